@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from blendfusion.datafusion.foreign_words import foreign, text_of
+from blendfusion.datafusion.other_systems import form_remedy, function_remedy
 from blendfusion.errors import BlendFusionError, QueryError, close_matches
 from blendfusion.redaction import Redaction
 from blendfusion.udfs.declare.arguments import quoted
@@ -125,6 +126,8 @@ def _kept(text: str, _context: object, query: str) -> QueryError | None:
     if "not found in struct" in text and "llm_extract" in query.lower():
         hint = "An extraction has the fields of its schema, named as they are there."
         return QueryError(words(text), hint=hint)
+    if struct is None and "not found in struct" in text and "=>" not in query:
+        return QueryError(words(text), hint="DESCRIBE and a table's name list its columns' fields.")
     return QueryError(
         words(text),
         hint="Where on_error => 'keep' gives a struct, write (…)['value'] for its value and "
@@ -189,7 +192,8 @@ def _function(text: str, context: SessionContext, query: str) -> QueryError | No
     known = {n for n in (*context.udfs(), *context.udafs(), *context.udwfs()) if n not in CALLS}
     known |= set(known_ingredients())
     near = close_matches(name, known)
-    hint = _OTHERWISE.get(name.lower()) or (near if "mean" in near else _LISTED)
+    hint = _OTHERWISE.get(name.lower()) or function_remedy(name)
+    hint = hint or (near if "mean" in near else _LISTED)
     if re.match(r"ai[._]", name, re.IGNORECASE):
         hint = _OF_WAREHOUSES
     return QueryError(f"unknown function '{name}'", hint=hint)
@@ -203,6 +207,11 @@ _OF_WAREHOUSES = (
     "Functions of Snowflake, BigQuery and Databricks need their dialect: "
     "session.sql(query, dialect='snowflake'), 'bigquery' or 'databricks'."
 )
+
+
+def _form(text: str, _context: object, _query: str) -> QueryError | None:
+    found = form_remedy(text)
+    return None if found is None else QueryError(found[0] or words(text), hint=found[1])
 
 
 def _ungrouped(text: str, _context: object, query: str) -> QueryError | None:
@@ -247,7 +256,7 @@ def _table(text: str, context: SessionContext, query: str) -> QueryError | None:
     name = full.split(".")[-1]
     tables = context.catalog().schema().names()
     hint = (
-        close_matches(name, tables)
+        _as_written(close_matches(name, tables))
         or "No table is registered: --table sales.csv, session.register_file('sales.csv'), from_pandas, …"
     )
     return QueryError(f"unknown table '{name}'", hint=hint)
@@ -264,14 +273,34 @@ def _column(text: str, context: SessionContext, query: str) -> QueryError | None
     relation, _, last = name.rpartition(".")
     relations = sorted({column.rpartition(".")[0] for column in columns} - {""})
     names = [column.rpartition(".")[2] for column in columns]
-    hint = close_matches(last, names)
+    hint = _as_written(close_matches(last, names))
     folded = next((column for column in names if column.lower() == last.lower()), None)
     if folded is not None and folded != last:
         hint = f'Names without double quotes are read in lower case: write "{folded}" in them.'
     if relation and relations and relation not in relations:
         hint = f"The relations here: {', '.join(relations)}."
+    elif "mean" not in hint and not relation and _is_alias(name, query):
+        hint = (
+            f"{name} is a name of SELECT, which the other clauses do not know: write its expression, or "
+            f"put the query into parentheses: SELECT * FROM (SELECT …) WHERE {name} …."
+        )
     hint = _quotes_or_arrow(name, names, query) or hint
     return QueryError(f"unknown column '{name}'", hint=hint or "No column can be named here.")
+
+
+_SUGGESTED = re.compile(r"mean '(.*\W.*)'\?$")
+
+
+def _as_written(hint: str) -> str:
+    """The hint with a suggested name as SQL writes it: in double quotes if it has blanks or
+    marks."""
+    return _SUGGESTED.sub(r'mean "\1", in double quotes?', hint)
+
+
+def _is_alias(name: str, query: str) -> bool:
+    """Whether a query gives an expression this name by AS, or behind a call."""
+    found = rf"(?:\bAS\s+|\)\s*)\"?{re.escape(name)}\"?\s*(?:,|\bFROM\b)"
+    return re.search(found, query, re.IGNORECASE) is not None
 
 
 def _quotes_or_arrow(name: str, names: list[str], query: str) -> str:
@@ -280,6 +309,8 @@ def _quotes_or_arrow(name: str, names: list[str], query: str) -> str:
     spaced = next((n for n in names if n.split()[:1] == [name] and n != name and n in query), None)
     if spaced is not None:
         return f'A name with spaces stands in double quotes: "{spaced}".'
+    if name.endswith("?"):
+        return f"The question comes first, then what it is about: llm_filter({quoted(name)}, …)."
     if re.search(rf"\w\s*\([^()]*,\s*{re.escape(name)}\s*=", query) and name in _options():
         return f"An option of a call is written with =>: {name} => …."
     if f'"{name}"' in query and not difflib.get_close_matches(
@@ -371,6 +402,6 @@ def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None
 
 _LOOKS = (
     *(_value, _function, _arguments, _table, _column, _ambiguous, _ungrouped, _declared_twice),
-    *(_named_argument, _statement, _exists, _syntax, _kept),
+    *(_named_argument, _statement, _exists, _syntax, _form, _kept),
 )
 """The translations of errors that have a remedy, tried in order."""

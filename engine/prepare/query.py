@@ -44,6 +44,7 @@ from blendfusion.sql.column_coercions import (
     types_beside_columns,
 )
 from blendfusion.sql.error_places import named_place, owners, syntax_place, whole_place
+from blendfusion.sql.ignored_clauses import check_clauses
 from blendfusion.sql.lateral import Columns
 from blendfusion.sql.letter_case import in_any_case
 from blendfusion.sql.parameters import spelled_parameters, texts_of
@@ -184,6 +185,7 @@ class Query:
             raise placed(problem, unchanged(self.text)) from None
 
     def _planned(self, session: Session) -> Frame:
+        check_clauses(self.text)
         parameters = spelled_parameters(self.param_values, self.named_params)
         ready = session.calls.typed(session, self.text, parameters, whole=True)
         warn_of_doubts(ready.doubts, session.plan_warnings)

@@ -90,6 +90,11 @@ def _word(*words: str) -> _Finder:
     return find
 
 
+def _quoted_word(tree: Reader, found: re.Match[str]) -> _Places:
+    """The word or the operator that the message names."""
+    yield from ((at, at + 1) for at, t in enumerate(tree.tokens) if t.text.upper() == found[1])
+
+
 def _named(nth: int = 0) -> _Finder:
     """The ``nth`` token with the name that the message quotes, or the text."""
 
@@ -347,6 +352,7 @@ _FINDERS: tuple[tuple[str, _Finder], ...] = (
     (r"Percentile value", _called("percentile_cont")),
     (r"grouping function", _called("grouping")),
     (r"ast node (?:in sqltorel: )?(\w+)", _node),
+    (r"^there is no (\S+)", _quoted_word),
     (r"Unsupported SQL statement", _first_word),
 )
 """The messages that are known, in the order in which they are tried, and where each may point."""

@@ -1,0 +1,123 @@
+"""Forms and functions of other systems that DataFusion lacks, with what to write here."""
+
+from __future__ import annotations
+
+import re
+
+_FUNCTIONS = {
+    "year month day hour minute second quarter week": "date_part('{name}', day)",
+    "dayofweek weekday dow": "date_part('dow', day)",
+    "dayofyear doy": "date_part('doy', day)",
+    "monthname": "to_char(day, '%B')",
+    "dayname": "to_char(day, '%A')",
+    "datediff date_diff timestampdiff": "late - early, which is a number of days between dates",
+    "age months_between": "late - early, which is a number of days between dates",
+    "date_add dateadd adddate timestampadd add_months": "day + INTERVAL '1 month', or day + 1",
+    "date_sub datesub subdate": "day - INTERVAL '1 month', or day - 1",
+    "last_day eomonth": "date_trunc('month', day) + INTERVAL '1 month' - INTERVAL '1 day'",
+    "getdate sysdate systimestamp": "now()",
+    "curdate": "current_date",
+    "unix_timestamp": "date_part('epoch', moment)",
+    "strftime format_date format_timestamp": "to_char(day, '%Y-%m')",
+    "strptime str_to_date parse_date": "to_date(text, '%d/%m/%Y')",
+    "parse_timestamp": "to_timestamp(text, '%d/%m/%Y %H:%M')",
+    "group_concat listagg wm_concat": "string_agg(text, ', ')",
+    "collect_list list": "array_agg(text)",
+    "collect_set": "array_agg(DISTINCT text)",
+    "isnull": "coalesce(number, 0), or number IS NULL",
+    "zeroifnull": "coalesce(number, 0)",
+    "if iff iif": "CASE WHEN number > 1 THEN 'a' ELSE 'b' END",
+    "count_if countif": "count(*) FILTER (WHERE number > 1)",
+    "max_by arg_max argmax": "first_value(text ORDER BY number DESC)",
+    "min_by arg_min argmin": "first_value(text ORDER BY number)",
+    "mode": "SELECT text FROM t GROUP BY text ORDER BY count(*) DESC LIMIT 1",
+    "every": "bool_and(number > 1)",
+    "variance": "var(number)",
+    "approx_count_distinct": "approx_distinct(text)",
+    "regexp_extract regexp_substr": "regexp_match(text, '[0-9]+')[1]",
+    "regexp regexp_contains rlike": "regexp_like(text, '[0-9]+')",
+    "len": "length(text)",
+    "charindex locate": "strpos(text, 'a')",
+    "string_split split": "string_to_array(text, ' ')",
+    "lcase": "lower(text)",
+    "ucase": "upper(text)",
+    "mid": "substr(text, 1, 2)",
+    "replicate": "repeat(text, 2)",
+    "typeof pg_typeof": "arrow_typeof(text)",
+    "convert to_number int string": "CAST(number AS TEXT)",
+    "div0 try_divide safe_divide": "number / nullif(number, 0)",
+    "explode": "unnest(texts)",
+    "newid": "uuid()",
+}
+_JSON = (
+    "Text in JSON is not read in queries. A file of it is a table: session.register_file('a.jsonl'), --table a.jsonl; "
+    "a field is column['key']."
+)
+_JSON_FUNCTION = re.compile(r"json|^get_path$")
+_FORMS = (
+    (r"Unsupported JOIN operator Anti\(", "there is no ANTI JOIN", "Write LEFT ANTI JOIN."),
+    (r"Unsupported JOIN operator Semi\(", "there is no SEMI JOIN", "Write LEFT SEMI JOIN."),
+    (
+        r"Unsupported JOIN operator AsOf\b",
+        "there is no ASOF JOIN",
+        "Join by the inequality, and keep the nearest: QUALIFY row_number() OVER (PARTITION BY a.id ORDER BY b.day "
+        "DESC) = 1.",
+    ),
+    (
+        r"does not support logical expression (?:OuterReferenceColumn|ScalarSubquery|InSubquery|Exists)\(",
+        "a part of the query refers to a table beside it, or to the query around it, where DataFusion has no plan for it",
+        "Write a join, and keep rows by QUALIFY row_number() OVER (PARTITION BY a.id ORDER BY b.day) <= 1; or take "
+        "one value: (SELECT max(b.day) FROM b WHERE b.id = a.id).",
+    ),
+    (r"FETCH clause is not supported", "there is no FETCH", "Write LIMIT 5."),
+    (
+        r"Unsupported ast node Pivot",
+        "there is no PIVOT",
+        "Write count(*) FILTER (WHERE a = 'x') AS x.",
+    ),
+    (
+        r"Unsupported ast node Unpivot",
+        "there is no UNPIVOT",
+        "Write SELECT 'a' AS name, a AS value FROM t UNION ALL SELECT 'b', b FROM t.",
+    ),
+    (r"Unsupported ast node in sqltorel: RLike", "there is no RLIKE", "Write a ~ 'pattern'."),
+    (r"ANY in I?LIKE", "there is no LIKE ANY", "Write regexp_like(a, 'x|y'), or join LIKEs by OR."),
+    (r"operator: PGOverlap", "there is no &&", "Write AND."),
+    (r"operator: PGStartsWith", "there is no ^@", "Write starts_with(a, 'x')."),
+    (r"Operator (->>?) is not yet supported", r"there is no \1", _JSON),
+    (
+        r"CAST with format is not supported",
+        "CAST takes no format",
+        "Write to_date(text, '%d/%m/%Y'), or to_char(day, '%d/%m/%Y').",
+    ),
+    (
+        r"comparison operation (?:Boolean = \w+|\w+ = Boolean)",
+        "",
+        "A BOOLEAN is true or false: write it alone, WHERE llm_filter('…', text), or behind NOT.",
+    ),
+    (
+        r"temporal operation Interval\(\w+\) \* |temporal operation \w+ \* Interval",
+        "",
+        "A number of days is added as it is: day + llm_int('How many days?', text).",
+    ),
+)
+
+
+def function_remedy(name: str) -> str | None:
+    """A sentence with the form for a function of other systems; None for a name that is none of
+    these."""
+    name = name.lower()
+    if _JSON_FUNCTION.search(name):
+        return _JSON
+    found = next((form for names, form in _FUNCTIONS.items() if name in names.split()), None)
+    return None if found is None else f"Write {found.replace('{name}', name)}."
+
+
+def form_remedy(text: str) -> tuple[str, str] | None:
+    """The problem ('': as ``text`` states it) and the remedy of DataFusion's message about a form
+    that it lacks; None for another message."""
+    for pattern, message, hint in _FORMS:
+        found = re.search(pattern, text)
+        if found is not None:
+            return found.expand(message), found.expand(hint)
+    return None

@@ -1,0 +1,106 @@
+"""Forms and functions of other systems: the error says what to write here, and that plans."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import pytest
+
+import blendfusion as bf
+from blendfusion.datafusion import other_systems
+
+ASKS = "llm_filter('Is it broken?', text)"
+
+
+@pytest.fixture(scope="module")
+def session() -> bf.Session:
+    session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None, progress="off")
+    session.sql(
+        "CREATE TABLE t AS SELECT 'a' AS text, 3 AS number, DATE '2024-02-29' AS day, "
+        "['x'] AS texts, DATE '2024-01-01' AS early, DATE '2024-02-01' AS late, now() AS moment, "
+        "{'name': 'Ann'} AS info, 1 AS \"Unit Price\""
+    )
+    session.sql("CREATE TABLE u AS SELECT 'a' AS text, 1 AS id")
+    return session
+
+
+def refused(session: bf.Session, query: str) -> bf.QueryError:
+    with pytest.raises(bf.QueryError) as raised:
+        session.sql(query).to_arrow_table()
+    return raised.value
+
+
+@pytest.mark.parametrize("names", other_systems._FUNCTIONS)
+def test_a_function_of_another_system_has_a_form_here(session: bf.Session, names: str) -> None:
+    for name in names.split():
+        error = refused(session, f"SELECT {name}(text) FROM t")
+        assert error.message == f"unknown function '{name}'"
+        written = re.fullmatch(r"Write (.+)\.", error.hint or "")
+        assert written is not None, error.hint
+        form = re.split(r", (?:or|which) ", written[1])[0]
+        if form.startswith("SELECT"):
+            query = form
+        elif "'%d" in form:
+            query = f"SELECT {form.replace('text', repr('01/02/2024 10:00'), 1)}"
+            query = query.replace(" 10:00'", "'", 1) if "%H" not in form else query
+        else:
+            query = f"SELECT {form} FROM t"
+        assert session.sql(query).to_arrow_table().num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "message", "hint"),
+    [
+        ("t ANTI JOIN u ON t.text = u.text", "there is no ANTI JOIN", "LEFT ANTI JOIN"),
+        ("t SEMI JOIN u USING (text)", "there is no SEMI JOIN", "LEFT SEMI JOIN"),
+        ("t FETCH FIRST 5 ROWS ONLY", "there is no FETCH", "LIMIT 5"),
+        ("t WHERE text RLIKE 'a'", "there is no RLIKE", "~"),
+        ("t WHERE text LIKE ANY ('a')", "there is no LIKE ANY", "regexp_like"),
+        ("t WHERE number > 1 && number < 5", "there is no &&", "AND"),
+        ("t WHERE text->>'a' = 'x'", "there is no ->>", "register_file"),
+        ("t UNPIVOT (v FOR n IN (number))", "there is no UNPIVOT", "UNION ALL"),
+        (
+            "t, LATERAL (SELECT id FROM u WHERE u.text = t.text ORDER BY id LIMIT 1) x",
+            "refers to a table beside it",
+            "QUALIFY",
+        ),
+        (
+            f"t WHERE (SELECT id FROM u WHERE u.text = t.text AND {ASKS} LIMIT 1) = 1",
+            "refers to a table beside it",
+            "QUALIFY",
+        ),
+        (f"t WHERE {ASKS} = 'yes'", "Boolean = Utf8", "write it alone"),
+        (f"t WHERE {ASKS} = 1", "Boolean = Int64", "write it alone"),
+    ],
+)
+def test_a_form_that_is_missing_has_a_remedy(
+    session: bf.Session, query: str, message: str, hint: str
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a warning that planning is off would mislead
+        error = refused(session, f"SELECT t.text FROM {query}")
+    assert message in error.message
+    assert hint in (error.hint or "")
+    assert not re.search(r"Span|Ident|Column \{", str(error))
+    if "->>" not in query and "LIMIT 1" not in query:  # found when the query runs
+        assert error.span is not None
+
+
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ("SELECT unit_price FROM t", 'Did you mean "Unit Price", in double quotes?'),
+        ("SELECT number * 2 AS double FROM t WHERE double > 3", "double is a name of SELECT"),
+        ("SELECT count(*) n FROM t WHERE n > 3", "n is a name of SELECT"),
+        ("SELECT info['nme'] FROM t", "DESCRIBE"),
+        ("SELECT day + INTERVAL '1 day' * number FROM t", "added as it is: day + llm_int"),
+    ],
+)
+def test_a_mistake_has_a_remedy(session: bf.Session, query: str, hint: str) -> None:
+    assert hint in (refused(session, query).hint or "")
+
+
+def test_a_question_behind_its_columns_is_told_apart_from_a_column(session: bf.Session) -> None:
+    with pytest.raises(bf.QueryError, match="The question comes first"):
+        session.table("t").filter(bf.llm_filter("text", "Is it broken?"))
