@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
@@ -88,9 +88,25 @@ class FrameSources(OwnContext):
     execute_logical_plan = _source(SessionContext.execute_logical_plan)
     create_dataframe = _source(OwnContext.create_dataframe)
     create_dataframe_from_logical_plan = _source(SessionContext.create_dataframe_from_logical_plan)
-    from_pylist = _source(SessionContext.from_pylist)
-    from_pydict = _source(SessionContext.from_pydict)
     from_arrow = _source(OwnContext.from_arrow)
+
+    def from_pylist(self, data: list[dict[str, Any]], name: str | None = None) -> Frame:
+        """A frame of rows, registered as the table ``name``. Its columns are the keys of all rows,
+        in the order in which they come; a key that a row lacks is NULL. Raises ArgumentError as
+        ``from_pydict`` does."""
+        wrong = next((row for row in data if not isinstance(row, Mapping)), None)
+        if wrong is not None:
+            raise ArgumentError(
+                f"a row is a dict, not {type(wrong).__name__}",
+                hint="For example [{'id': 1, 'text': 'x'}, …]; from_pydict takes a dict of columns.",
+            )
+        keys = dict.fromkeys(key for row in data for key in row)
+        return self.from_pydict({key: [row.get(key) for row in data] for key in keys}, name)
+
+    def from_pydict(self, data: dict[str, list[Any]], name: str | None = None) -> Frame:
+        """A frame of columns, registered as the table ``name``. Raises ArgumentError for columns of
+        different lengths, and for a column with values of several types."""
+        return self.from_arrow(table_of_columns(data), name)
 
     def from_pandas(self, data: pd.DataFrame, name: str | None = None) -> Frame:
         """A frame of a pandas table, registered as the table ``name``. An index with a name becomes
@@ -117,6 +133,31 @@ class FrameSources(OwnContext):
     read_empty = _source(SessionContext.read_empty)
     read_table = _reader(SessionContext.read_table)
     empty_table = _source(SessionContext.empty_table)
+
+
+def table_of_columns(data: Mapping[str, Any]) -> pa.Table:
+    """A dict of columns as an Arrow table. Raises ArgumentError where it is none."""
+    arrays: dict[str, Any] = {}
+    for name, values in data.items():
+        try:
+            known = isinstance(values, (pa.Array, pa.ChunkedArray))
+            arrays[name] = values if known else pa.array(values)
+        except UnicodeEncodeError as problem:
+            raise half_a_pair(problem) from problem
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
+            raise ArgumentError(
+                f"column {name!r} holds values of several types",
+                hint=f"Make them one, for example text: [str(value) for value in data[{name!r}]].",
+            ) from problem
+    lengths = {name: len(array) for name, array in arrays.items()}
+    first = next(iter(lengths), "")
+    other = next((name for name in lengths if lengths[name] != lengths[first]), None)
+    if other is not None:
+        raise ArgumentError(
+            f"column {first!r} has {lengths[first]:,} values, and {other!r} has {lengths[other]:,}",
+            hint="All columns have one value a row; None is NULL.",
+        )
+    return pa.table(arrays)
 
 
 def table_of_pandas(data: pd.DataFrame, *, preserve_index: bool) -> pa.Table:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from blendfusion.datafusion.error_translation import exists, unfit, words
-from blendfusion.datafusion.file_errors import csv_error, json_error
+from blendfusion.datafusion.file_errors import csv_error, extension_error, json_error
 from blendfusion.datafusion.foreign_words import foreign, is_planning, text_of
 from blendfusion.datafusion.other_systems import form_remedy
 from blendfusion.datafusion.scan_errors import scan_error
@@ -182,7 +182,8 @@ def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionErro
     form = form_remedy(text_of(problem)) if is_planning(text_of(problem)) else None
     if form is not None:
         return QueryError(form[0] or words(text_of(problem)), hint=form[1])
-    line = csv_error(text_of(problem), redaction) or json_error(text_of(problem), redaction)
+    line = extension_error(text_of(problem)) or csv_error(text_of(problem), redaction)
+    line = line or json_error(text_of(problem), redaction)
     if line is not None:
         return line
     original = words(text_of(problem))

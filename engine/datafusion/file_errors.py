@@ -25,6 +25,21 @@ INFERRED_ROWS = 100_000
 """Rows of a CSV or JSON file from which the types of its columns are found."""
 
 
+_EXTENSION = re.compile(r"does not match the expected extension '(?P<due>[^']*)'")
+
+
+def extension_error(text: str) -> ExecutionError | None:
+    """The error of a file with another ending than its reader expects, or None if ``text`` is about
+    something else."""
+    found = _EXTENSION.search(text)
+    if found is None:
+        return None
+    return ExecutionError(
+        f"the name of the file does not end in {found['due']}",
+        hint="session.register_file(path) reads a file by its ending; file_extension='.jsonl' names another one.",
+    )
+
+
 def csv_error(text: str, redaction: Redaction) -> ExecutionError | None:
     """The error of a line of a CSV file, or None if ``text`` is about something else."""
     found = _LENGTHS.search(text)

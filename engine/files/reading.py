@@ -29,6 +29,7 @@ from blendfusion.files.conversions import (
     standard_input_file,
 )
 from blendfusion.files.json_kinds import Kinds, need_conversion, wrong_line
+from blendfusion.files.open_quotes import check_quotes
 from blendfusion.files.remote import SCHEMES, downloaded, open_store, scheme_of
 from blendfusion.files.spreadsheets import read_sheet
 from blendfusion.search.lance_table import lance_table
@@ -288,6 +289,8 @@ def _register(
         head = _head(files[0]) if files else b""
         delimiter = delimiter or ("\t" if tabs else _delimiter(head))
         _check_header(head, delimiter, place)
+        if files and head:
+            check_quotes(((str(file), _decompressed(file)) for file in files), delimiter)
         catalog.register_csv(
             name,
             place,
