@@ -43,6 +43,7 @@ from blendfusion.sql.column_coercions import (
     refused,
     types_beside_columns,
 )
+from blendfusion.sql.doubtful_literals import quoted_names
 from blendfusion.sql.error_places import named_place, owners, syntax_place, whole_place
 from blendfusion.sql.ignored_clauses import check_clauses
 from blendfusion.sql.lateral import Columns
@@ -186,6 +187,8 @@ class Query:
 
     def _planned(self, session: Session) -> Frame:
         check_clauses(self.text)
+        known = partial(_columns, session, self.options, "")
+        warn_of_doubts(quoted_names(self.text, known), session.plan_warnings)
         parameters = spelled_parameters(self.param_values, self.named_params)
         ready = session.calls.typed(session, self.text, parameters, whole=True)
         warn_of_doubts(ready.doubts, session.plan_warnings)

@@ -20,6 +20,7 @@ from blendfusion.sql.call_sites import (
     naming_place,
 )
 from blendfusion.sql.comparisons import never_equal, until_decided
+from blendfusion.sql.doubtful_literals import name_for_value
 from blendfusion.sql.equal_calls import shared
 from blendfusion.sql.infer_constraints import Context, contexts
 from blendfusion.sql.nulls_last import nulls_last
@@ -139,21 +140,9 @@ def _typed(
     behind = dict.fromkeys(places.nulls_last, " NULLS LAST")
     text = in_text(tree, [(s, c.name) for s, c in zip(sites, calls, strict=True)], behind)
     wrong = (never_equal(c, places.of[n].compared) for c, n in zip(calls, names, strict=True))
-    quoted = (_quoted_column(tree, site, columns) for site in sites if site.literal_value)
+    quoted = (name_for_value(tree, site, columns) for site in sites if site.literal_value)
     doubts = tuple(dict.fromkeys(problem for problem in (*wrong, *quoted) if problem))
     return Typed(text, tuple(dict.fromkeys(calls)), written, beside, places.unread, doubts)
-
-
-def _quoted_column(tree: Reader, site: Site, columns: Columns) -> str | None:
-    """The doubt about a text that is asked about, and is the name of a column of the query."""
-    name = site.literal_value
-    for select, _ in tree.around(site.start):
-        for source in tree.sources(select):
-            table = tree.written(source.start, source.end) if source.kind == "table" else ""
-            if table and name in (columns(table) or ()):
-                plain = name if name == name.lower() and name.isidentifier() else f'"{name}"'
-                return f"{site.text} asks about the text '{name}'; the column is {plain} without single quotes."
-    return None
 
 
 class _Places(NamedTuple):
