@@ -1,7 +1,7 @@
 """How good are the answers of a model to any yes/no question?
 
     python benchmarks/bench_bank.py [--model auto|FILE|openai:NAME@URL] [--data FOLDER] [--rows 20]
-    [--part choose|report|public|unseen|spread|untouched]
+    [--part choose|report|public|unseen|spread|untouched] [--sample 10 [--seeds 3]]
 
 The questions are those of our bank (``blendfusion.models.tuning.bank``) and about public data sets (``public_questions``).
 *unseen*, the default, is the bank's part *report* and the public questions: nothing is chosen on
@@ -13,6 +13,10 @@ the line *together* has that of all answers.
 *spread* is the bank's part *choose* and every second public question: the odds that we ship are
 divided by the number that makes the right answers to these likeliest, which the last line names.
 *untouched* is all the others.
+
+*--sample* asks each public question again with a sample of so many other texts of its set, drawn
+without their labels, once for each seed. The last line is the balanced accuracy of both, and the
+difference, with 95 % intervals over questions.
 """
 
 from __future__ import annotations
@@ -24,16 +28,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, nan
 from pathlib import Path
+from random import Random
 
 import numpy as np
 from bench_questions import auc, off
-from public_questions import public
+from numpy.typing import NDArray
+from public_questions import public, texts_of
 
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.load import load
 from blendfusion.models.tuning.bank import BankQuestion, bank
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
+from blendfusion.udfs.declare.sample import sampled
 
 PARTS = ("choose", "report", "public", "unseen", "spread", "untouched")
 
@@ -84,8 +91,10 @@ def questions(part: str, data: Path | None, rows: int) -> Iterator[BankQuestion]
         yield from {"spread": every[::2], "untouched": every[1::2]}.get(part, every)
 
 
-def measured(model: Model, asked: BankQuestion) -> Measured:
-    task = Task("llm_filter", asked.question, Constraint("boolean"), ("text",))
+def measured(
+    model: Model, asked: BankQuestion, sample: tuple[tuple[str, ...], ...] = ()
+) -> Measured:
+    task = Task("llm_filter", asked.question, Constraint("boolean"), ("text",), sample=sample)
     started = time.perf_counter()
     answers = model.answer(task, [(text,) for text in asked.texts])
     seconds = time.perf_counter() - started
@@ -119,6 +128,13 @@ def together(name: str, found: Sequence[Measured]) -> str:
     )
 
 
+def interval(each: NDArray[np.float64]) -> tuple[float, float]:
+    """The 95 % interval of the mean over questions, by the bootstrap."""
+    draws = np.random.default_rng(0).integers(len(each), size=(10_000, len(each)))
+    low, high = np.quantile(each[draws].mean(axis=1), (0.025, 0.975))
+    return float(low), float(high)
+
+
 def likeliest_divisor(found: Sequence[Measured]) -> float:
     """The number by which to divide all odds so that the right answers are likeliest."""
     likely = np.clip([p for one in found for p in one.likely], 1e-9, 1 - 1e-9)
@@ -135,6 +151,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20, help="texts of a question")
     parser.add_argument("--part", choices=PARTS, default="unseen")
     parser.add_argument("--only", default="", help="kinds, separated by commas")
+    parser.add_argument("--sample", type=int, default=0, help="texts of a sample; 0: none")
+    parser.add_argument("--seeds", type=int, default=3, help="samples of a question")
     parser.add_argument("--seconds", type=float, default=0, help="stop after these; 0: no limit")
     given = parser.parse_args()
     model = load(given.model, Options())
@@ -142,6 +160,7 @@ def main() -> None:
     heads = ("area", "balanced", "limit", "off", "rows/s", "tokens")
     print(f"{'question':66} {' '.join(f'{head:>8}' for head in heads)}")
     found: list[Measured] = []
+    with_sample: list[list[Measured]] = []
     started = time.perf_counter()
     for asked in questions(given.part, given.data, given.rows):
         if given.only and asked.kind not in given.only.split(","):
@@ -154,10 +173,30 @@ def main() -> None:
         rows = len(one.likely)
         figures = (one.area, one.balanced, one.limit, sure, rows / one.seconds, one.tokens / rows)
         print(line(f"{asked.kind}: {asked.question}", figures), flush=True)
+        if given.sample:
+            others = sorted({*texts_of(given.data, asked.kind)} - {*asked.texts})
+            draws = [Random(f"{seed} {asked.name}") for seed in range(given.seeds)]
+            samples = [sampled((t,) for t in draw.sample(others, given.sample)) for draw in draws]
+            with_sample.append([measured(model, asked, sample) for sample in samples])
+            figures = tuple(again.balanced for again in with_sample[-1])
+            print(line("  balanced, with each sample", figures), flush=True)
     for kind in dict.fromkeys(one.asked.kind for one in found):
         print(together(f"mean of {kind}", [one for one in found if one.asked.kind == kind]))
     print(together(f"together ({len(found)} questions)", found))
     print(f"odds divided by {likeliest_divisor(found):.2f} make the right answers likeliest")
+    if given.sample:
+        before = np.array([one.balanced for one in found])
+        after = np.array([[one.balanced for one in again] for again in with_sample])
+        print(
+            f"with samples: balanced accuracy {', '.join(f'{b:.3f}' for b in after.mean(axis=0))}"
+        )
+        for name, each in (
+            ("without", before),
+            ("with", after.mean(axis=1)),
+            ("gain", after.mean(axis=1) - before),
+        ):
+            low, high = interval(each)
+            print(f"{name}: {each.mean():.3f} [{low:.3f}, {high:.3f}]")
     model.close()
 
 

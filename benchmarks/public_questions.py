@@ -156,6 +156,12 @@ QUESTIONS: tuple[tuple[str, str, Callable[[Record], bool]], ...] = (
 """The set, the question, and when its answer is yes."""
 
 
+def texts_of(data: Path, name: str) -> list[str]:
+    """The texts of a set, in its order."""
+    rows = pq.read_table(data / SETS[name].file).to_pylist()
+    return [" ".join(SETS[name].text(row).split()) for row in rows]
+
+
 def public(data: Path, rows: int) -> Iterator[BankQuestion]:
     """Every question whose set is there, with ``rows`` texts (``in_order``)."""
     read: dict[str, list[dict[str, Any]]] = {}

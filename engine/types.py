@@ -183,6 +183,11 @@ class Task:
     examples_query: str | None = field(default=None, metadata=ADDED)
     """SQL whose rows are labelled examples, from which ``examples`` are picked. It is read when the
     query runs, and is not part of a request."""
+    sample: tuple[tuple[str, ...], ...] = field(default=(), metadata=ADDED)
+    """Tuples of values, without answers, that place the threshold of a yes/no question."""
+    sample_query: str | None = field(default=None, metadata=ADDED)
+    """SQL whose rows are the sample. It is read when the query runs, and is not part of a
+    request."""
     consistency: int = field(default=1, metadata=ADDED)
     """The number of ways in which the question is asked; the majority answer counts."""
     variant: int = field(default=0, metadata=ADDED)

@@ -133,8 +133,9 @@ def _check_calls(block: Block) -> None:
             raise Whole("a cascade needs all values at once")
         constraint = call.task.constraint
         choice = constraint.item or constraint
-        if choice.query is not None or call.task.examples_query is not None:
-            raise Whole("options or examples come from a subquery")
+        queries = (choice.query, call.task.examples_query, call.task.sample_query)
+        if queries != (None,) * 3:
+            raise Whole("options, examples or a sample come from a subquery")
 
 
 def _exprs(block: Block) -> Iterator[Expr]:

@@ -307,7 +307,8 @@ class _Report:
         values, cached = round(tally.values * grown), round(tally.cached * grown)
         models, names = self._guesser.known_of(ask.call), ask.call.models
         meter = Meter(self._session.measured, models, names, shots=self._session.options.shots)
-        cost = meter.cost(ask.call.task, tally, values)
+        sent = self._guesser.sent(ask.call.task)
+        cost = meter.cost(ask.call.task, tally, values, sample=sent.sample)
         usage = Usage(
             values=values,
             cached=cached,
@@ -330,7 +331,7 @@ class _Report:
             ask=ask,
             models=names,
             price=_price(self._session, models),
-            scored_by=models.abilities.scored_by(ask.call.task),
+            scored_by=_scored_by(models, sent),
         )
 
 
@@ -347,8 +348,20 @@ def _growth(tally: Tally, scale: float) -> float:
 
 
 def _plain(call: Call, why: str | None, simulated: SimulatedDispatcher) -> OperatorEstimate:
-    scored_by = simulated.known_of(call).abilities.scored_by(call.task)
+    scored_by = _scored_by(simulated.known_of(call), simulated.sent(call.task))
     return replace(_unknown(call.text, call.task, why), scored_by=scored_by)
+
+
+def _scored_by(models: Known, task: Task) -> str | None:
+    """The words by which the replies of a task are scored, and the effect of its sample."""
+    words = models.abilities.scored_by(task)
+    if not task.sample and task.sample_query is None:
+        return words
+    effect = "the sample has no effect: the reply counts"
+    if models.abilities.takes_sample(task):
+        read = f" of {counted(len(task.sample), 'text')}" if task.sample else ""
+        effect = f"threshold by a sample{read}"
+    return f"{words}; {effect}" if words else effect
 
 
 def _unknown(text: str, task: Task, why: str | None, place: int = 0) -> OperatorEstimate:

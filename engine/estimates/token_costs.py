@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blendfusion.estimates.loaded_models import Known
@@ -62,10 +63,12 @@ class Meter:
         self._scores = models.abilities.scores_options
         """Whether answers of closed sets are scored instead of generated."""
         self._model_tasks = models.abilities.model_tasks
+        self._takes_sample = models.abilities.takes_sample
         self._shots = shots
 
-    def cost(self, task: Task, tally: Tally, values: int) -> Cost:
-        """The cost of ``values`` values of ``task``, if they resemble those of ``tally``."""
+    def cost(self, task: Task, tally: Tally, values: int, *, sample: Sequence[Values] = ()) -> Cost:
+        """The cost of ``values`` values of ``task``, if they resemble those of ``tally``;
+        ``sample``: the values that place its threshold."""
         if values == 0:
             return Cost(0, 0, 0, 0.0, "nothing to ask", "nothing to ask")
         seen = self._measured.of((task, self._names))
@@ -83,8 +86,9 @@ class Meter:
         readings = 1 if self._scripted else len(self._model_tasks(task))
         head, each = self._head(task), readings * self._each(task, tally) + self._behind(task)
         ways = task.consistency
-        prompt = round(ways * values * (head + each))
-        evaluated = round(ways * (head + values * each)) if self._shares else prompt
+        once = self._sample(task, sample, readings)
+        prompt = round(ways * (values * (head + each) + once))
+        evaluated = round(ways * (head + values * each + once)) if self._shares else prompt
         scored = self._scores and bool(replies_of(task))
         completion = 0 if scored else ways * values * ANSWER_TOKENS[task.constraint.kind]
         tokens_basis = f"{CHARACTERS_PER_TOKEN} characters a token"
@@ -129,6 +133,14 @@ class Meter:
             return 0
         behind = [run for run in self._model_tasks(task) if run.form in BEHIND]
         return sum(self._tokens(text) for run in behind for text in replies_of(run))
+
+    def _sample(self, task: Task, sample: Sequence[Values], readings: int) -> int:
+        """Tokens of the sample, each value of which is read once a run."""
+        if not self._takes_sample(task):
+            return 0
+        head = 0 if self._shares else self._head(task)
+        each = head + self._behind(task)
+        return sum(readings * self._value(task, values) + each for values in sample)
 
     def _value(self, task: Task, values: Values) -> int:
         if self._scripted:

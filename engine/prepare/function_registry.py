@@ -15,6 +15,7 @@ from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.planner.rules import COMPARISON_STOP
 from blendfusion.prepare.subquery_examples import labelled_frame, read_examples
 from blendfusion.prepare.subquery_options import option_frame, read_options
+from blendfusion.prepare.subquery_sample import read_sample, sample_frame
 from blendfusion.sql.nesting_limits import check_bounds
 from blendfusion.sql.source_map import within
 from blendfusion.sql.stored_calls import with_stored_calls
@@ -73,6 +74,7 @@ class KnownCalls:
         self._registered: set[str] = set()
         self._option_frames: dict[str, Frame] = {}
         self._labelled_frames: dict[Task, Frame] = {}
+        self._sample_frames: dict[Task, Frame] = {}
 
     def typed(
         self,
@@ -112,14 +114,17 @@ class KnownCalls:
                 self._option_frames[call.options_query] = option_frame(session, call.options_query)
             if call.task.examples_query is not None:
                 self._labelled_frames[call.task] = self.labelled_frame(session, call.task)
+            if call.task.sample_query is not None:
+                self._sample_frames[call.task] = self.sample_frame(session, call.task)
         return ready
 
     def settle(self, session: Session, calls: Iterable[Call], dispatcher: Dispatcher) -> None:
-        """Read the options and examples that subqueries give to ``calls``; ``dispatcher`` answers
-        the calls in these subqueries."""
+        """Read the options, examples and samples that subqueries give to ``calls``; ``dispatcher``
+        answers the calls in these subqueries."""
         for call in calls:
             task, options, examples = call.task, call.options_query, call.task.examples_query
-            if (options is None and examples is None) or dispatcher.is_settled(task):
+            sample = task.sample_query
+            if (options, examples, sample) == (None,) * 3 or dispatcher.is_settled(task):
                 continue
             if options is not None:
                 found = read_options(self.option_frame(session, options), options, dispatcher)
@@ -128,6 +133,11 @@ class KnownCalls:
                 rows = self.labelled_frame(session, call.task)
                 picked = read_examples(rows, examples, task, dispatcher)
                 task = replace(task, examples=picked, examples_query=None)
+            if sample is not None:
+                rows = self.sample_frame(session, call.task)
+                task = replace(
+                    task, sample=read_sample(rows, sample, dispatcher), sample_query=None
+                )
             dispatcher.settle(call.task, task)
 
     def labelled_frame(self, session: Session, task: Task) -> Frame:
@@ -135,6 +145,11 @@ class KnownCalls:
         ``labelled_rows.labelled_frame``."""
         known = self._labelled_frames.get(task)
         return known or labelled_frame(session, task.examples_query or "", task)
+
+    def sample_frame(self, session: Session, task: Task) -> Frame:
+        """The rows of the sample of ``task``: see ``subquery_sample.sample_frame``."""
+        known = self._sample_frames.get(task)
+        return known or sample_frame(session, task.sample_query or "", len(task.columns))
 
     def option_frame(self, session: Session, query: str) -> Frame:
         """The options that the subquery of a call gives: see ``option_values.option_frame``."""

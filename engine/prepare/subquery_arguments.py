@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,6 +14,10 @@ from blendfusion.udfs.declare.arguments import quoted_name
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
+
+MAX_ROWS = 10_000
+"""Rows of examples or of a sample: a few of them count, and a part of more is as good."""
 
 
 def standing_alone(session: Session, query: str, shown: str) -> Frame:
@@ -25,6 +30,31 @@ def standing_alone(session: Session, query: str, shown: str) -> Frame:
         if problem.message.startswith("unknown column"):
             hint = f"{hint or ''} The subquery sees no column of the query around it.".strip()
         raise QueryError(f"{shown}: {problem.message}", hint=hint) from problem
+
+
+def text_rows(session: Session, query: str, shown: str, width: int, hint: str) -> Frame:
+    """A frame of the distinct rows of a query that stands alone, as ``width`` texts. Nothing runs.
+
+    Raises QueryError for other columns, with ``hint``.
+    """
+    frame = standing_alone(session, query, shown)
+    columns = len(frame.schema().names)
+    if columns != width:
+        raise QueryError(f"{shown} gives {columns} columns where {width} are needed", hint=hint)
+    return frame.select(*text_columns(frame, shown)).distinct().limit(MAX_ROWS + 1)
+
+
+def rows_of(frame: Frame, shown: str, dispatcher: Dispatcher) -> list[tuple[str | None, ...]]:
+    """The rows of a frame of ``text_rows``, in no order; ``dispatcher`` answers the calls in its
+    query. Raises QueryError for too many."""
+    with closing(frame.answered(dispatcher, eager=True)) as tables:
+        table = pa.concat_tables(list(tables))
+    if table.num_rows > MAX_ROWS:
+        raise QueryError(
+            f"{shown} gives more than {MAX_ROWS:,} rows",
+            hint="A sample is as good: put a filter, or ORDER BY and LIMIT, into the subquery.",
+        )
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def text_columns(frame: Frame, shown: str) -> list[Expr]:

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from blendfusion.errors import QueryError
 from blendfusion.models.embedders.cache import UnknownVectorError
 from blendfusion.models.http.parse_reply import read_answer
-from blendfusion.prepare.subquery_arguments import standing_alone, text_columns
+from blendfusion.prepare.subquery_arguments import rows_of, text_rows
 from blendfusion.types import Constraint, Example, Task
 from blendfusion.udfs.ask.example_selection import pick
+from blendfusion.udfs.declare.sample import filled
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
-MAX_ROWS = 10_000
-"""Examples are picked among so many: a sample of more is as good."""
 MAX_CHARACTERS = 1_000
 """Maximum length of an example, unless all are longer: every value follows the examples in the
 prompt."""
@@ -35,15 +31,9 @@ def labelled_frame(session: Session, query: str, task: Task) -> Frame:
 
     Nothing runs. Raises QueryError for a query that does not stand alone or has other columns.
     """
-    frame = standing_alone(session, query, _shown(query))
-    columns = len(frame.schema().names)
     width = 1 if task.aggregate else len(task.columns)
-    if columns != width + 1:
-        raise QueryError(
-            f"{_shown(query)} gives {columns} columns where {width + 1} are needed",
-            hint="Select the values in the order of the call, then the right answer.",
-        )
-    return frame.select(*text_columns(frame, _shown(query))).distinct().limit(MAX_ROWS + 1)
+    hint = "Select the values in the order of the call, then the right answer."
+    return text_rows(session, query, _shown(query), width + 1, hint)
 
 
 def read_examples(
@@ -54,15 +44,8 @@ def read_examples(
 
     Calls in the query are answered by ``dispatcher``, whose embedder tells which rows are typical.
     Raises QueryError for no rows, too many, or an answer outside of the task's constraint."""
-    with closing(frame.answered(dispatcher, eager=True)) as tables:
-        table = pa.concat_tables(list(tables))
-    if table.num_rows > MAX_ROWS:
-        raise QueryError(
-            f"{_shown(query)} gives more than {MAX_ROWS:,} rows",
-            hint="A sample is as good: put a filter or a LIMIT into the subquery.",
-        )
-    parts = [column.to_pylist() for column in table.columns]
-    rows = sorted(row for row in zip(*parts, strict=True) if all(p and p.strip() for p in row))
+    every = rows_of(frame, _shown(query), dispatcher)
+    rows = sorted(filled(every))
     if not rows:
         raise QueryError(
             f"{_shown(query)} gives no examples",

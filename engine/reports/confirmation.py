@@ -48,8 +48,8 @@ def demand(expected: str, above: int) -> None:
 
 
 def _with_options(frame: Frame) -> Iterator[Frame]:
-    """The frames that a run of ``frame`` runs: first those that its calls take options and examples
-    from."""
+    """The frames that a run of ``frame`` runs: first those that its calls take options, examples
+    and samples from."""
     queries = dict.fromkeys(c.options_query for c in frame.prepared.calls)
     for query in queries:
         if query is not None:
@@ -57,5 +57,7 @@ def _with_options(frame: Frame) -> Iterator[Frame]:
     for task in dict.fromkeys(c.task for c in frame.prepared.calls):
         if task.examples_query is not None:
             yield from _with_options(frame.session.calls.labelled_frame(frame.session, task))
+        if task.sample_query is not None:
+            yield from _with_options(frame.session.calls.sample_frame(frame.session, task))
     if frame.prepared.calls:
         yield frame

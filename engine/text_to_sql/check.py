@@ -138,12 +138,13 @@ def _first_word(sql: str) -> str:
 
 def _outside(session: Session, frame: Frame, tables: Collection[str]) -> str | None:
     """The first table that a query reads beside ``tables``, whatever the letter case: itself, or in
-    a subquery that gives the options or the examples of a call."""
+    a subquery that gives the options, the examples or the sample of a call."""
     folded = [name.casefold() for name in tables]
     read = sorted(scans(frame.logical_plan()))
     found = next((s.split()[0] for s in read if table_of(s.casefold(), folded) is None), None)
     for call in frame.prepared.calls:
-        for query in (call.options_query, call.task.examples_query):
+        task = call.task
+        for query in (call.options_query, task.examples_query, task.sample_query):
             if found is None and query:
                 found = _outside(session, session.sql(query, read_only=True), tables)
     return found

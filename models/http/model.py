@@ -107,6 +107,7 @@ class OpenAIModel:
             follows_grammars=self._server.chat.forms.takes_grammars,
             fingerprint_lasts=True,
             check=self.check,
+            takes_sample=self._takes_sample,
             scored_by=self._scored_by,
         )
 
@@ -213,6 +214,9 @@ class OpenAIModel:
     @property
     def _way(self) -> Way | None:
         return None if self._questions is None else self._questions.way
+
+    def _takes_sample(self, task: Task) -> bool:
+        return self._way is not None and by_likelihood(task, self._options)
 
     def _scored_by(self, task: Task) -> str | None:
         way = self._way

@@ -67,16 +67,22 @@ class QuestionScores:
         """The prompt, whose question stands behind the text."""
         return plain(render(question_behind(self.task, self.way), shots=self.chat.shots))
 
-    async def every(self, rows: Sequence[Values]) -> list[Score]:
-        """The scores of some tuples of values, in order. Raises as ``score`` does."""
+    async def every(self, rows: Sequence[Values], *, fitting: bool = False) -> list[Score]:
+        """The scores of some tuples of values, in order; with ``fitting``, without those that are
+        too long. Raises as ``score`` does."""
         found: dict[int, Score] = {}
 
         async def score(place: int) -> None:
-            found[place] = await self.score(rows[place])
+            try:
+                found[place] = await self.score(rows[place])
+            except Refused as refusal:
+                if not (fitting and refusal.too_long):
+                    raise
 
-        await score(0)  # alone: one request finds out what all the others may send
+        for place in range(len(rows))[:1]:  # alone: it finds out what all the others may send
+            await score(place)
         await for_each(range(1, len(rows)), self.chat.endpoint.in_flight.most, score)
-        return [found[place] for place in range(len(rows))]
+        return [found[place] for place in sorted(found)]
 
     async def score(self, row: Values) -> Score:
         """The scores of one tuple of values. Raises ``Refused`` where the server tells no odds,

@@ -1,11 +1,12 @@
 """Asks the model of a server yes/no questions in the way that was chosen for it (``ways``).
 
-Each question is scored behind neutral texts first, once a model: so many requests more.
+Each question is scored behind neutral texts first, and behind its sample, once a model: so many
+requests more.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import httpx
 
@@ -30,19 +31,25 @@ class Questions:
     chat: Chat
     way: Way
     _neutral: dict[Task, Neutral] = field(default_factory=dict)
+    _odds: dict[Task, Odds] = field(default_factory=dict)
 
     async def begin(self, client: httpx.AsyncClient, task: Task) -> Usage:
-        """Score the neutral texts of a question, if that was not done; returns what it took.
+        """Score the neutral texts of a question and its sample, if that was not done; returns what
+        it took.
 
         Raises ``Refused`` where the server tells no odds, ``Unanswered``, ``Missing`` and
         ``ModelFailed``.
         """
         scores = QuestionScores(self.chat, client, task, self.way)
-        if task in self._neutral:
+        if task in self._odds:
             return scores.spent
-        if scores.way.likelihood and not await scores.available():
-            raise Refused("the server tells no odds of a prompt")
-        self._neutral[task] = neutral(await scores.every(neutral_values(task)))
+        bare = replace(task, sample=())
+        if bare not in self._neutral:
+            if scores.way.likelihood and not await scores.available():
+                raise Refused("the server tells no odds of a prompt")
+            self._neutral[bare] = neutral(await scores.every(neutral_values(task)))
+        sample = await scores.every(task.sample, fitting=True)
+        self._odds[task] = Odds(scores.way, self._neutral[bare]).with_column(sample)
         return scores.spent
 
     async def answer(self, client: httpx.AsyncClient, task: Task, row: Values) -> Answer:
@@ -50,8 +57,7 @@ class Questions:
         ``ModelFailed``."""
         scores = QuestionScores(self.chat, client, task, self.way)
         try:
-            odds = Odds(scores.way, self._neutral[task])
-            answer = odds.answer(await scores.score(row))
+            answer = self._odds[task].answer(await scores.score(row))
         except Refused as refusal:
             answer = Answer.failed(str(refusal), too_long=refusal.too_long)
         except Unanswered as error:

@@ -54,6 +54,7 @@ class TaskBatch:
         self._answers: dict[int, Answer] = {}
         self._places: dict[Row, list[int]] = {}
         self._values: Sequence[Values] = ()
+        self._samples: dict[Row, Values] = {}
         self.spent = Spent()
         self._called = False
         self._charged_tokens = 0
@@ -86,9 +87,15 @@ class TaskBatch:
         return self._places[row][0]
 
     def values(self, row: Row) -> Values | None:
-        """The values of a row of ``fitting``; None of another row."""
+        """The values of a row of ``fitting`` or ``sample``; None of another row."""
         places = self._places.get(row)
-        return None if places is None else self._values[places[0]]
+        return self._samples.get(row) if places is None else self._values[places[0]]
+
+    def sample(self, reserve: int) -> list[Row]:
+        """The rows of the task's sample that leave room for answers of ``reserve`` tokens."""
+        rows = {self.row(values): values for values in self.task.sample}
+        self._samples = {r: v for r, v in rows.items() if self.too_long(r, reserve) is None}
+        return list(self._samples)
 
     @property
     def held(self) -> int:

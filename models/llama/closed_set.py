@@ -97,14 +97,14 @@ class ChoiceDecoder:
         if known.priors is None:
             known.root, known.priors = self._task_priors()
         self.root = known.root
-        if calibration == "column":
+        if calibration == "column" and not self._asking.task.sample:
             scores = self.scores([(row, self.root) for row in rows])
             return [calibrate.of_column(scores, known.priors[0]), *known.priors[1:]]
         return known.priors
 
     def _task_priors(self) -> tuple[Fork, list[Scores]]:
         """The root as its readings weigh, and the priors: the full one where all options part; of
-        content-free inputs alone further down."""
+        content-free inputs alone further down. The sample moves the prior of the root."""
         root, *below = forks(self.root)
         idea = self._known.idea
         probes = [self._asking.row(values) for values in calibrate.probes(self._asking.task)]
@@ -119,6 +119,8 @@ class ChoiceDecoder:
         scores = [fork.weighed(part) for (_, fork), part in zip(pairs, further, strict=True)]
         for start in range(0, len(scores), len(few)):
             found.append(calibrate.mean(scores[start : start + len(few)]))
+        if sample := [(row, root) for row in self._asking.sample(self.reserve)]:
+            found[0] = calibrate.of_column(self.scores(sample), found[0])
         return root, found
 
     def scores(self, pairs: Sequence[tuple[Row, Fork]]) -> list[Scores]:

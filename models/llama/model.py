@@ -115,6 +115,7 @@ class LlamaModel:
             weights=self.weights,
             parameters=self._parameters,
             model_tasks=self._model_tasks,
+            takes_sample=partial(_takes_sample, self._options),
             scored_by=partial(_scored_by, self._model_tasks, options=self._options, way=self._way),
         )
 
@@ -400,6 +401,10 @@ def _only(options: Sequence[str]) -> Answer:
     if not options:
         return Answer.failed("there are no options to choose from", Usage(values=1, failed=1))
     return Answer(options[0], logprob=0.0, usage=Usage(values=1))
+
+
+def _takes_sample(options: Options, task: Task) -> bool:
+    return options.calibration != "none" and not task.images
 
 
 def _scored_by(

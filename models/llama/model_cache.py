@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.llama import determinism as exactness
@@ -19,7 +19,7 @@ from blendfusion.models.llama.switch import Stopped, Switch
 from blendfusion.models.llama.weights import Chosen, ready
 from blendfusion.models.scores.option_trie import Fork, Scores
 from blendfusion.models.verbalizer.lexicon import Idea
-from blendfusion.models.verbalizer.query_likelihood import Neutral
+from blendfusion.models.verbalizer.query_likelihood import Neutral, Score
 from blendfusion.options import Options
 from blendfusion.types import Task
 
@@ -31,6 +31,12 @@ REMEMBERED_TASKS = 64
 
 TaskKey = tuple[Task, bool, bool]
 """A task, whether its prompt has shots, and whether replies have other words."""
+
+FormKey = tuple[Task, str]
+"""A task, and the form of its prompt."""
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(slots=True)
@@ -64,7 +70,8 @@ class Opened:
     prefix: tuple[int, ...] = ()
     """The tokens that every sequence of the context begins with; () if uncertain."""
     tasks: dict[TaskKey, Known] = field(default_factory=dict)
-    neutrals: dict[tuple[Task, str], Neutral] = field(default_factory=dict)
+    neutrals: dict[FormKey, Neutral] = field(default_factory=dict)
+    samples: dict[FormKey, list[Score]] = field(default_factory=dict)
     vocabulary: Any = None
     guides: dict[tuple[str, str, str, bool], Guide] = field(default_factory=dict)
     """By pattern, lead and stop."""
@@ -98,20 +105,15 @@ class Opened:
 
     def known(self, key: TaskKey, make: Callable[[], Known]) -> Known:
         """The cached facts of a task, created at its first use."""
-        if key not in self.tasks:
-            if len(self.tasks) >= REMEMBERED_TASKS:
-                self.tasks.pop(next(iter(self.tasks)))
-            self.tasks[key] = make()
-        return self.tasks[key]
+        return _remembered(self.tasks, key, make)
 
-    def neutral(self, key: tuple[Task, str], make: Callable[[], Neutral]) -> Neutral:
-        """The scores of a question behind neutral texts, by a task and the form of its prompt,
-        computed at the first use."""
-        if key not in self.neutrals:
-            if len(self.neutrals) >= REMEMBERED_TASKS:
-                self.neutrals.pop(next(iter(self.neutrals)))
-            self.neutrals[key] = make()
-        return self.neutrals[key]
+    def neutral(self, key: FormKey, make: Callable[[], Neutral]) -> Neutral:
+        """The scores of a question behind neutral texts, computed at the first use."""
+        return _remembered(self.neutrals, key, make)
+
+    def sample(self, key: FormKey, make: Callable[[], list[Score]]) -> list[Score]:
+        """The scores of a question behind its sample, computed at the first use."""
+        return _remembered(self.samples, key, make)
 
     def guide(self, pattern: str, lead: str, stop: str, *, is_grammar: bool = False) -> Guide:
         key = (pattern, lead, stop, is_grammar)
@@ -146,6 +148,15 @@ class Opened:
             self.projectors.clear()
             self.context.close()
         self.weights.release()
+
+
+def _remembered(held: dict[K, V], key: K, make: Callable[[], V]) -> V:
+    """The value of a key, made at its first use; the earliest of too many is forgotten."""
+    if key not in held:
+        if len(held) >= REMEMBERED_TASKS:
+            held.pop(next(iter(held)))
+        held[key] = make()
+    return held[key]
 
 
 _OPENED: Pool[Opened] = Pool()

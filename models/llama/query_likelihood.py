@@ -8,6 +8,7 @@ probabilities add up. Where the model's way weighs its answer, what leads to it 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -61,11 +62,13 @@ class LikelihoodDecoder:
     def odds(self, rows: Sequence[Row]) -> Odds:
         """The odds of a yes by the scores of a row; ``rows``: the values that are asked
         together."""
-        asking = self._asking
-        neutral_scores = asking.opened.neutral((asking.task, self._way.prompt), self._neutral)
-        behind = Odds(self._way, neutral_scores)
+        asking, task, prompt = self._asking, self._asking.task, self._way.prompt
+        bare = replace(task, sample=())
+        behind = Odds(self._way, asking.opened.neutral((bare, prompt), self._neutral))
+        if task.sample:
+            return behind.with_column(asking.opened.sample((task, prompt), self._sample))
         if asking.options.calibration == "column":
-            behind = behind.with_column(self.scores(rows))
+            return behind.with_column(self.scores(rows))
         return behind
 
     def scores(self, rows: Sequence[Row], *, exact: bool = False) -> list[Score]:
@@ -97,6 +100,9 @@ class LikelihoodDecoder:
     def _neutral(self) -> Neutral:
         rows = [self._asking.row(values) for values in neutral_values(self._asking.task)]
         return neutral(self.scores(rows))
+
+    def _sample(self) -> list[Score]:
+        return self.scores(self._asking.sample(self.reserve))
 
     def _run(self, rows: Sequence[Row], run: Runs, settle: Callable[[int, Score], None]) -> None:
         """Pass the index of each row and its scores to ``settle``."""

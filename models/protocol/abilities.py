@@ -19,6 +19,10 @@ def _no_words(task: Task) -> str | None:
     return None
 
 
+def _no_sample(task: Task) -> bool:
+    return False
+
+
 def _no_check() -> None:
     return None
 
@@ -64,6 +68,8 @@ class Abilities:
     the model alive."""
     scored_by: Callable[[Task], str | None] = _no_words
     """The words by which the model scores the replies of a task, for EXPLAIN; None: their own."""
+    takes_sample: Callable[[Task], bool] = _no_sample
+    """Whether the sample of a task places the threshold of its answers."""
 
     def __post_init__(self) -> None:
         if self.at_once < 1:

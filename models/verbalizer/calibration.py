@@ -111,8 +111,8 @@ def mean(scores: Sequence[Scores]) -> Scores:
 
 
 def of_column(scores: Sequence[Scores], prior: Scores) -> Scores:
-    """The prior from the log probabilities of the values asked together, whose options may have
-    very different shares.
+    """The prior from the log probabilities of the values asked together, or of a sample, whose
+    options may have very different shares.
 
     The plain mean over all values mistakes the most frequent option for the model's bias: if one
     message in ten is spam, half of them would be called so. So each option that ``prior`` finds has

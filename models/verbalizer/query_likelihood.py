@@ -61,7 +61,7 @@ class Neutral:
 @dataclass(frozen=True, slots=True)
 class Odds:
     """The odds of a yes to one question. ``shift``: the odds that are subtracted for the other
-    values of a column."""
+    values of a column, or for a sample of such."""
 
     way: Way
     neutral: Neutral
@@ -90,7 +90,9 @@ class Odds:
         return answer_of(self.log(score))
 
     def with_column(self, scores: Sequence[Score]) -> Odds:
-        """With a threshold halfway to the mean of the values asked together."""
+        """With a threshold halfway to the mean of the values asked together, or of a sample."""
+        if not scores:
+            return self
         middle = float(np.mean([self.log(score) for score in scores]))
         return replace(self, shift=self.shift + middle / 2)
 

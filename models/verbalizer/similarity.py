@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
+
 from blendfusion.models.vectors.wordllama import WordLlamaEmbedder
 
 _DIGITS = 6
-"""Digits of a similarity: later ones of float sums differ between machines."""
+"""Digits of a similarity: later ones of float sums differ between machines, and by the number of
+texts."""
 
 
 def similarities(question: str, texts: Sequence[str]) -> list[float]:
@@ -18,7 +21,8 @@ def similarities(question: str, texts: Sequence[str]) -> list[float]:
 
 def cosines(texts: Sequence[str], others: Sequence[str]) -> list[list[float]]:
     """The cosines of the vectors of each text, one row each, and of all ``others``."""
-    vectors = _embedder().embed([*others, *texts])
+    # In single precision the sixth digit would depend on the other texts.
+    vectors = _embedder().embed([*others, *texts]).astype(np.float64)
     table = vectors[len(others) :] @ vectors[: len(others)].T
     return [[round(float(cosine), _DIGITS) for cosine in row] for row in table]
 

@@ -40,7 +40,7 @@ QUERIES = [
     "SELECT t.id, u.w FROM t LEFT JOIN u ON t.k = u.k WHERE llm_int('a', t.x) > 50 OR t.id < 3 "
     "ORDER BY 1, 2",
     "SELECT x, llm_classify(x, ['a', 'b', 'c']) AS c FROM t ORDER BY x DESC, id LIMIT 7",
-    "SELECT a.id FROM t a WHERE llm_filter('f', a.x) AND a.k IN (SELECT k FROM u) ORDER BY 1",
+    "SELECT a.id FROM t a WHERE llm_filter('f', a.x, sample => ['a', 'b']) AND a.k IN (SELECT k FROM u) ORDER BY 1",
     "SELECT id FROM t ORDER BY llm_int('rank', x), id",
 ]
 
@@ -109,6 +109,7 @@ def test_the_files_are_read_there_and_models_are_asked_there(tmp_path: Path, not
     ("query", "reason"),
     [
         ("SELECT llm_filter('f', x) FROM t LIMIT 3", "a limit ends it early"),
+        ("SELECT llm_filter('f', x, sample => (SELECT w FROM u)) FROM t", "a sample come from"),
         ("SELECT llm_filter('f', w) FROM u", "no table of several files passes its rows on"),
         ("SELECT llm_filter('f', x) FROM t WHERE own(id) > 0", "own is a function of this program"),
         ("SELECT llm_filter('f', x) FROM t WHERE random() > 2", "gives other values each time"),

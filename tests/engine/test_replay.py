@@ -27,7 +27,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::blendfusion.AnswerWarning")
 
 QUERY = (
     "SELECT id, text, llm_int('How many letters?', text) AS letters FROM reviews "
-    "WHERE llm_filter('Is it good?', text) ORDER BY id"
+    "WHERE llm_filter('Is it good?', text, sample => (SELECT text FROM reviews WHERE id < 3)) "
+    "ORDER BY id"
 )
 ROWS: dict[str, list[Any]] = {
     "id": [1, 2, 3, 4, 5],

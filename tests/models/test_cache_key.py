@@ -84,6 +84,7 @@ def test_a_key_is_the_same_in_every_process() -> None:
         replace(TASK, columns=("name", "")),
         replace(TASK, columns=()),
         replace(TASK, examples=(Example(("a",), "true"),)),
+        replace(TASK, sample=(("a",),)),
         replace(TASK, aggregate=True),
         replace(TASK, form="statement"),
     ],

@@ -114,6 +114,30 @@ def test_a_score_is_the_probability_of_yes(model):
 
 @pytest.mark.long
 @pytest.mark.local
+@pytest.mark.parametrize(
+    "question",
+    ["Is it about sports?", "Is the writer pleased?", "Does someone want to know a time?"],
+)
+def test_a_sample_moves_the_threshold_as_a_column_of_its_texts(model, question: str) -> None:
+    """By words and likelihood, by words, by likelihood; and for each value alone."""
+    values = [(text,) for text in TEXTS]
+    task = replace(SPORT, question=question)
+    by_sample = replace(task, sample=tuple(values))
+    column = LlamaModel(weights_or_skip(), Options(n_ctx=1024, calibration="column"))
+    together = model.answer(by_sample, values)
+    of_column = list(map(odds_of, column.answer(task, values)))
+    assert list(map(odds_of, together)) == pytest.approx(of_column, rel=1e-4, abs=1e-4)
+    assert of_column != pytest.approx(list(map(odds_of, model.answer(task, values))), abs=1e-3)
+    for asked in (model, column):  # values asked together do not count beside a sample
+        alone = [asked.answer(by_sample, [value])[0] for value in values]
+        assert [(a.text, a.logprob) for a in alone] == [(a.text, a.logprob) for a in together]
+    too_long = replace(by_sample, sample=(*by_sample.sample, ("word " * 2_000,)))
+    assert model.answer(too_long, values[:1])[0].logprob == together[0].logprob
+    column.close()
+
+
+@pytest.mark.long
+@pytest.mark.local
 def test_equal_values_are_read_once_and_long_ones_fail(model, by_words):
     values = [(TEXTS[0],), ("word " * 2_000,), (TEXTS[0],), (TEXTS[1],)]
     first, long, again, other = model.answer(SPORT, values)

@@ -9,6 +9,7 @@ from local_model import weights_or_skip
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.scores.option_trie import build
 from blendfusion.models.verbalizer.label_similarity import label_similarities, label_weight
+from blendfusion.models.verbalizer.similarity import cosines
 from blendfusion.models.verbalizer.ways import Way
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Example, Task
@@ -83,3 +84,11 @@ def test_answers_do_not_depend_on_the_values_beside_them(model: LlamaModel) -> N
     together = model.answer(TASK, [(text,) for text in TEXTS])
     alone = [model.answer(TASK, [(text,)])[0] for text in TEXTS]
     assert [(a.text, a.logprob) for a in together] == [(a.text, a.logprob) for a in alone]
+
+
+@pytest.mark.local
+def test_a_similarity_depends_on_no_other_text() -> None:
+    subjects = ("sport", "the weather in May", "a refund", "cars", "x y z")
+    texts = [f"text {number} about {what}" for number in range(50) for what in subjects]
+    asked = ["Is it about sports?"]
+    assert cosines(texts, asked) == [cosines([text], asked)[0] for text in texts]

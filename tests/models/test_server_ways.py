@@ -12,6 +12,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -81,6 +82,32 @@ def test_a_bias_for_yes_is_subtracted() -> None:
         model.answer(REFUND, [("More of it.",)])
         assert len(server.bodies) == len(ANY) + 3
         assert all(body["max_tokens"] == 1 and body["top_logprobs"] for body in server.bodies)
+
+
+def test_a_sample_moves_the_threshold_and_is_asked_once() -> None:
+    """A text that is too long for the server is left out."""
+
+    def script(body: Body) -> Reply:
+        if "x" * 1_000 in body["messages"][-1]["content"]:
+            return Reply(status=400, error="This model's maximum context length is 512 tokens.")
+        return chatting(body)
+
+    with serving(script) as server:
+        keep_way(_digest(server), Way("chat", answer=1.0, threshold=1.0), "tiny")
+        model = OpenAIModel("tiny", server.url, None, Options())
+        [before] = model.answer(REFUND, [WANTED])
+        server.bodies.clear()
+
+        task = replace(REFUND, sample=(WANTED, OTHER, ("x" * 1_000,)))
+        wanted, other = model.answer(task, [WANTED, OTHER])
+        # Odds of 2 and of 0 above the mean, less the threshold: 1 and -1, whose mean is 0.
+        assert (wanted.logprob, other.text) == (before.logprob, "false")
+        assert len(server.bodies) == wanted.usage.calls + other.usage.calls == 3 + 2
+        [moved] = model.answer(replace(REFUND, sample=(WANTED,)), [WANTED])
+        assert moved.logprob == pytest.approx(-0.4741, abs=1e-4)  # odds of 1 - 1/2
+        assert len(server.bodies) == 5 + 1 + 1
+        assert model.abilities.takes_sample(task)
+        assert not OpenAIModel("other", server.url, None, Options()).abilities.takes_sample(task)
 
 
 def test_sql_budgets_and_explain_know_the_way() -> None:

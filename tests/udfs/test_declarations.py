@@ -36,6 +36,7 @@ SQL = {
     "options": "['a', 'b']",
     "regex": "'[a-z]+'",
     "examples": "[['v', 'true']]",
+    "sample": "['u', 'w']",
     "consistency": "3",
     "confidence": "0.9",
     "evidence": "TRUE",
@@ -77,6 +78,7 @@ PYTHON = {
     "options": ["a", "b"],
     "regex": "[a-z]+",
     "examples": [["v", "true"]],
+    "sample": ["w", "u", None],
     "consistency": 3,
     "confidence": 0.9,
     "evidence": True,
@@ -120,8 +122,8 @@ BESIDE = {
     "retries": ("check",),
 }
 """The options that an option needs beside it."""
-CLOSED_SETS = ("confidence", "accuracy", "recall", "precision", "delta", "proxy")
-YES_OR_NO = ("recall", "precision", "delta", "proxy")
+CLOSED_SETS = ("confidence", "sample", "accuracy", "recall", "precision", "delta", "proxy")
+YES_OR_NO = ("sample", "recall", "precision", "delta", "proxy")
 
 
 def sql_of(ingredient: Ingredient, option: AnyParameter) -> tuple[str, object]:

@@ -193,17 +193,17 @@ class Dispatcher:
 
     def certain(self, task: Task) -> Answer | None:
         """The answer that no model is needed for: NULL from an empty set of options, or the only
-        option. None if a model must be asked. Raises QueryError for options or examples that were
-        not read."""
+        option. None if a model must be asked. Raises QueryError for options, examples or a
+        sample that were not read."""
         settled = self.sent(task)
         constraint = settled.constraint
         choice = constraint.item or constraint
-        for name, query in (("options", choice.query), ("examples", settled.examples_query)):
+        queries = (choice.query, settled.examples_query, settled.sample_query)
+        for name, query in zip(("options", "examples", "sample"), queries, strict=True):
             if query is not None:
                 raise QueryError(
                     f"{name} => ({query}) cannot be read here",
-                    hint=f"{name.capitalize()} come from a subquery in queries of a session: "
-                    "bf.connect().",
+                    hint=f"A subquery gives the {name} in queries of a session: bf.connect().",
                 )
         if choice.kind != "choice" or len(choice.options) > 1:
             return None

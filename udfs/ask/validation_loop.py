@@ -49,6 +49,8 @@ def _again(call: Call) -> Task:
         columns=_columns(task),
         examples=(),
         examples_query=None,
+        sample=(),
+        sample_query=None,
     )
 
 

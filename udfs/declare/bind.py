@@ -48,6 +48,8 @@ from blendfusion.udfs.declare.options import (
     REGEX,
     RETRIES,
     RETURN_TYPE,
+    SAMPLE,
+    SAMPLE_HINT,
     USUAL_RETRIES,
     Choices,
     Confidence,
@@ -56,6 +58,7 @@ from blendfusion.udfs.declare.pairing import HOW, Pairing, paired
 from blendfusion.udfs.declare.parameter import AnyParameter, Parameter
 from blendfusion.udfs.declare.promises import models_of, promised
 from blendfusion.udfs.declare.returns import arrow_type
+from blendfusion.udfs.declare.sample import sampled
 
 _T = TypeVar("_T")
 
@@ -140,7 +143,9 @@ class _Binder:
             form=self.ingredient.form,
             images=self.kind.images,
             audio=self.kind.audio,
-            examples_query=self.queries["examples"].text if "examples" in self.queries else None,
+            examples_query=self._query(EXAMPLES),
+            sample=self._sample(len(values), constraint),
+            sample_query=self._query(SAMPLE),
             consistency=self.get(CONSISTENCY) or 1,
         )
         return Call(
@@ -444,6 +449,30 @@ class _Binder:
             )
         return text if read is None else read
 
+    def _sample(self, n_values: int, constraint: Constraint) -> tuple[tuple[str, ...], ...]:
+        given = self.get(SAMPLE)
+        if given is None and SAMPLE.name not in self.queries:
+            return ()
+        if constraint.kind != "boolean":
+            raise self.error(
+                f"a sample places the threshold of yes or no, not of {constraint}",
+                "Ask a yes/no question, where a boolean is needed or with returns => 'bool'.",
+            )
+        for row in given or ():
+            if len(row) != n_values:
+                raise self.error(
+                    f"{list(row)} of the sample has not {n_values} parts, one a value", SAMPLE_HINT
+                )
+        sample = sampled(given or ())
+        if given is not None and not sample:
+            raise self.error("the sample has no text that is neither NULL nor blank", SAMPLE_HINT)
+        return sample
+
+    def _query(self, parameter: AnyParameter) -> str | None:
+        """The subquery that gives the argument of a parameter, if one does."""
+        query = self.queries.get(parameter.name)
+        return None if query is None else query.text
+
     def _confidence(self, constraint: Constraint) -> Confidence | None:
         given = self.get(CONFIDENCE)
         if given is not None and constraint.kind not in ("boolean", "choice"):
@@ -494,6 +523,8 @@ class _Binder:
                 literal = self.queries[name]
             elif name == EXAMPLES.name:
                 literal = [(*example.values, example.answer) for example in task.examples]
+            elif name == SAMPLE.name:
+                literal = [row[0] if len(row) == 1 else row for row in task.sample]
             elif name in self.read:
                 literal = parameter.show(self.read[name])
             if literal not in (None, [], parameter.default):

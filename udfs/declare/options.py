@@ -19,6 +19,7 @@ from blendfusion.types import Constraint
 from blendfusion.udfs.declare.arguments import Literal
 from blendfusion.udfs.declare.parameter import Parameter
 from blendfusion.udfs.declare.returns import RETURNS, returned, type_name
+from blendfusion.udfs.declare.sample import MOST
 from blendfusion.udfs.declare.struct_schema import fields_of, written
 
 Confidence: TypeAlias = "float | OneOf['keep']"
@@ -162,6 +163,26 @@ def _examples(given: Literal, name: str) -> list[Literal]:
     return given
 
 
+def _sample(given: Literal, name: str) -> list[tuple[str | None, ...]]:
+    if not isinstance(given, list):
+        raise ArgumentError(f"{name} must be a list of texts, not {given!r}", hint=SAMPLE_HINT)
+    return [_sample_row(item, name) for item in given]
+
+
+def _sample_row(item: Literal, name: str) -> tuple[str | None, ...]:
+    row = []
+    for part in item if isinstance(item, list) else [item]:
+        if part is not None and not isinstance(part, str):
+            raise ArgumentError(f"{name} has {part!r}, which is no text", hint=SAMPLE_HINT)
+        row.append(part)
+    return tuple(row)
+
+
+SAMPLE_HINT = (
+    "Write sample => ['a text', …] or sample => (SELECT text FROM …), with a list or a column for "
+    "each of several values."
+)
+
 EXAMPLES_HINT = "Write examples => [['a value', 'its answer'], …], one value a value column."
 
 
@@ -261,6 +282,18 @@ EXAMPLES = Parameter(
     annotation="Sequence[Sequence[object]]",
     example="llm_filter('Is it late?', text, examples => [['Still waiting', 'yes']]); "
     "examples => (SELECT text, label FROM labelled)",
+    subquery=True,
+)
+SAMPLE = Parameter(
+    "sample",
+    "Values like those that a yes/no question is asked about, without answers. Their mean score places "
+    "the threshold of a yes, halfway from that of neutral texts. An answer depends on its value and the "
+    f"sample alone; of more than {MOST} distinct values, the same {MOST} always count. The session's "
+    "``calibration='column'`` does not apply then; a model without odds ignores the sample.",
+    _sample,
+    annotation="Sequence[str | None] | Sequence[Sequence[str | None]]",
+    example="llm_filter('Would they recommend it?', text, sample => (SELECT text FROM typical)); "
+    "sample => ['Arrived broken', 'Does its job']",
     subquery=True,
 )
 CONSISTENCY = Parameter(

@@ -11,13 +11,14 @@ from blendfusion.udfs.declare.options import (
     EXAMPLES,
     MODEL,
     ON_ERROR,
+    SAMPLE,
 )
 
 LLM_BOOL = Ingredient(
     name="llm_bool",
     summary="a yes/no question about a row",
     example="SELECT text, llm_bool('Would the customer buy it again?', text) AS again FROM reviews LIMIT 5",
-    options=(EXAMPLES, CONSISTENCY, CONFIDENCE, MODEL, *CASCADE, ON_ERROR),
+    options=(EXAMPLES, SAMPLE, CONSISTENCY, CONFIDENCE, MODEL, *CASCADE, ON_ERROR),
     returns=Constraint("boolean"),
     result="BOOLEAN",
     doc="""The answer to ``question`` for each row, as BOOLEAN.""",

@@ -11,13 +11,14 @@ from blendfusion.udfs.declare.options import (
     EXAMPLES,
     MODEL,
     ON_ERROR,
+    SAMPLE,
 )
 
 LLM_FILTER = Ingredient(
     name="llm_filter",
     summary="a yes/no question about a row",
     example="SELECT text FROM reviews WHERE stars <= 2 AND llm_filter('Did something break?', text)",
-    options=(EXAMPLES, CONSISTENCY, CONFIDENCE, MODEL, *CASCADE, ON_ERROR),
+    options=(EXAMPLES, SAMPLE, CONSISTENCY, CONFIDENCE, MODEL, *CASCADE, ON_ERROR),
     returns=Constraint("boolean"),
     result="BOOLEAN",
     doc="""Whether the answer to ``question`` is yes, as BOOLEAN.""",

@@ -16,6 +16,7 @@ from blendfusion.udfs.declare.options import (
     REGEX,
     RETRIES,
     RETURN_TYPE,
+    SAMPLE,
 )
 
 LLM_MAP = Ingredient(
@@ -26,6 +27,7 @@ LLM_MAP = Ingredient(
         OPTIONS,
         REGEX,
         EXAMPLES,
+        SAMPLE,
         CONSISTENCY,
         CONFIDENCE,
         EVIDENCE,

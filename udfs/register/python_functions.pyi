@@ -46,6 +46,7 @@ def llm_filter(
     question: str,
     *values: ColumnLike,
     examples: Sequence[Sequence[object]] | None = None,
+    sample: Sequence[str | None] | Sequence[Sequence[str | None]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
     model: str | Sequence[str] | None = None,
@@ -64,6 +65,11 @@ def llm_filter(
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
+    - ``sample``: Values like those that a yes/no question is asked about, without answers. Their
+      mean score places the threshold of a yes, halfway from that of neutral texts. An answer
+      depends on its value and the sample alone; of more than 20 distinct values, the same 20 always
+      count. The session's ``calibration='column'`` does not apply then; a model without odds
+      ignores the sample.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
@@ -89,6 +95,7 @@ def llm_map(
     options: Sequence[str] | Mapping[str, str] | None = None,
     regex: object | None = None,
     examples: Sequence[Sequence[object]] | None = None,
+    sample: Sequence[str | None] | Sequence[Sequence[str | None]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
     evidence: bool = False,
@@ -115,6 +122,11 @@ def llm_map(
       meaning.
     - ``regex``: A pattern for the whole answer.
     - ``examples``: Worked examples: the values, then the answer.
+    - ``sample``: Values like those that a yes/no question is asked about, without answers. Their
+      mean score places the threshold of a yes, halfway from that of neutral texts. An answer
+      depends on its value and the sample alone; of more than 20 distinct values, the same 20 always
+      count. The session's ``calibration='column'`` does not apply then; a model without odds
+      ignores the sample.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
@@ -147,6 +159,7 @@ def llm_bool(
     question: str,
     *values: ColumnLike,
     examples: Sequence[Sequence[object]] | None = None,
+    sample: Sequence[str | None] | Sequence[Sequence[str | None]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
     model: str | Sequence[str] | None = None,
@@ -165,6 +178,11 @@ def llm_bool(
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
+    - ``sample``: Values like those that a yes/no question is asked about, without answers. Their
+      mean score places the threshold of a yes, halfway from that of neutral texts. An answer
+      depends on its value and the sample alone; of more than 20 distinct values, the same 20 always
+      count. The session's ``calibration='column'`` does not apply then; a model without odds
+      ignores the sample.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
