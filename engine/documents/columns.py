@@ -57,8 +57,22 @@ def _gutters(words: Sequence[Word]) -> list[_Gap]:
     if lines < 2:
         return []
     least = 0.9 if lines >= 3 else 2.0
-    gaps = _open(words, least)
+    gaps = _between_columns(_open(words, least), _strips(words))
     return [gap for gap in gaps if lines >= _SURE_LINES or _wide(words, gap, gaps)]
+
+
+def _between_columns(gaps: Sequence[_Gap], strips: Sequence[Sequence[Word]]) -> list[_Gap]:
+    """The gaps that have words on both sides at one height. One without, as between a paragraph and
+    a title that is centred above it, has no columns beside it."""
+    return [
+        (start, end)
+        for start, end in gaps
+        if any(
+            any(word.box[2] <= start + 0.01 for word in strip)
+            and any(word.box[0] >= end - 0.01 for word in strip)
+            for strip in strips
+        )
+    ]
 
 
 def _wide(words: Sequence[Word], gap: _Gap, gaps: Sequence[_Gap]) -> bool:
@@ -92,7 +106,7 @@ def _bands(words: Sequence[Word]) -> list[list[Word]]:
             continue
         band = bands[-1]
         together = [word for part in band for word in part]
-        open_before, open_alone = _open(together), _open(strip)
+        open_before, open_alone = _between_columns(_open(together), band), _open(strip)
         both = _shared(open_before, open_alone, together, strip)
         if open_before and not both:
             bands.append([*_loose_end(band, height), strip])

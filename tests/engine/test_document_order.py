@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from document_pages import LAYOUTS, Made, make, numbers_in
+from reportlab.pdfgen.canvas import Canvas
 
 from blendfusion.documents.blocks import Block
 from blendfusion.documents.pdf import PdfFile
@@ -52,3 +55,26 @@ def test_the_order_of_thirty_files_is_right(files: list[Made]) -> None:
         made.path.name for made, (good, every) in zip(files, counts, strict=True) if good < every
     ]
     assert share >= 0.98, f"{share:.4f}: {bad}"
+
+
+@pytest.mark.parametrize("paragraph", ["Sales rose by 5 %.", "Sales rose by 5 % in spring.", "Up."])
+def test_a_title_centred_above_a_short_paragraph_stands_before_it(
+    tmp_path: Path, paragraph: str
+) -> None:
+    """Nothing stands beside the paragraph, so the title and the table are no second column."""
+    canvas = Canvas(str(tmp_path / "short.pdf"))
+    canvas.setFont("Helvetica-Bold", 18)
+    canvas.drawString(268, 760, "Report")
+    canvas.setFont("Helvetica", 10)
+    canvas.drawString(78, 730, paragraph)
+    for row, cells in enumerate((("item", "price"), ("ink", "1"), ("pen", "2"))):
+        for place, cell in zip((275, 310), cells, strict=True):
+            canvas.drawString(place, 700 - 18 * row, cell)
+    canvas.save()
+    ((_, blocks),) = PdfFile(str(tmp_path / "short.pdf")).blocks(None)
+    assert not isinstance(blocks, str)
+    assert [(block.kind, block.text) for block in blocks] == [
+        ("title", "Report"),
+        ("paragraph", paragraph),
+        ("table", "item | price\nink | 1\npen | 2"),
+    ]
