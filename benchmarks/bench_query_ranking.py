@@ -9,8 +9,9 @@ column or another number, another aggregate, another comparison, the other order
 none of them: the logarithms of the probabilities of a query's tokens add up, behind the prompt that
 ``session.ask`` sends. *first* is the share of questions whose right query is the likeliest of the
 ten; *links* are the stored values that the question names (``text_to_sql.links``). Queries without
-nine mistakes are left out. ``--texts`` asks only those whose right query has a text literal. Printed with Wilson's intervals at 95 %, also for the questions whose
-right query has a text literal, and with the exact sign test of both."""
+nine mistakes are left out; ``--texts`` asks only those whose right query has a text literal.
+Printed with Wilson's intervals at 95 %, also for the questions whose right query has a text
+literal, and with the exact sign test of both."""
 
 from __future__ import annotations
 

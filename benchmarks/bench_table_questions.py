@@ -1,6 +1,7 @@
 """How often is ``session.answer`` right about a table, beside a model that reads the whole table?
 
     python benchmarks/bench_table_questions.py FOLDER [--model smollm2] [--questions 50]
+        [--threads 1] [--results FILE.jsonl]
 
 FOLDER is one of HybridQA, OTT-QA, WikiTableQuestions and TAT-QA as Parquet: ``questions.parquet``
 and ``tables.parquet``, for the first two also ``links.parquet`` and ``passages.parquet``, for the
@@ -8,18 +9,20 @@ last ``paragraphs.parquet``. The model sees the table of a question and its pass
 no answer and no hint of the set. *asked* is ``session.answer``; *read* gives the same model the
 rows and passages, as many as its window holds. Printed: exact match and F1 of words (after SQuAD),
 denotation accuracy (the same set of answers), how often rows were read for want of a query, tokens
-and cost, with Wilson's intervals at 95 %. Questions are taken by a digest of their text."""
+and cost, with Wilson's intervals at 95 %. Questions are taken by a digest of their text.
+``--results`` keeps the answers, and goes on behind those that it has."""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import re
 import string
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,18 @@ from blendfusion.text_to_sql.answers import Reply, form_of, read_rows
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
+@dataclass(frozen=True)
+class Found:
+    """One answer of one way, and its spending."""
+
+    texts: list[str]
+    read: bool = False
+    tokens: int = 0
+    cost: float | None = None
+    error: str = ""
+    query: str = ""
+
+
 @dataclass
 class Score:
     """The sums over the questions of one way of answering."""
@@ -44,7 +59,18 @@ class Score:
     f1: float = 0.0
     read: int = 0
     tokens: int = 0
+    costs: list[float] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
+
+    def count(self, found: Found, right: list[str]) -> None:
+        self.asked += 1
+        self.read += found.read
+        self.tokens += found.tokens
+        if found.cost is not None:
+            self.costs.append(found.cost)
+        if found.error:
+            self.errors[found.error] += 1
+        self.add(found.texts, right)
 
     def add(self, found: list[str], right: list[str]) -> None:
         said, wanted = ([normal(text) for text in texts] for texts in (found, right))
@@ -52,12 +78,12 @@ class Score:
         self.same += set(said) == set(wanted)
         self.f1 += overlap(" ".join(said).split(), " ".join(wanted).split())
 
-    def line(self, name: str, cost: float | None) -> str:
+    def line(self, name: str) -> str:
         def share(hits: int) -> str:
             low, high = wilson(hits, self.asked)
             return f"{hits / self.asked:.2f} [{low:.2f}, {high:.2f}]"
 
-        money = "" if cost is None else f", cost {cost:.4f}"
+        money = f", cost {sum(self.costs):.4f}" if any(self.costs) else ""
         return (
             f"{name}: exact match {share(self.exact)}, F1 {self.f1 / self.asked:.2f}, denotation "
             f"{share(self.same)}, rows read {self.read} of {self.asked}, {self.tokens:,} tokens{money}"
@@ -108,18 +134,21 @@ def table_of(row: dict[str, Any]) -> pa.Table:
     return pa.table(columns)
 
 
-def run(score: Score, right: list[str], answer: Callable[[], Reply]) -> None:
-    score.asked += 1
+def found_by(answer: Callable[[], Reply], session: bf.Session) -> Found:
+    before = session.ledger.cost
     try:
         reply = answer()
     except BlendFusionError as error:
-        score.errors[type(error).__name__] += 1
-        score.add([""], right)
-        return
-    score.read += reply.draft is None
+        return Found([""], error=type(error).__name__)
     usage = reply.usage + (reply.draft.frame.trace.usage if reply.draft else bf.Usage())
-    score.tokens += usage.prompt_tokens + usage.completion_tokens
-    score.add(reply.text.split("; ") if reply.form == "list" else [reply.text], right)
+    after = session.ledger.cost
+    return Found(
+        reply.text.split("; ") if reply.form == "list" else [reply.text],
+        reply.draft is None,
+        usage.prompt_tokens + usage.completion_tokens,
+        None if before is None or after is None else after - before,
+        query=reply.draft.sql if reply.draft else "",
+    )
 
 
 def chosen(questions: Iterable[dict[str, Any]], most: int) -> list[dict[str, Any]]:
@@ -131,6 +160,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--questions", type=int, default=50)
+    parser.add_argument("--threads", type=int, default=0, help="of the model; 0: all cores")
+    parser.add_argument("--results", type=Path, help="a file of answers, to go on from")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     folder: Path = arguments.folder
@@ -138,23 +169,42 @@ def main() -> None:
     key = "doc_id" if "doc_id" in tables[0] else "table_id"
     by_key = {row[key]: row for row in tables}
     texts = texts_of(folder, key)
-    asked, read = Score(), Score()
-    costs: list[float | None] = []
+    kept: dict[str, list[Found]] = {}
+    results: Path | None = arguments.results
+    if results is not None and results.exists():
+        for line in results.read_text(encoding="utf-8").splitlines():
+            one = json.loads(line)
+            kept[one["question"]] = [Found(**each) for each in one["found"]]
+    scores = Score(), Score()
     for question in chosen(rows_of(folder, "questions"), arguments.questions):
         words, right = question["question"], question["answer"]
-        with bf.connect(arguments.model, cache=None, progress="off") as session:
-            session.from_arrow(table_of(by_key[question[key]]), name="facts")
-            if own := texts.get(question[key]):
-                session.from_arrow(pa.Table.from_pylist(own), name="passages")
-            answers = [right] if isinstance(right, str) else list(right)
-            run(asked, answers, lambda: session.answer(words))  # noqa: B023
-            run(read, answers, lambda: read_rows(session, words, form_of(words)))  # noqa: B023
-            costs.append(session.ledger.cost)
-    known = [cost for cost in costs if cost is not None]
-    for name, score in (("asked", asked), ("read", read)):
-        print(score.line(name, sum(known) if any(known) and name == "asked" else None))
+        if words not in kept:
+            table, own = by_key[question[key]], texts.get(question[key], [])
+            kept[words] = both(arguments.model, arguments.threads, words, table, own)
+            if results is not None:
+                written = {"question": words, "found": [asdict(each) for each in kept[words]]}
+                with results.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(written) + "\n")
+        for score, found in zip(scores, kept[words], strict=True):
+            score.count(found, [right] if isinstance(right, str) else list(right))
+    for name, score in zip(("asked", "read"), scores, strict=True):
+        print(score.line(name))
         if score.errors:
             print(f"  without an answer: {dict(score.errors)}")
+
+
+def both(
+    model: str, threads: int, words: str, table: dict[str, Any], texts: list[dict[str, Any]]
+) -> list[Found]:
+    """What the session answers, and the model that reads all."""
+    with bf.connect(model, cache=None, progress="off", threads=threads) as session:
+        session.from_arrow(table_of(table), name="facts")
+        if texts:
+            session.from_arrow(pa.Table.from_pylist(texts), name="passages")
+        return [
+            found_by(lambda: session.answer(words), session),
+            found_by(lambda: read_rows(session, words, form_of(words)), session),
+        ]
 
 
 if __name__ == "__main__":
