@@ -37,6 +37,12 @@ def test_every_anchor_that_a_page_links_to_is_a_heading(page: Path) -> None:
         assert anchor in anchors(linked.read_text(encoding="utf-8")), f"{target}#{anchor}"
 
 
+def test_every_benchmark_stands_in_their_table() -> None:
+    text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `(bench_\w+\.py)`", text, re.MULTILINE))
+    assert listed == {file.name for file in (ROOT / "benchmarks").glob("bench_*.py")}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_prose_is_wrapped_at_one_width(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
