@@ -46,11 +46,13 @@ from blendfusion.planner.rules.push_limit import push_limit
 from blendfusion.planner.rules.ranked_limits import ranked_limits
 from blendfusion.planner.rules.ranked_partitions import ranked_partitions
 from blendfusion.planner.rules.rows_of_other_branches import rows_of_other_branches
+from blendfusion.planner.rules.rows_that_count import rows_that_count
 from blendfusion.planner.rules.semi_join_reduction import semi_join_reduction
 from blendfusion.planner.rules.similar_first import similar_first
 from blendfusion.planner.rules.small_groups import small_groups
 from blendfusion.planner.rules.subquery_columns import subquery_columns
 from blendfusion.planner.rules.union_pull_up import union_pull_up
+from blendfusion.planner.rules.unread_joins import unread_joins
 from blendfusion.planner.rules.whole_columns import whole_columns
 
 CALLS = "calls"
@@ -82,6 +84,7 @@ COSTLY_PREDICATES_LAST = "costly_predicates_last"
 
 RULES: tuple[Rule, ...] = (
     Rule("inner_joins", inner_joins, first=True),  # so that the others meet joins that move
+    Rule("unread_joins", unread_joins, first=True),  # behind it: inner joins drop rows
     Rule("marks_that_matter", marks_that_matter, first=True),  # while a join has its condition
     Rule("rows_of_other_branches", rows_of_other_branches, first=True),  # before they are one block
     # While a call stands over the rows of its column.
@@ -109,6 +112,8 @@ RULES: tuple[Rule, ...] = (
     Rule("cheap_joins_first", cheap_joins_first, ("join", "cross", "filter")),
     # Before late_projection: it makes a sort and a limit.
     Rule("extreme_values", extreme_values, ("aggregate",)),
+    # Behind it, which knows the rows of one max or min better.
+    Rule("rows_that_count", rows_that_count, ("aggregate",)),
     # Before push_limit: an unfiltered LIMIT sinks.
     Rule("late_projection", late_projection, ("sort", "fetch")),
     Rule("limited_joins", limited_joins, ("fetch",)),  # before the limit becomes a block's own

@@ -118,11 +118,12 @@ def _join(plan: Rel) -> Plan:
     own = {side: [c for c in implied if side_of(c, left.width) == side] for side in _SIDES}
     known = [own[side] if side in _OF_SIDES[join_type(plan)] else [] for side in _SIDES]
     rights = [shift(c, -left.width) for c in known[1]]
-    sides = _restricted(left, known[0]), _restricted(right, rights)
+    sides = restricted(left, known[0]), restricted(right, rights)
     return plan if sides == (left, right) else plan.with_inputs(*sides)
 
 
-def _restricted(source: Plan, conditions: Sequence[Expr]) -> Plan:
+def restricted(source: Plan, conditions: Sequence[Expr]) -> Plan:
+    """The rows of ``source`` that meet the conditions; itself if they all do."""
     return filtered(source, tuple(c for c in conditions if not _holds(source, c)))
 
 

@@ -27,9 +27,9 @@ from blendfusion.planner.ir.nodes import (
     with_input,
 )
 
-_OF_EACH_ONCE = ("max", "min", "bool_or", "bool_and")
+OF_EACH_ONCE = ("max", "min", "bool_or", "bool_and")
 """Aggregates that do not depend on how often a value comes."""
-_TESTED = {
+TESTED = {
     **dict.fromkeys(("left_semi", "left_anti", "left_mark"), 1),
     **dict.fromkeys(("right_semi", "right_anti"), 0),
 }
@@ -41,10 +41,10 @@ def one_of_equal_rows(plan: Plan) -> Plan:
         return plan
     side = 0
     if plan.kind == "aggregate":
-        if any(measure.name not in _OF_EACH_ONCE for measure in aggregation(plan).measures):
+        if any(measure.name not in OF_EACH_ONCE for measure in aggregation(plan).measures):
             return plan
-    elif plan.kind == "join" and join_type(plan) in _TESTED:
-        side = _TESTED[join_type(plan)]
+    elif plan.kind == "join" and join_type(plan) in TESTED:
+        side = TESTED[join_type(plan)]
     else:
         return plan
     new = _once(plan.inputs[side])

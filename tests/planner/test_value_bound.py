@@ -171,6 +171,11 @@ def test_queries_that_once_failed(number: int) -> None:
         ),
         ("SELECT a.id FROM a LEFT JOIN b ON c1(a.y) = c1(b.x) JOIN a AS d ON b.id + 5 = d.id", 0),
         ("SELECT a.id FROM a LEFT JOIN b ON c1(a.y) = c1(b.x) AND b.id > 0 WHERE q1(b.x)", 0),
+        ("SELECT count(a.x) AS n FROM a WHERE q1(a.y)", 1),
+        ("SELECT count(*) FILTER (WHERE a.k = 2) AS n FROM a WHERE q1(a.y)", 1),
+        ("SELECT max(a.id) AS n FROM a LEFT JOIN b ON c1(a.x) = c1(b.x)", 0),
+        ("SELECT a.x FROM a LEFT JOIN b ON c1(a.y) = c1(b.x) UNION SELECT b.x FROM b", 0),
+        ("SELECT a.k FROM a RIGHT JOIN b ON c1(a.y) = c1(b.x) UNION SELECT b.k FROM b", 4),
     ],
 )
 def test_conditions_that_calls_imply_spare_values(template: str, asked: int) -> None:
