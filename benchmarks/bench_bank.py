@@ -178,8 +178,8 @@ def main() -> None:
             draws = [Random(f"{seed} {asked.name}") for seed in range(given.seeds)]
             samples = [sampled((t,) for t in draw.sample(others, given.sample)) for draw in draws]
             with_sample.append([measured(model, asked, sample) for sample in samples])
-            each = tuple(again.balanced for again in with_sample[-1])
-            print(line("  balanced, with each sample", each), flush=True)
+            balanced = tuple(again.balanced for again in with_sample[-1])
+            print(line("  balanced, with each sample", balanced), flush=True)
     for kind in dict.fromkeys(one.asked.kind for one in found):
         print(together(f"mean of {kind}", [one for one in found if one.asked.kind == kind]))
     print(together(f"together ({len(found)} questions)", found))
