@@ -29,6 +29,7 @@ from blendfusion.evaluate.evaluation import Evaluation
 from blendfusion.evaluate.run import evaluate_frame
 from blendfusion.execution.executor import joined
 from blendfusion.execution.pipeline import Counts
+from blendfusion.frame_hints import missing
 from blendfusion.frame_names import applied, expression, found_names
 from blendfusion.frame_run import Latest, answered, result_schema, tables_of
 from blendfusion.frame_verbs import verb, writer
@@ -393,6 +394,14 @@ class Frame(DataFrame):
     def _repr_html_(self) -> str:
         """The HTML of ``__repr__`` for a notebook, with values escaped as text."""
         return as_html(self)
+
+    if not TYPE_CHECKING:  # a type checker refuses what is not declared
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise AttributeError, with the method that does what one of pandas is for."""
+            if name.startswith("_") or hasattr(type(self), name):
+                object.__getattribute__(self, name)  # the error as it is
+            raise AttributeError(missing(name, self.columns, dir(type(self))), name=name, obj=self)
 
     # --- replay ----------------------------------------------------------------------------------
 

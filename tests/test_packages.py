@@ -48,7 +48,7 @@ ORDER = """
     evaluate
     text_to_sql.schema text_to_sql.grammar text_to_sql
     frame_run
-    frame_names frame_verbs
+    frame_hints frame_names frame_verbs
     frame
     frame_sources document_session search_session cluster_session evaluation_session session
     entry_points
