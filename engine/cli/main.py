@@ -44,7 +44,14 @@ _COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, 2 for an error, 130 after Ctrl-C."""
-    given = _with_command(sys.argv[1:] if argv is None else argv)
+    try:
+        return _main(_with_command(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:  # also while modules are imported
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def _main(given: Sequence[str]) -> int:
     parser = _parser(given[0])
     try:
         arguments, beyond = parser.parse_known_args(given)
@@ -60,9 +67,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         except BlendFusionError as error:
             error.print()
             return EXIT_ERROR
-        except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
-            return EXIT_INTERRUPTED
         except BrokenPipeError:
             # The reader (head, less) has stopped; the remaining buffer is discarded.
             _discard_output()

@@ -52,6 +52,9 @@ class Reporter:
     def expect(self, seconds: float) -> None:
         """Report how long the work is expected to take in all, before its first answers."""
 
+    def name(self, work: str) -> None:
+        """Report work that has no values to count, in words."""
+
     def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
         """Report totals: values answered, values needed (None if unknown), tokens evaluated,
         answers from the cache."""
@@ -79,6 +82,7 @@ class ProgressLine(Reporter):
         self._live: Live | None = None
         self._started = self._drawn = clock()
         self._totals: tuple[int, int | None, int, int] | None = None
+        self._work = ""
         self._first = (0, 0.0)
         self._expected: float | None = None
         self._lock = threading.Lock()
@@ -104,6 +108,11 @@ class ProgressLine(Reporter):
     def expect(self, seconds: float) -> None:
         with self._lock:
             self._expected = seconds
+
+    def name(self, work: str) -> None:
+        with self._lock:
+            self._work = work
+            self._draw(_REFRESH_SECONDS)
 
     def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
         with self._lock:
@@ -133,12 +142,17 @@ class ProgressLine(Reporter):
     def _draw(self, at_most_every: float) -> None:
         now = self._clock()
         seconds = now - self._started
-        if self._totals is None or seconds < self._patience_seconds or self._ended.is_set():
+        if seconds < self._patience_seconds or self._ended.is_set():
+            return
+        if self._totals is None and not self._work:
             return
         if self._drawn > self._started and now - self._drawn < at_most_every:
             return
         self._drawn = now
-        self.show(status(*self._totals, seconds, self._first, self._expected))
+        if self._totals is None:
+            self.show(f"{self._work} · {_duration(seconds)}")
+        else:
+            self.show(status(*self._totals, seconds, self._first, self._expected))
 
 
 class NotebookLine(ProgressLine):

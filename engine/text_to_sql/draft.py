@@ -13,7 +13,7 @@ import pyarrow as pa
 from blendfusion.budget import Budget
 from blendfusion.errors import QueryError
 from blendfusion.estimates.estimate import Estimate
-from blendfusion.observe.progress import counted
+from blendfusion.observe.progress import counted, progress
 from blendfusion.redaction import Redaction
 from blendfusion.reports.trace import Trace
 from blendfusion.text_to_sql.advice import advice
@@ -321,7 +321,9 @@ class _Writer:
         task = drafting(constraint, variant)
         if self._before is not None:
             task, values = self._before.with_history(task, values)
-        answer = self._dispatcher.ask(task, [values])[0]
+        with progress(self._session.options.progress) as line:
+            line.name("drafting a query" if query is None else "repairing the query")
+            answer = self._dispatcher.ask(task, [values])[0]
         if answer.text is None:
             reason = self._session.options.redaction.reason(answer.error or "no answer")
             return Checked(Attempt("", f"the model gave no query: {reason}", "", FAILS))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 from local_model import weights_or_skip
+from rich.console import Console
 
 import blendfusion as bf
 from blendfusion.cli.main import main
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.weights.gguf import head
+from blendfusion.observe.progress import ProgressLine, Reporter
+from blendfusion.text_to_sql import draft
 
 CITIES = {
     "name": ["Ann", "Tim", "Joe", "Eve", "Bo"],
@@ -92,3 +96,30 @@ def test_the_packaged_model_is_small(tmp_path: Path, capsys: pytest.CaptureFixtu
         "million weights, and models of that size write few right queries"
         in capsys.readouterr().out
     )
+
+
+def test_drafting_shows_that_it_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    class Line(Reporter):
+        def name(self, work: str) -> None:
+            shown.append(work)
+
+    monkeypatch.setattr(draft, "progress", lambda mode: Line())
+    session_of("SELECT name FROM singers WHERE city = 'Oslo'").ask("Who is there?")
+    assert shown == ["drafting a query", "repairing the query"]
+    console = Console(file=io.StringIO(), force_terminal=True, width=60)
+    with ProgressLine(console, patience_seconds=0.0) as line:
+        line.name("drafting a query")
+    assert "drafting a query · 0 s" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_an_early_interruption_ends_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("blendfusion.cli.main.import_module", interrupted)
+    assert main(["ask", "Who?"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
