@@ -286,8 +286,9 @@ EXAMPLES = Parameter(
 )
 SAMPLE = Parameter(
     "sample",
-    "Values like those that a yes/no question is asked about, without answers. Their mean score places "
-    "the threshold of a yes, halfway from that of neutral texts. An answer depends on its value and the "
+    "Values like those that a yes/no question is asked about, without answers; best of all some with a "
+    "yes and some with a no. Their mean score places the threshold of a yes, halfway from that of "
+    "neutral texts. An answer depends on its value and the "
     f"sample alone; of more than {MOST} distinct values, the same {MOST} always count. The session's "
     "``calibration='column'`` does not apply then; a model without odds ignores the sample.",
     _sample,

@@ -65,11 +65,11 @@ def llm_filter(
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
-    - ``sample``: Values like those that a yes/no question is asked about, without answers. Their
-      mean score places the threshold of a yes, halfway from that of neutral texts. An answer
-      depends on its value and the sample alone; of more than 20 distinct values, the same 20 always
-      count. The session's ``calibration='column'`` does not apply then; a model without odds
-      ignores the sample.
+    - ``sample``: Values like those that a yes/no question is asked about, without answers; best of
+      all some with a yes and some with a no. Their mean score places the threshold of a yes,
+      halfway from that of neutral texts. An answer depends on its value and the sample alone; of
+      more than 20 distinct values, the same 20 always count. The session's ``calibration='column'``
+      does not apply then; a model without odds ignores the sample.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
@@ -122,11 +122,11 @@ def llm_map(
       meaning.
     - ``regex``: A pattern for the whole answer.
     - ``examples``: Worked examples: the values, then the answer.
-    - ``sample``: Values like those that a yes/no question is asked about, without answers. Their
-      mean score places the threshold of a yes, halfway from that of neutral texts. An answer
-      depends on its value and the sample alone; of more than 20 distinct values, the same 20 always
-      count. The session's ``calibration='column'`` does not apply then; a model without odds
-      ignores the sample.
+    - ``sample``: Values like those that a yes/no question is asked about, without answers; best of
+      all some with a yes and some with a no. Their mean score places the threshold of a yes,
+      halfway from that of neutral texts. An answer depends on its value and the sample alone; of
+      more than 20 distinct values, the same 20 always count. The session's ``calibration='column'``
+      does not apply then; a model without odds ignores the sample.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
@@ -178,11 +178,11 @@ def llm_bool(
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
-    - ``sample``: Values like those that a yes/no question is asked about, without answers. Their
-      mean score places the threshold of a yes, halfway from that of neutral texts. An answer
-      depends on its value and the sample alone; of more than 20 distinct values, the same 20 always
-      count. The session's ``calibration='column'`` does not apply then; a model without odds
-      ignores the sample.
+    - ``sample``: Values like those that a yes/no question is asked about, without answers; best of
+      all some with a yes and some with a no. Their mean score places the threshold of a yes,
+      halfway from that of neutral texts. An answer depends on its value and the sample alone; of
+      more than 20 distinct values, the same 20 always count. The session's ``calibration='column'``
+      does not apply then; a model without odds ignores the sample.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
