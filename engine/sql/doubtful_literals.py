@@ -14,8 +14,10 @@ _BEFORE_TERM = ("WHERE", "AND", "OR", "HAVING", "ON")
 _OPERATORS = {
     *("=", "<>", "!=", "<", "<=", ">", ">=", "~", "LIKE", "ILIKE", "IN", "BETWEEN", "IS", "NOT"),
 }
-_BEFORE_ITEM = ("SELECT", "DISTINCT", "GROUP", "ORDER", "PARTITION")
-_BEHIND_ITEM = ("", ",", ")", ";", "FROM", "ASC", "DESC", "NULLS", "LIMIT", "HAVING", "ORDER")
+_CONSTANTS = (TokenType.STRING, TokenType.NUMBER, TokenType.NULL, TokenType.NOT)
+_TYPED = ("DATE", "TIMESTAMP")
+_BEFORE_ITEM = ("GROUP", "ORDER", "PARTITION")
+_BEHIND_ITEM = ("", ",", ")", ";", "ASC", "DESC", "NULLS", "LIMIT", "HAVING", "ORDER")
 
 
 def quoted_names(text: str, columns: Columns) -> Iterator[str]:
@@ -37,7 +39,14 @@ def quoted_names(text: str, columns: Columns) -> Iterator[str]:
 def _is_in_place_of_a_name(tree: Reader, at: int) -> bool:
     before, after = tree.word(at - 1) if at else "", tree.word(at + 1)
     if before in _BEFORE_TERM:
-        return after in _OPERATORS
+        # Beside a column or a call, a text may be a label: WHERE 'price' = llm_classify(…).
+        other = at + 3 if after == "NOT" else at + 2
+        if tree.opens(other):
+            other += 1
+        constant = tree.kind(other) in _CONSTANTS or tree.word(other) in _TYPED
+        return after in _OPERATORS and constant
+    if before in ("SELECT", "DISTINCT"):
+        return after in (",", "FROM")  # SELECT 'label' has no table of its own
     return before in _BEFORE_ITEM and after in _BEHIND_ITEM
 
 
