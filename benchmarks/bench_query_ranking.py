@@ -22,6 +22,7 @@ import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partialmethod
 from itertools import chain, zip_longest
 from pathlib import Path
 from unittest.mock import patch
@@ -159,7 +160,6 @@ def ranked(
 ) -> Iterator[dict[str, object]]:
     """The rank of each question's right query, with links and without."""
     ranking = Ranking()
-    decide = lambda decoder, rows: ranking(decoder, rows)  # noqa: E731
     for database, question, gold in asked:
         session = databases.session(database)
         [sql] = transpile(databases.spelled(database, gold), read="mysql", write="postgres")
@@ -170,7 +170,7 @@ def ranked(
         ranks: list[int] = []
         for step in ("", "links"):
             ranking.queries, ranking.found = queries, []
-            with without(step), patch.object(TextDecoder, "decide", decide):
+            with without(step), patch.object(TextDecoder, "decide", partialmethod(ranking)):
                 try:
                     session.ask(question)
                 except BlendFusionError as problem:

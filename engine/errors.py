@@ -26,7 +26,7 @@ import difflib
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 
 from blendfusion.redaction import printable
@@ -207,6 +207,15 @@ def needed(package: str, otherwise: str) -> None:
         raise ArgumentError(
             f"{package} is not installed", hint=f"pip install {package}; {otherwise}."
         )
+
+
+def remedy_for(name: str, remedies: Mapping[str, str]) -> str | None:
+    """The remedy for a name. ``remedies``: each by its names, with blanks between them.
+
+    >>> remedy_for("len", {"len length": "size(x)"}), remedy_for("le", {"len length": "size(x)"})
+    ('size(x)', None)
+    """
+    return next((remedy for names, remedy in remedies.items() if name in names.split()), None)
 
 
 def close_matches(name: str, known: Iterable[str]) -> str:

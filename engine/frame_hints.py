@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from blendfusion.errors import close_matches
+from blendfusion.errors import close_matches, remedy_for
 
 _PANDAS = "frame.to_pandas() has it, after a run"
 _FORMS = {
@@ -35,7 +35,7 @@ _AFTER_A_RUN = frozenset(
 def missing(name: str, columns: Collection[str], known: Collection[str]) -> str:
     """The message of an AttributeError for ``name``. ``known``: the names that frames have."""
     message = f"a frame has no attribute '{name}'"
-    form = next((form for names, form in _FORMS.items() if name in names.split()), None)
+    form = remedy_for(name, _FORMS)
     if name in columns:
         remedy = f"The column is frame['{name}'] as a frame, col('{name}') in an expression."
     elif form is not None:

@@ -48,7 +48,7 @@ from blendfusion.udfs.declare.call import Call
 
 _WAIT_SECONDS = 0.1
 _IDLE_SECONDS = 1.0
-"""With nothing to ask about for so long, owners are asked whether they have values after all."""
+"""How long a fragment waits, with nothing asked about, until owners are asked for values again."""
 _LOSSES = 4
 """Owners of a range that may end one after the other."""
 
@@ -247,7 +247,7 @@ class RangeRun:
         self._opening = threading.Lock()
         self._ended = False
         self._asked = time.monotonic()
-        """When a question was under way last, or owners were asked for values."""
+        """The time of the last question under way, or of the last count for want of one."""
 
     @property
     def error(self) -> BaseException | None:
@@ -291,8 +291,9 @@ class RangeRun:
                     self._recounted(question, number, reply)
 
     def recount_if_idle(self) -> None:
-        """A fragment waits. An owner may have taken values of a worker that is gone in after
-        ``recount``: then nobody has told the session of them."""
+        """Ask owners for values again, where a fragment waits and nothing has been asked about for
+        ``_IDLE_SECONDS``: values that a lost worker had sent may reach their owner behind
+        ``recount``, and no worker is left to report them."""
         with self.changed:
             questions = [*self._by_key.values()]
             busy = any(question.left or any(question.out) for question in questions)

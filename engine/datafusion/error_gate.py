@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from blendfusion.datafusion.error_translation import exists, unfit, words
+from blendfusion.datafusion.error_translation import exists, form_error, unfit, words
 from blendfusion.datafusion.file_errors import csv_error, extension_error, json_error
 from blendfusion.datafusion.foreign_words import foreign, is_planning, text_of
-from blendfusion.datafusion.other_systems import form_remedy
 from blendfusion.datafusion.scan_errors import scan_error
 from blendfusion.errors import (
     BlendFusionError,
@@ -179,9 +178,9 @@ def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionErro
             f"the parameter {name} has no value",
             hint=f"Pass it: session.sql(query, param_values={given}).",
         )
-    form = form_remedy(text_of(problem)) if is_planning(text_of(problem)) else None
+    form = form_error(text_of(problem)) if is_planning(text_of(problem)) else None
     if form is not None:
-        return QueryError(form[0] or words(text_of(problem)), hint=form[1])
+        return form
     line = extension_error(text_of(problem)) or csv_error(text_of(problem), redaction)
     line = line or json_error(text_of(problem), redaction)
     if line is not None:

@@ -209,7 +209,8 @@ _OF_WAREHOUSES = (
 )
 
 
-def _form(text: str, _context: object, _query: str) -> QueryError | None:
+def form_error(text: str, _context: object = None, _query: str = "") -> QueryError | None:
+    """The error of a form that DataFusion lacks, or None if ``text`` is about something else."""
     found = form_remedy(text)
     return None if found is None else QueryError(found[0] or words(text), hint=found[1])
 
@@ -402,6 +403,6 @@ def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None
 
 _LOOKS = (
     *(_value, _function, _arguments, _table, _column, _ambiguous, _ungrouped, _declared_twice),
-    *(_named_argument, _statement, _exists, _syntax, _form, _kept),
+    *(_named_argument, _statement, _exists, _syntax, form_error, _kept),
 )
 """The translations of errors that have a remedy, tried in order."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from blendfusion.errors import remedy_for
+
 _FUNCTIONS = {
     "year month day hour minute second quarter week": "date_part('{name}', day)",
     "dayofweek weekday dow": "date_part('dow', day)",
@@ -109,7 +111,7 @@ def function_remedy(name: str) -> str | None:
     name = name.lower()
     if _JSON_FUNCTION.search(name):
         return _JSON
-    found = next((form for names, form in _FUNCTIONS.items() if name in names.split()), None)
+    found = remedy_for(name, _FUNCTIONS)
     return None if found is None else f"Write {found.replace('{name}', name)}."
 
 

@@ -11,7 +11,7 @@ from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import table_names
 from blendfusion.planner.ir.joins import outputs
 from blendfusion.planner.ir.lineage import read_names
-from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, Plan, Stored, plans_in, walk
+from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, Plan, Stored, walk
 from blendfusion.planner.ir.traversal import expressions, subplans
 from blendfusion.reports.trace import Trace
 from blendfusion.udfs.declare.call import Call
@@ -121,7 +121,7 @@ def _of_expr(
     if isinstance(expr, Ask):
         return _union(_of_expr(a, below, plans) for a in expr.args) if answers else frozenset()
     inner = (_of_expr(e, below, plans, answers=answers) for e in expr.children)
-    inside = (_origins(p, i, plans) for p in plans_in(expr) for i in range(p.width))
+    inside = (_origins(p, i, plans) for p in expr.rels for i in range(p.width))
     return _union((*inner, *inside))
 
 

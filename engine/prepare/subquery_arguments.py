@@ -32,6 +32,11 @@ def standing_alone(session: Session, query: str, shown: str) -> Frame:
         raise QueryError(f"{shown}: {problem.message}", hint=hint) from problem
 
 
+def option_text(option: str, query: str) -> str:
+    """An option whose value is a subquery, as messages show it."""
+    return f"{option} => ({' '.join(query.split())})"
+
+
 def text_rows(session: Session, query: str, shown: str, width: int, hint: str) -> Frame:
     """A frame of the distinct rows of a query that stands alone, as ``width`` texts. Nothing runs.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from blendfusion.errors import QueryError
 from blendfusion.models.embedders.cache import UnknownVectorError
 from blendfusion.models.http.parse_reply import read_answer
-from blendfusion.prepare.subquery_arguments import rows_of, text_rows
+from blendfusion.prepare.subquery_arguments import option_text, rows_of, text_rows
 from blendfusion.types import Constraint, Example, Task
 from blendfusion.udfs.ask.example_selection import pick
 from blendfusion.udfs.declare.sample import filled
@@ -33,7 +33,7 @@ def labelled_frame(session: Session, query: str, task: Task) -> Frame:
     """
     width = 1 if task.aggregate else len(task.columns)
     hint = "Select the values in the order of the call, then the right answer."
-    return text_rows(session, query, _shown(query), width + 1, hint)
+    return text_rows(session, query, option_text("examples", query), width + 1, hint)
 
 
 def read_examples(
@@ -44,11 +44,11 @@ def read_examples(
 
     Calls in the query are answered by ``dispatcher``, whose embedder tells which rows are typical.
     Raises QueryError for no rows, too many, or an answer outside of the task's constraint."""
-    every = rows_of(frame, _shown(query), dispatcher)
+    every = rows_of(frame, option_text("examples", query), dispatcher)
     rows = sorted(filled(every))
     if not rows:
         raise QueryError(
-            f"{_shown(query)} gives no examples",
+            f"{option_text('examples', query)} gives no examples",
             hint="Each row needs all values and the right answer, none of them NULL or blank.",
         )
     short = [row for row in rows if sum(map(len, row)) <= MAX_CHARACTERS]
@@ -75,11 +75,7 @@ def _answer(reply: str, constraint: Constraint, query: str) -> str:
     text = read_answer(reply, constraint)
     if text is None:
         raise QueryError(
-            f"{_shown(query)} gives the answer {reply!r}, which is not {constraint}",
+            f"{option_text('examples', query)} gives the answer {reply!r}, which is not {constraint}",
             hint="The last column holds right answers: write them as the call gives them.",
         )
     return text
-
-
-def _shown(query: str) -> str:
-    return f"examples => ({' '.join(query.split())})"

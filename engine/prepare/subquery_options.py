@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
-from blendfusion.prepare.subquery_arguments import standing_alone, text_columns
+from blendfusion.prepare.subquery_arguments import option_text, standing_alone, text_columns
 from blendfusion.reports.trace import AnswerWarning
 from blendfusion.udfs.declare.arguments import INFERRED
 
@@ -27,11 +27,12 @@ def option_frame(session: Session, query: str) -> Frame:
 
     Nothing runs. Raises QueryError for a query that does not stand alone or has not one column.
     """
-    frame = standing_alone(session, query, _shown(query))
+    shown = option_text("options", query)
+    frame = standing_alone(session, query, shown)
     columns = len(frame.schema().names)
     if columns != 1:
-        raise QueryError(f"{_shown(query)} gives {columns} columns", hint="Select one column.")
-    return frame.select(*text_columns(frame, _shown(query))).distinct().limit(MAX_OPTIONS + 2)
+        raise QueryError(f"{shown} gives {columns} columns", hint="Select one column.")
+    return frame.select(*text_columns(frame, shown)).distinct().limit(MAX_OPTIONS + 2)
 
 
 def read_options(frame: Frame, query: str, dispatcher: Dispatcher) -> tuple[str, ...] | None:
@@ -45,7 +46,7 @@ def read_options(frame: Frame, query: str, dispatcher: Dispatcher) -> tuple[str,
     options = sorted(text for text in column.to_pylist() if text is not None and text.strip())
     if len(options) > MAX_OPTIONS and INFERRED in query:
         warnings.warn(
-            f"{_shown(query)} gives more than {MAX_OPTIONS:,} values: the answer is a free text. "
+            f"{option_text('options', query)} gives more than {MAX_OPTIONS:,} values: the answer is a free text. "
             "Give options to choose among fewer.",
             AnswerWarning,
             stacklevel=2,
@@ -53,11 +54,7 @@ def read_options(frame: Frame, query: str, dispatcher: Dispatcher) -> tuple[str,
         return None
     if len(options) > MAX_OPTIONS:
         raise QueryError(
-            f"{_shown(query)} gives more than {MAX_OPTIONS:,} values",
+            f"{option_text('options', query)} gives more than {MAX_OPTIONS:,} values",
             hint="Options are for a small closed set: narrow the subquery down.",
         )
     return tuple(options)
-
-
-def _shown(query: str) -> str:
-    return f"options => ({' '.join(query.split())})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from blendfusion.errors import QueryError
-from blendfusion.prepare.subquery_arguments import rows_of, text_rows
+from blendfusion.prepare.subquery_arguments import option_text, rows_of, text_rows
 from blendfusion.udfs.declare.sample import sampled
 
 if TYPE_CHECKING:
@@ -20,20 +20,16 @@ def sample_frame(session: Session, query: str, width: int) -> Frame:
     Raises QueryError for a query that does not stand alone or has other columns.
     """
     hint = "Select the values in the order of the call, and no answer."
-    return text_rows(session, query, _shown(query), width, hint)
+    return text_rows(session, query, option_text("sample", query), width, hint)
 
 
 def read_sample(frame: Frame, query: str, dispatcher: Dispatcher) -> tuple[tuple[str, ...], ...]:
     """The sample among the rows of ``frame``: see ``sampled``. Raises QueryError for no rows or too
     many; ``dispatcher`` answers the calls in the query."""
-    sample = sampled(rows_of(frame, _shown(query), dispatcher))
+    sample = sampled(rows_of(frame, option_text("sample", query), dispatcher))
     if not sample:
         raise QueryError(
-            f"{_shown(query)} gives no sample",
+            f"{option_text('sample', query)} gives no sample",
             hint="Each row needs all values of the call, none of them NULL or blank.",
         )
     return sample
-
-
-def _shown(query: str) -> str:
-    return f"sample => ({' '.join(query.split())})"

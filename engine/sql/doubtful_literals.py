@@ -39,15 +39,17 @@ def quoted_names(text: str, columns: Columns) -> Iterator[str]:
 def _is_in_place_of_a_name(tree: Reader, at: int) -> bool:
     before, after = tree.word(at - 1) if at else "", tree.word(at + 1)
     if before in _BEFORE_TERM:
-        # Beside a column or a call, a text may be a label: WHERE 'price' = llm_classify(…).
-        other = at + 3 if after == "NOT" else at + 2
-        if tree.opens(other):
-            other += 1
-        constant = tree.kind(other) in _CONSTANTS or tree.word(other) in _TYPED
-        return after in _OPERATORS and constant
+        return after in _OPERATORS and _is_constant(tree, at + 3 if after == "NOT" else at + 2)
     if before in ("SELECT", "DISTINCT"):
         return after in (",", "FROM")  # SELECT 'label' has no table of its own
     return before in _BEFORE_ITEM and after in _BEHIND_ITEM
+
+
+def _is_constant(tree: Reader, at: int) -> bool:
+    """Whether constants stand behind an operator. Beside a column or a call, a text may be a label:
+    WHERE 'price' = llm_classify(…)."""
+    at += tree.opens(at)
+    return tree.kind(at) in _CONSTANTS or tree.word(at) in _TYPED
 
 
 def name_for_value(tree: Reader, site: Site, columns: Columns) -> str | None:

@@ -20,7 +20,6 @@ from blendfusion.planner.ir.nodes import (
     conjuncts,
     is_volatile,
     needs_model,
-    parts,
 )
 from blendfusion.udfs.declare.kinds import RowQuestion
 
@@ -128,7 +127,7 @@ def _not_null(expr: Expr) -> Expr:
             return function("is_not_null", (tested,))
         # ``n + 1`` may overflow where it is tested early; ``n`` is NULL where it is.
         strict = isinstance(tested, Node) and tested.name in NULL_IF_ANY_IS
-        return all_of([_not_null(part) for part in parts(tested)[:2]]) if strict else ALWAYS
+        return all_of([_not_null(part) for part in tested.children[:2]]) if strict else ALWAYS
     if isinstance(expr, Ask):
         if not isinstance(expr.call.ingredient.kind, RowQuestion) or expr.call.kept:
             return ALWAYS

@@ -264,16 +264,6 @@ def with_input(plan: Rel | Block, number: int, new: Plan) -> Rel | Block:
     return plan.with_inputs(*plan.inputs[:number], new, *plan.inputs[number + 1 :])
 
 
-def parts(expr: Expr) -> tuple[Expr, ...]:
-    """The direct subexpressions of ``expr``."""
-    return expr.children
-
-
-def plans_in(expr: Expr) -> tuple[Plan, ...]:
-    """The relations directly inside ``expr``: of a subquery, or the candidates of a call."""
-    return expr.rels
-
-
 def walk(expr: Expr) -> Iterator[Expr]:
     """``expr`` and all of its subexpressions, parents first; relations of subqueries are left
     out."""
@@ -361,11 +351,6 @@ GATES = ("and", "or", "if_then", "coalesce", "nullif")
 
 
 _VOLATILE = frozenset({"random", "uuid", "uuidv4"})
-
-
-def asks_itself(block: Block) -> bool:
-    """Whether a block itself contains calls."""
-    return block.calls_here
 
 
 def is_volatile_block(block: Block) -> bool:

@@ -22,11 +22,9 @@ from blendfusion.planner.ir.nodes import (
     Field,
     Plan,
     Rel,
-    asks_itself,
     conjuncts,
     is_key,
     is_volatile,
-    parts,
     shift,
     side_of,
     substitute,
@@ -58,7 +56,7 @@ def _keys(join: Rel, side: int) -> dict[Expr, Expr]:
     width, found = join.inputs[0].width, {}
     for term in (t for e in join.exprs for t in conjuncts(e)):
         if is_key(term, width) and not is_volatile(term):
-            left, right = sorted(parts(term), key=lambda e: side_of(e, width) == "right")
+            left, right = sorted(term.children, key=lambda e: side_of(e, width) == "right")
             operands = left, shift(right, -width)
             found[operands[1 - side]] = operands[side]
     return found
@@ -102,7 +100,7 @@ def _without(plan: Plan, terms: set[Expr]) -> Plan:
         below = _without(new.inputs[side], own)
         if isinstance(new, Rel | Block) and below is not new.inputs[side]:
             new = with_input(new, side, below)
-    if isinstance(new, Block) and not new.where and not asks_itself(new):
+    if isinstance(new, Block) and not new.where and not new.calls_here:
         return projected(new.source, new.select)
     return new
 

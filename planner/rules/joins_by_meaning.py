@@ -31,7 +31,6 @@ from blendfusion.planner.ir.nodes import (
     is_key,
     is_volatile,
     needs_model,
-    plans_in,
     shift,
     side_of,
     substitute,
@@ -86,7 +85,7 @@ def _chosen(terms: tuple[Expr, ...], left: Plan, right: Plan) -> tuple[Expr, ...
 
     def choice(expr: Expr) -> Expr | None:
         pairing = expr.call.pairing if isinstance(expr, Ask) else None
-        if pairing is None or pairing.exact or pairing.by_labels or plans_in(expr):
+        if pairing is None or pairing.exact or pairing.by_labels or expr.rels:
             return None
         assert isinstance(expr, Ask)
         value, other = expr.args

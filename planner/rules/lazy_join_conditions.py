@@ -26,7 +26,6 @@ from blendfusion.planner.ir.nodes import (
     literal_like,
     may_move,
     needs_model,
-    parts,
 )
 from blendfusion.planner.ir.traversal import expressions, subplans
 from blendfusion.planner.stages.join_partners import inlined, partner_of, turned, with_partner
@@ -80,7 +79,7 @@ def _with_keys(other: Plan, terms: Sequence[Expr], width: int) -> Plan:
     if not isinstance(other, Block) or not may_move(other):
         return other
     keys = [
-        p.index - width for t in terms if _is_equal(t) for p in parts(t) if isinstance(p, Field)
+        p.index - width for t in terms if _is_equal(t) for p in t.children if isinstance(p, Field)
     ]
     present = [not_null(other.select[i]) for i in keys if i >= 0 and needs_model(other.select[i])]
     known = tuple(c for c in dict.fromkeys(present) if c != ALWAYS)

@@ -41,7 +41,6 @@ from blendfusion.planner.ir.nodes import (
     inline,
     is_volatile,
     needs_model,
-    parts,
     shift,
     side_of,
     walk,
@@ -110,8 +109,10 @@ def _join(plan: Rel) -> Plan:
     read one of them."""
     left, right = plan.inputs
     terms = [t for e in plan.exprs for t in conjuncts(e)]
-    keys = {key for term in terms for key in parts(term)}  # NULL in a plain key is no match anyway
-    implied = [c for c in _implied(terms) if not (is_null_test(c) and keys & {*parts(c)})]
+    keys = {
+        key for term in terms for key in term.children
+    }  # NULL in a plain key is no match anyway
+    implied = [c for c in _implied(terms) if not (is_null_test(c) and keys & {*c.children})]
     both = [c for c in implied if side_of(c, left.width) is None and c not in terms]
     if both:
         return replace(plan, exprs=(conjunction((*terms, *both)),))
@@ -185,4 +186,4 @@ def _joint(terms: Sequence[Expr]) -> Expr:
 def _is_any_null_test(condition: Expr) -> bool:
     """``x IS NOT NULL OR y IS NOT NULL``, of a call of several values, drops hardly a row."""
     is_or = isinstance(condition, Node) and condition.name == "or"
-    return is_or and all(map(is_null_test, parts(condition)))
+    return is_or and all(map(is_null_test, condition.children))

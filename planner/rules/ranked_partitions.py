@@ -31,7 +31,6 @@ from blendfusion.planner.ir.nodes import (
     inline,
     is_volatile,
     needs_model,
-    plans_in,
     walk,
 )
 from blendfusion.planner.rules.ranked_limits import (
@@ -155,7 +154,7 @@ def _ranked(plan: Plan, index: int, ranks: int, keys: tuple[Expr, ...]) -> Plan 
 def _among_equal(own: Expr, plan: Rel | Block, ranks: int, keys: tuple[Expr, ...]) -> Ask | None:
     if not isinstance(own, Ask) or own.domain is None:
         return None
-    if any(needs_model(key) or is_volatile(key) or plans_in(key) for key in keys):
+    if any(needs_model(key) or is_volatile(key) or key.rels for key in keys):
         return None
     call = with_ranks(own.call, ranks)
     if call is None:

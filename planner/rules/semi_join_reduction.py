@@ -27,7 +27,6 @@ from blendfusion.planner.ir.nodes import (
     Node,
     Plan,
     Rel,
-    asks_itself,
     conjuncts,
     fields,
     has_window,
@@ -90,7 +89,7 @@ def reduced(side: Plan, terms: Sequence[Expr], other: Plan, *, deep: bool = Fals
     its columns, then the other's."""
     if not asks_anything(side):
         return side
-    if not any(isinstance(p, Block) and asks_itself(p) for p in _sunk_to(side, deep)):
+    if not any(isinstance(p, Block) and p.calls_here for p in _sunk_to(side, deep)):
         return side
     partner = small(steady(other))
     if partner is None:
@@ -102,7 +101,7 @@ def reduced(side: Plan, terms: Sequence[Expr], other: Plan, *, deep: bool = Fals
 def _asking_blocks(plan: Plan) -> list[Block]:
     if not asks_anything(plan):
         return []
-    return [p for p in subplans(plan) if isinstance(p, Block) and asks_itself(p)]
+    return [p for p in subplans(plan) if isinstance(p, Block) and p.calls_here]
 
 
 def _or_none(side: Plan, other: Plan) -> Plan:
@@ -115,7 +114,7 @@ def _or_none(side: Plan, other: Plan) -> Plan:
     of_partner = partner
 
     def emptied(part: Plan) -> Plan:
-        if not isinstance(part, Block) or not asks_itself(part) or is_volatile_block(part):
+        if not isinstance(part, Block) or not part.calls_here or is_volatile_block(part):
             return part
         if part in blocks or any(p in blocks for p in subplans(part.source)):
             return part
@@ -224,7 +223,7 @@ def _below_block(block: Block, terms: Sequence[Expr], partner: Plan, deep: bool)
     kept = () if block.limited else terms  # below a limit, all of the rows or none
     inner = inlined(kept, block.select, block.width, block.source.width)
     source = _pushed(block.source, inner, partner, deep)
-    if source is None and asks_itself(block):
+    if source is None and block.calls_here:
         source = _kept(block.source, inner, partner)
     return _with_input(block, source)
 

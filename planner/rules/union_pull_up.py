@@ -36,7 +36,6 @@ from blendfusion.planner.ir.nodes import (
     Plan,
     Rel,
     all_fields,
-    asks_itself,
     literal_like,
     may_move,
     needs_model,
@@ -61,7 +60,7 @@ def union_pull_up(plan: Plan) -> Plan:
 
 def _movable(branch: Plan) -> bool:
     """Whether a branch is a block with a call that may run later."""
-    return isinstance(branch, Block) and may_move(branch) and asks_itself(branch)
+    return isinstance(branch, Block) and may_move(branch) and branch.calls_here
 
 
 def _without_limits_of_branches(plan: Rel) -> Plan:

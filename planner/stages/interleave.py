@@ -19,7 +19,6 @@ from blendfusion.planner.ir.nodes import (
     Rel,
     Stored,
     asks,
-    asks_itself,
     may_move,
     through_projection,
 )
@@ -80,7 +79,7 @@ def _ended_by(above: Stage, plan: Staged) -> Limited | None:
         for stage in others
         if stage.number not in whole
         and may_move(stage.block)
-        and asks_itself(stage.block)
+        and stage.block.calls_here
         and _limit_of(stage.block) is None
     }
     while True:

@@ -39,7 +39,6 @@ from blendfusion.planner.ir.nodes import (
     literal_like,
     needs_model,
     once_a_plan,
-    parts,
     shift,
     substitute,
 )
@@ -79,8 +78,8 @@ def with_partner(source: Plan, terms: Sequence[Expr], partner: Plan, kind: str) 
     with any row of it if they read none."""
     width = source.width
     both = tuple(dict.fromkeys(t for t in terms if min(fields(t)) < width))
-    keys = {part for t in both for part in parts(t)}
-    alone = dict.fromkeys(t for t in terms if min(fields(t)) >= width and not keys & {*parts(t)})
+    keys = {part for t in both for part in t.children}
+    alone = dict.fromkeys(t for t in terms if min(fields(t)) >= width and not keys & {*t.children})
     rows = filtered(partner, tuple(shift(t, -width) for t in alone))
     used = sorted({i for t in both for i in fields(t) if i >= width})
     if not used:

@@ -15,7 +15,6 @@ from blendfusion.planner.ir.nodes import (
     Stored,
     has_window,
     is_volatile,
-    plans_in,
     walk,
 )
 from blendfusion.planner.ir.traversal import folded, subplans
@@ -32,7 +31,7 @@ def stages_in(plan: Plan) -> set[int]:
 
 def stages_in_expressions(exprs: Iterable[Expr]) -> set[int]:
     """The stages that expressions read, by subqueries or candidates."""
-    return set().union(*(stages_in(p) for e in exprs for part in walk(e) for p in plans_in(part)))
+    return set().union(*(stages_in(p) for e in exprs for part in walk(e) for p in part.rels))
 
 
 def stages_needed_whole(plan: Plan) -> set[int]:
