@@ -35,7 +35,8 @@ def _ask(arguments: argparse.Namespace) -> int:
             print(session.answer(arguments.words, candidates=arguments.candidates, budget=budget))
             return 0
         draft = session.ask(arguments.words, candidates=arguments.candidates, budget=budget)
-        print(f"{draft.sql}\n\n{draft.notes}")
+        hidden = session.options.show_values == "off"
+        print(draft if hidden else f"{draft.sql}\n\n{draft.notes}")
         if arguments.runs:
             rows = draft.run()
             print()

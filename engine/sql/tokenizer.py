@@ -43,6 +43,10 @@ _own = _OfThread()
 QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 _OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+_VOCABULARY = {*_Tokenizer.KEYWORDS.values(), *_Tokenizer.SINGLE_TOKENS.values()} - {
+    *QUOTED,
+    *(TokenType.VAR, TokenType.NUMBER, TokenType.HEREDOC_STRING, TokenType.UNKNOWN),
+}
 _STRINGS = (TokenType.HEREDOC_STRING, TokenType.NATIONAL_STRING)
 
 
@@ -113,6 +117,11 @@ def word(token: Token) -> str:
     if token.token_type in QUOTED or not token.text:
         return ""
     return token.text.split()[0].upper()
+
+
+def is_keyword(token: Token) -> bool:
+    """Whether a token is a keyword or a sign of SQL: no name, literal or comment."""
+    return token.token_type in _VOCABULARY
 
 
 def curly_quotes(sql: str) -> bool:

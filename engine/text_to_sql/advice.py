@@ -9,6 +9,7 @@ from blendfusion.text_to_sql.check import Attempt
 from blendfusion.text_to_sql.links import ValueIndex
 from blendfusion.text_to_sql.literals import strings
 from blendfusion.text_to_sql.schema.catalog import Catalog
+from blendfusion.udfs.declare.arguments import quoted
 
 _UNKNOWN = re.compile(r"unknown column '(?:[^'.]*\.)?([^'.]+)'")
 _MOST = 4
@@ -37,8 +38,8 @@ def _values(failed: Attempt, index: ValueIndex) -> Iterator[str]:
     for text in dict.fromkeys(strings(failed.sql)):
         columns = index.columns_with(text)
         if columns:
-            yield f"'{text}' is a value of {' or '.join(columns[:3])}."
+            yield f"{quoted(text)} is a value of {' or '.join(columns[:3])}."
             continue
         near = index.links(text, most=1)
         if near:
-            yield f"'{text}' is no value; {near[0].column} has '{near[0].value}'."
+            yield f"{quoted(text)} is no value; {near[0].column} has {quoted(near[0].value)}."

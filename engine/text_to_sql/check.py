@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,9 @@ from blendfusion.budget import Budget
 from blendfusion.datafusion.scans import scans, table_of
 from blendfusion.errors import BlendFusionError
 from blendfusion.estimates.estimate import Estimate
+from blendfusion.redaction import Redaction
 from blendfusion.sql.query_tree import Reader
+from blendfusion.text_to_sql.literals import shown
 from blendfusion.text_to_sql.where import parsed, predicates
 
 if TYPE_CHECKING:
@@ -35,6 +38,17 @@ class Attempt:
     problem: str = ""
     hint: str = ""
     rank: int = GIVES_ROWS
+    quotes: tuple[str, ...] = ()
+    """The parts of ``problem`` and ``hint`` that are text of the query."""
+
+    def problem_shown(self, query: Callable[[str], str], redaction: Redaction) -> str:
+        """The problem with its hint: parts of the query as ``query`` shows them, other values as
+        ``redaction`` does."""
+        text = f"{self.problem}. {self.hint}".rstrip()
+        if not self.quotes:
+            return shown(text, redaction)
+        parts = re.split(rf"(?<!\w)({'|'.join(map(re.escape, self.quotes))})(?!\w)", text)
+        return "".join(query(p) if n % 2 else shown(p, redaction) for n, p in enumerate(parts))
 
     def __str__(self) -> str:
         outcome = self.problem or "plans and gives rows"
@@ -90,13 +104,15 @@ def _problem(session: Session, sql: str, table: pa.Table | None, *, empty: bool)
     if empty:
         culprit = _emptying(session, sql) if table is not None else ""
         hint = f"No row meets {culprit}." if culprit else ""
-        return Attempt(sql, "the query gives no rows", hint, EMPTY)
+        quotes = tuple(filter(None, (culprit,)))
+        return Attempt(sql, "the query gives no rows", hint, EMPTY, quotes)
     names = [] if table is None else _without_values(table)
     if not names:
         return None
     culprit = _emptying(session, sql, names[0])
     hint = f"Without {culprit} it has values." if culprit else ""
-    return Attempt(sql, f"the column {names[0]} is NULL in every row", hint, NULLS)
+    quotes = tuple(filter(None, (culprit, names[0])))
+    return Attempt(sql, f"the column {names[0]} is NULL in every row", hint, NULLS, quotes)
 
 
 def _without_values(table: pa.Table) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from blendfusion.budget import Budget
-from blendfusion.errors import QueryError
+from blendfusion.errors import BudgetExceeded, ModelError, QueryError
 from blendfusion.estimates.estimate import Estimate
 from blendfusion.observe.progress import counted, progress
 from blendfusion.redaction import Redaction
@@ -21,7 +21,7 @@ from blendfusion.text_to_sql.before import Before
 from blendfusion.text_to_sql.check import FAILS, GIVES_ROWS, NULLS, Attempt, Checked, check
 from blendfusion.text_to_sql.grammar.lark import grammar_of
 from blendfusion.text_to_sql.links import ValueIndex
-from blendfusion.text_to_sql.literals import shown
+from blendfusion.text_to_sql.literals import shown_query
 from blendfusion.text_to_sql.named_values import omitted_value
 from blendfusion.text_to_sql.prompt import drafting, values_of, visible
 from blendfusion.text_to_sql.rules import by_rule
@@ -50,8 +50,8 @@ _QUERY = re.compile(r"^\s*(SELECT|WITH)\b.*", re.DOTALL | re.IGNORECASE | re.MUL
 class Draft:
     """A query for a question. Nothing of it has run on a model, except the drafting itself.
 
-    ``print`` shows the query and its ``notes``, with literals as the option ``show_values`` says.
-    ``sql`` has the literals."""
+    ``print`` shows the query and its ``notes``, with literals, aliases and comments as the option
+    ``show_values`` says: the model that wrote them has seen values. ``sql`` has them unchanged."""
 
     question: str
     sql: str
@@ -71,12 +71,18 @@ class Draft:
     drafted."""
     caution: str = ""
     """A sentence that warns of the query if its model is too small to write queries; else ''."""
+    stopped: str = ""
+    """The budget or the error of the model that ended the drafting early, in words; '' if none did.
+    """
+    names: frozenset[str] = frozenset()
+    """The names of the question's tables, of their columns and of functions, in lower case: a
+    display that withholds values shows no others."""
 
     @property
     def searched(self) -> str:
         """One sentence, made of the plan, that states what is searched and asked. After ``run`` it
         has the counts of the run."""
-        return shown(searched(self.frame, self.sql, self.estimate), self._redaction)
+        return searched(self.frame, self.sql, self.estimate, self._shown)
 
     def run(self) -> pa.Table:
         """The rows of the query. Asks the model what ``estimate`` expects."""
@@ -96,13 +102,14 @@ class Draft:
         found = next((attempt for attempt in self.tried if attempt.sql == self.sql), None)
         if found is None or not found.problem:
             return ""
-        return shown(f"{found.problem}. {found.hint}".rstrip(), self._redaction)
+        return found.problem_shown(self._shown, self._redaction)
 
     @property
     def doubts(self) -> list[str]:
-        """The lines to read before the query is run: its problem, and the caution."""
+        """The lines to read before the query is run: its problem, what ended the drafting early,
+        and the caution."""
         problem = f"Problem: {self.problem}" if self.problem else ""
-        return [line for line in (problem, self.caution) if line]
+        return [line for line in (problem, self.stopped, self.caution) if line]
 
     @property
     def notes(self) -> str:
@@ -123,8 +130,11 @@ class Draft:
     def _redaction(self) -> Redaction:
         return self.frame.session.options.redaction
 
+    def _shown(self, sql: str) -> str:
+        return shown_query(sql, self._redaction, self.names)
+
     def __str__(self) -> str:
-        return f"{shown(self.sql, self._redaction)}\n\n{self.notes}"
+        return f"{self._shown(self.sql)}\n\n{self.notes}"
 
     __repr__ = __str__
 
@@ -149,17 +159,15 @@ def draft(
     known = writer.from_template() if before is None else None
     if known is not None:
         return known
-    tried = [c for variant in range(candidates) for c in writer.with_rules(writer.draft(variant))]
+    tried: list[Checked] = []
+    stopped: BudgetExceeded | ModelError | None = None
+    try:
+        _write(writer, tried, candidates, rounds)
+    except (BudgetExceeded, ModelError) as error:
+        stopped = error
+        if all(checked.frame is None for checked in tried):
+            raise
     best = _best(tried)
-    for _ in range(rounds):
-        if best.attempt.rank == GIVES_ROWS:
-            break
-        latest = [c.attempt for c in tried if c.attempt.rank == best.attempt.rank][-1]
-        repaired = writer.continued(latest) or writer.repaired(latest)
-        if repaired.attempt in [checked.attempt for checked in tried]:
-            break  # the model keeps to it
-        tried += writer.with_rules(repaired)
-        best = _best(tried)
     if best.frame is None:
         redaction = session.options.redaction
         drafts = "\n".join(_lines([checked.attempt for checked in tried], redaction))
@@ -168,7 +176,7 @@ def draft(
             hint="Name the tables that it is about (tables=[…]), ask in other words, or use a larger model.",
         )
     attempts = tuple(dict.fromkeys(checked.attempt for checked in tried))
-    agreement = _agreement(best, tried) if candidates > 1 else ""
+    agreement = _agreement(best, tried) if candidates > 1 and len(tried) > 1 else ""
     return Draft(
         question,
         best.attempt.sql,
@@ -178,7 +186,34 @@ def draft(
         writer.trace.usage,
         best.estimate,
         caution=writer.caution,
+        stopped="" if stopped is None else _stopped(stopped, len(tried), session.options.redaction),
+        names=writer.names,
     )
+
+
+def _write(writer: _Writer, tried: list[Checked], candidates: int, rounds: int) -> None:
+    """Add the candidates to ``tried``, and repairs of the best until one has no problem."""
+    for variant in range(candidates):
+        tried += writer.with_rules(writer.draft(variant))
+    for _ in range(rounds):
+        best = _best(tried)
+        if best.attempt.rank == GIVES_ROWS:
+            break
+        latest = [c.attempt for c in tried if c.attempt.rank == best.attempt.rank][-1]
+        repaired = writer.continued(latest) or writer.repaired(latest)
+        if repaired.attempt in [checked.attempt for checked in tried]:
+            break  # the model keeps to it
+        tried += writer.with_rules(repaired)
+
+
+def _stopped(error: BudgetExceeded | ModelError, drafts: int, redaction: Redaction) -> str:
+    """Why no more drafts follow, and what to do with the best one."""
+    best = f"this is the best of {counted(drafts, 'draft')}. Run it as it is, or ask again with"
+    if isinstance(error, BudgetExceeded):
+        limit = f"{error.limit}={error.allowed:g}"
+        return f"The budget ended the drafting ({limit}): {best} a larger one."
+    reason = redaction.reason(error.message.rstrip("."))
+    return f"The model failed in the drafting ({reason}): {best} one that answers."
 
 
 def _lines(failed: Sequence[Attempt], redaction: Redaction) -> list[str]:
@@ -208,6 +243,7 @@ class _Writer:
         self._budget = budget
         self._catalog = read_catalog(session, tables)
         self._tables = [table.name for table in self._catalog.tables]
+        self.names = _names(session, self._catalog)
         if before is not None:
             known = (*self._catalog.tables, before.table())
             self._catalog = replace(self._catalog, tables=known)
@@ -240,6 +276,7 @@ class _Writer:
             self.trace.usage,
             checked.estimate,
             filled.template.question,
+            names=self.names,
         )
 
     @property
@@ -350,6 +387,14 @@ class _Writer:
         else:
             return checked
         return replace(checked, attempt=replace(attempt, problem=problem, hint=hint, rank=NULLS))
+
+
+def _names(session: Session, catalog: Catalog) -> frozenset[str]:
+    """The names in a query that no model has made up."""
+    tables = (name for table in catalog.tables for name in table.name.split("."))
+    columns = (column.name for table in catalog.tables for column in table.columns)
+    functions = (*session.udfs(), *session.udafs(), *session.udwfs(), *known_ingredients())
+    return frozenset(name.lower() for name in (*tables, *columns, *functions))
 
 
 def query_in(reply: str) -> str:

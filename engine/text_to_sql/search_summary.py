@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -15,15 +16,16 @@ if TYPE_CHECKING:
     from blendfusion.frame import Frame
 
 
-def searched(frame: Frame, sql: str, estimate: Estimate) -> str:
+def searched(frame: Frame, sql: str, estimate: Estimate, shown: Callable[[str], str]) -> str:
     """The sentence: the tables and the predicates without calls, the rows that reach the model, and
-    the values asked (after a run) or, by ``estimate``, expected."""
-    where = _predicates(sql)
-    head = f"Searches {_tables(sql) or 'no table'}{f' where {where}' if where else ''}"
+    the values asked (after a run) or, by ``estimate``, expected. Parts of the query are in it as
+    ``shown``."""
+    where = shown(_predicates(sql))
+    head = f"Searches {shown(_tables(sql)) or 'no table'}{f' where {where}' if where else ''}"
     calls = frame.prepared.calls
     if not calls:
         return f"{head}; no model is asked."
-    texts = ", ".join(dict.fromkeys(call.text for call in calls))
+    texts = ", ".join(dict.fromkeys(shown(call.text) for call in calls))
     usage = frame.trace.usage
     rows = [op.rows for op in estimate.operators if op.rows is not None]
     reach = f": {counted(max(rows), 'row')}" if rows else ""

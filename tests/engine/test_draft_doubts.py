@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 from local_model import weights_or_skip
@@ -20,6 +21,7 @@ CITIES = {
     "name": ["Ann", "Tim", "Joe", "Eve", "Bo"],
     "city": ["Paris", "Rome", "Paris", "Rome", "Nice"],
     "bio": ["rain", "trains", "planes", "love", "hats"],
+    "shoe": [36, 43, 44, 38, 46],
 }
 
 
@@ -73,6 +75,116 @@ def test_a_model_of_enough_weights_or_of_unknown_size_needs_no_caution() -> None
     for parameters in (0, 1_500_000_000):
         session = session_of("SELECT count(*) FROM singers", parameters=parameters)
         assert session.ask("How many singers are there?").caution == ""
+
+
+WRITTEN = """WITH annlee AS (SELECT * FROM singers)
+SELECT s.name AS "Ann Lee", nullif(city, 'Paris') AS paris, count(*) AS city_count -- Ann Lee
+FROM annlee AS s WHERE shoe > 4711 GROUP BY s.name, city ORDER BY paris LIMIT 12"""
+
+
+def test_a_draft_withholds_values_in_literals_names_and_comments() -> None:
+    draft = session_of(WRITTEN, show="off").ask("Who?")
+    assert str(draft).startswith(
+        "WITH … AS (SELECT * FROM singers)\n"
+        "SELECT s.name AS …, nullif(city, …) AS …, count(*) AS city_count …\n"
+        "FROM … AS s WHERE shoe > … GROUP BY s.name, city ORDER BY … LIMIT …\n"
+    )
+    assert draft.problem == "the query gives no rows. No row meets shoe > …."
+    assert draft.sql == WRITTEN
+
+
+def test_a_problem_withholds_the_name_of_a_column() -> None:
+    session = session_of(
+        "SELECT name, nullif(city, 'Nice') FROM singers WHERE city = 'Nice'", show="off"
+    )
+    assert session.ask("Who?").problem == (
+        "the column nullif(singers.city,…(…)) is NULL in every row. Without city = … it has values."
+    )
+
+
+def test_redact_receives_what_a_draft_shows() -> None:
+    model = bf.ScriptedModel(lambda call: WRITTEN)
+    hide = lambda text: "[n]" if any(map(str.isdigit, text)) else text.swapcase()  # noqa: E731
+    session = bf.connect(model, cache=None, progress="off", show_values="on", redact=hide)
+    session.from_pydict(CITIES, name="singers")
+    assert str(session.ask("Who?")).startswith(
+        "WITH ANNLEE AS (SELECT * FROM singers)\n"
+        "SELECT s.name AS \"aNN lEE\", nullif(city, 'pARIS') AS PARIS, count(*) AS city_count …\n"
+        "FROM ANNLEE AS s WHERE shoe > [n] GROUP BY s.name, city ORDER BY PARIS LIMIT [n]\n"
+    )
+
+
+def test_the_command_withholds_values_if_it_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for show, shown in (("auto", "city = 'Rome'"), ("off", "city = …")):
+        monkeypatch.setattr(
+            "blendfusion.cli.ask.session_of",
+            lambda arguments, show=show: session_of(
+                "SELECT name FROM singers WHERE city = 'Rome'", show=show
+            ),
+        )
+        assert main(["ask", "Who?", "--show-values", show]) == 0
+        assert f"SELECT name FROM singers WHERE {shown}\n" in capsys.readouterr().out
+
+
+def drafting_ends(after: list[str], end: Exception | None = None, **more: Any) -> bf.Draft:
+    """The draft where the model gives ``after`` in turn, and then fails by ``end``."""
+    replies = iter(after)
+
+    class Ending(bf.ScriptedModel):
+        def answer(self, task: bf.Task, values: Any, *more: Any, **others: Any) -> Any:
+            if end is not None and len(self.calls) == len(after):
+                raise end
+            return super().answer(task, values, *more, **others)
+
+    model = Ending(lambda call: next(replies))
+    session = bf.connect(model, cache=None, progress="off", show_values="on")
+    session.from_pydict(CITIES, name="singers")
+    return session.ask("Who is from the north?", **more)
+
+
+def test_a_budget_that_ends_before_the_repair_leaves_the_draft() -> None:
+    draft = drafting_ends(
+        ["SELECT name FROM singers WHERE city = 'Oslo'"], budget=bf.Budget(values=1)
+    )
+    assert draft.sql == "SELECT name FROM singers WHERE city = 'Oslo'"
+    assert draft.notes.startswith(
+        "Problem: the query gives no rows. No row meets city = 'Oslo'.\n"
+        "The budget ended the drafting (values=1): this is the best of 1 draft. "
+        "Run it as it is, or ask again with a larger one.\n"
+    )
+    assert draft.run().num_rows == 0
+
+
+def test_a_budget_that_ends_before_all_candidates_leaves_the_best() -> None:
+    drafts = ["SELECT nam FROM singers", "SELECT name FROM singers"]
+    draft = drafting_ends(drafts, budget=bf.Budget(values=2), candidates=3)
+    assert draft.sql == drafts[1]
+    assert draft.stopped.startswith(
+        "The budget ended the drafting (values=2): this is the best of 2"
+    )
+    assert draft.run().num_rows == 5
+
+
+def test_a_budget_that_ends_without_a_query_that_runs_is_an_error() -> None:
+    with pytest.raises(bf.BudgetExceeded):
+        drafting_ends(["SELECT nam FROM singers"], budget=bf.Budget(values=1))
+
+
+def test_a_model_that_fails_in_the_repair_leaves_the_draft() -> None:
+    failure = bf.ModelFailed("the server is gone")
+    draft = drafting_ends(["SELECT name FROM singers WHERE city = 'Oslo'"], failure)
+    assert draft.stopped == (
+        "The model failed in the drafting ('the server is gone'): this is the best of 1 draft. "
+        "Run it as it is, or ask again with one that answers."
+    )
+    with pytest.raises(bf.ModelFailed):
+        drafting_ends([], failure)
+
+
+def test_a_drafting_to_its_end_has_nothing_to_add() -> None:
+    assert drafting_ends(["SELECT name FROM singers"], budget=bf.Budget(values=1)).stopped == ""
 
 
 def test_hidden_drafts_are_counted_with_the_remedy() -> None:

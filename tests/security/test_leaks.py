@@ -126,7 +126,12 @@ def texts(session: bf.Session, secret: str, number: int, folder: Path) -> Iterat
     yield caught(lambda: repr(labelled.evaluate("a", "label")))
     yield caught(lambda: repr(labelled.evaluate("a", "label", kind="text")))
     yield caught(lambda: repr(sql("SELECT y FROM p WHERE llm_filter('q', 'x')").manifest()))
-    for query in (f"SELECT y FROM p WHERE y = '{secret}'", f"SELECT nosuch FROM p, '{secret}'"):
+    for query in (
+        f"SELECT y FROM p WHERE y = '{secret}'",
+        f"SELECT nosuch FROM p, '{secret}'",
+        f'SELECT y AS "{secret}" FROM p /* {secret} */',
+        f'SELECT nullif(y, y) AS "{secret}", nullif(y, \'{secret}\') FROM p AS "x{secret}"',
+    ):
         with writer_of(query) as writer:
             writer.from_arrow(session.table("p").to_arrow_table(), name="p")
             yield caught(lambda writer=writer: str(writer.ask(f"Which row is {secret}?")))
