@@ -1,7 +1,7 @@
 """How good are the answers of a model to any yes/no question?
 
     python benchmarks/bench_bank.py [--model auto|FILE|openai:NAME@URL] [--data FOLDER] [--rows 20]
-    [--part choose|report|public|unseen|spread|untouched] [--sample 10 [--seeds 3]]
+    [--part choose|report|public|unseen|spread|untouched] [--sample 10 [--seeds 3]] [--gpu]
 
 The questions are those of our bank (``blendfusion.models.tuning.bank``) and about public data sets (``public_questions``).
 *unseen*, the default, is the bank's part *report* and the public questions: nothing is chosen on
@@ -32,6 +32,7 @@ from random import Random
 
 import numpy as np
 from bench_questions import auc, off
+from local_settings import add_arguments, settings
 from numpy.typing import NDArray
 from public_questions import public, texts_of
 
@@ -154,8 +155,9 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=0, help="texts of a sample; 0: none")
     parser.add_argument("--seeds", type=int, default=3, help="samples of a question")
     parser.add_argument("--seconds", type=float, default=0, help="stop after these; 0: no limit")
+    add_arguments(parser)
     given = parser.parse_args()
-    model = load(given.model, Options())
+    model = load(given.model, Options(**settings(given)))
     print(f"{given.model}, {given.rows} texts a question")
     heads = ("area", "balanced", "limit", "off", "rows/s", "tokens")
     print(f"{'question':66} {' '.join(f'{head:>8}' for head in heads)}")

@@ -8,7 +8,7 @@ All ways take turns, so that what else the machine does falls on all of them; it
 The texts are review sentences of ``--data`` (see README.md), else those of examples/.
 
 The limit of a question whose answer is chosen is the rate at which llama.cpp computes one batch of
-256 tokens, over the tokens of a row; of one whose answer is written, over those and the written
+256 tokens (on a GPU 1,024), over the tokens of a row; of one whose answer is written, over those and the written
 ones. These need logits and come one a row: "with logits" counts them at the rate of one batch of a
 token for each of as many rows as go at a time. Attention of ours is part of both rates. What
 llama.cpp does outside of its decode call, reading text as tokens and freeing cells of its store,
@@ -130,10 +130,12 @@ class Ours:
         return timed
 
     def raw(self) -> float:
-        """Tokens/s of one batch of 256 that follow nothing."""
+        """Tokens/s of one batch of 256, on a GPU of as many as it computes at once, that follow
+        nothing."""
+        size = self.context.batch_tokens if LAYERS else BATCH
         batch = Batch()
-        batch.add([1000 + 31 * position % 9000 for position in range(BATCH)], 0, 0)
-        batch.want(BATCH - 1)
+        batch.add([1000 + 31 * position % 9000 for position in range(size)], 0, 0)
+        batch.want(size - 1)
         return self._rate(batch)
 
     def _rate(self, batch: Batch) -> float:

@@ -1,7 +1,7 @@
 """Does a model find the right query likelier than wrong ones, with linked values and without?
 
     python benchmarks/bench_query_ranking.py FOLDER --model llama:FILE.gguf [--questions 40]
-        [--texts] [--results FILE.jsonl]
+        [--texts] [--results FILE.jsonl] [--gpu] [--share K/N]
 
 FOLDER as for ``bench_text_to_sql.py``; questions of the part ``report``. Nine queries beside the
 right one differ from it by one mistake: another column of the table, another stored value of the
@@ -29,6 +29,7 @@ from unittest.mock import patch
 
 import numpy as np
 from bench_text_to_sql import Databases, interval, questions, without
+from local_settings import add_arguments, add_share, own_share, settings
 from sqlglot import exp, parse_one, transpile
 from sqlglot.optimizer.scope import traverse_scope
 
@@ -208,7 +209,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--questions", type=int, default=40)
-    parser.add_argument("--threads", type=int, default=0, help="of the model; 0: all cores")
+    add_arguments(parser)
+    add_share(parser)
     parser.add_argument("--texts", action="store_true", help="right queries with a text literal")
     parser.add_argument("--results", type=Path, help="a file of ranks, to go on from")
     arguments = parser.parse_args()
@@ -221,8 +223,10 @@ def main() -> None:
     if arguments.results is not None and arguments.results.exists():
         found = [json.loads(line) for line in arguments.results.read_text("utf-8").splitlines()]
     known = {one["question"] for one in found}
-    databases = Databases(arguments.folder, arguments.model, arguments.threads)
-    for one in ranked(databases, sorted(one for one in asked if one[1] not in known)):
+    databases = Databases(arguments.folder, arguments.model, settings(arguments))
+    for one in ranked(
+        databases, sorted(one for one in own_share(asked, arguments.share) if one[1] not in known)
+    ):
         found.append(one)
         if arguments.results is not None:
             with arguments.results.open("a", encoding="utf-8") as file:

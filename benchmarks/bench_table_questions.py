@@ -1,7 +1,7 @@
 """How often is ``session.answer`` right about a table, beside a model that reads the whole table?
 
     python benchmarks/bench_table_questions.py FOLDER [--model smollm2] [--questions 50]
-        [--threads 1] [--results FILE.jsonl]
+        [--threads 1] [--results FILE.jsonl] [--gpu] [--share K/N]
 
 FOLDER is one of HybridQA, OTT-QA, WikiTableQuestions and TAT-QA as Parquet: ``questions.parquet``
 and ``tables.parquet``, for the first two also ``links.parquet`` and ``passages.parquet``, for the
@@ -28,6 +28,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from local_settings import LocalSettings, add_arguments, add_share, own_share, settings
 
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError
@@ -160,7 +161,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--questions", type=int, default=50)
-    parser.add_argument("--threads", type=int, default=0, help="of the model; 0: all cores")
+    add_arguments(parser)
+    add_share(parser)
     parser.add_argument("--results", type=Path, help="a file of answers, to go on from")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -176,11 +178,12 @@ def main() -> None:
             one = json.loads(line)
             kept[one["question"]] = [Found(**each) for each in one["found"]]
     scores = Score(), Score()
-    for question in chosen(rows_of(folder, "questions"), arguments.questions):
+    questions = chosen(rows_of(folder, "questions"), arguments.questions)
+    for question in own_share(questions, arguments.share):
         words, right = question["question"], question["answer"]
         if words not in kept:
             table, own = by_key[question[key]], texts.get(question[key], [])
-            kept[words] = both(arguments.model, arguments.threads, words, table, own)
+            kept[words] = both(arguments.model, settings(arguments), words, table, own)
             if results is not None:
                 written = {"question": words, "found": [asdict(each) for each in kept[words]]}
                 with results.open("a", encoding="utf-8") as file:
@@ -194,10 +197,14 @@ def main() -> None:
 
 
 def both(
-    model: str, threads: int, words: str, table: dict[str, Any], texts: list[dict[str, Any]]
+    model: str,
+    local: LocalSettings,
+    words: str,
+    table: dict[str, Any],
+    texts: list[dict[str, Any]],
 ) -> list[Found]:
     """What the session answers, and the model that reads all."""
-    with bf.connect(model, cache=None, progress="off", threads=threads) as session:
+    with bf.connect(model, cache=None, progress="off", **local) as session:
         session.from_arrow(table_of(table), name="facts")
         if texts:
             session.from_arrow(pa.Table.from_pylist(texts), name="passages")

@@ -2,6 +2,7 @@
 
     python benchmarks/bench_text_to_sql.py FOLDER --model llama:FILE.gguf [--questions 40] [--part report]
         [--candidates 3] [--examples] [--without links|grammar|rules] [--results FILE.jsonl]
+        [--gpu] [--share K/N]
     python benchmarks/bench_text_to_sql.py FOLDER --links
 
 FOLDER holds ``questions.csv`` (database, question, sql) and DATABASE/data/TABLE.csv, as Spider does
@@ -33,6 +34,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pyarrow.csv as csv_files
+from local_settings import LocalSettings, add_arguments, add_share, own_share, settings
 from sqlglot import exp, parse_one, transpile
 
 import blendfusion as bf
@@ -44,6 +46,7 @@ from blendfusion.text_to_sql.links import ValueIndex
 from blendfusion.text_to_sql.schema.catalog import read_catalog
 from blendfusion.text_to_sql.templates import Templates
 
+CPU = LocalSettings(threads=0, n_gpu_layers=0)
 MISSED = sys.maxsize
 MYSQL = csv_files.ConvertOptions(null_values=["NULL"], strings_can_be_null=True)
 """MySQL exports a NULL as this word."""
@@ -64,8 +67,12 @@ def questions(folder: Path, part: str, most: int) -> list[tuple[str, str, str]]:
     return own[:most]
 
 
-def opened(folder: Path, database: str, model: bf.Model | str, threads: int = 0) -> bf.Session:
-    session = bf.connect(model, cache=None, progress="off", names_in_any_case=True, threads=threads)
+def opened(
+    folder: Path, database: str, model: bf.Model | str, local: LocalSettings | None = None
+) -> bf.Session:
+    session = bf.connect(
+        model, cache=None, progress="off", names_in_any_case=True, **(local or CPU)
+    )
     for file in sorted((folder / database / "data").glob("*.csv")):
         rows = csv_files.read_csv(file, convert_options=MYSQL)
         session.register_record_batches(file.stem, [rows.to_batches()])
@@ -122,16 +129,16 @@ class Outcome:
 class Databases:
     """A session for each database, opened when it is first needed."""
 
-    def __init__(self, folder: Path, model: bf.Model | str, threads: int = 0) -> None:
+    def __init__(self, folder: Path, model: bf.Model | str, local: LocalSettings) -> None:
         self._folder = folder
-        self._threads = threads
+        self._local = local
         self._model = model
         self._sessions: dict[str, bf.Session] = {}
         self._spellings: dict[str, dict[str, str]] = {}
 
     def session(self, database: str) -> bf.Session:
         if database not in self._sessions:
-            self._sessions[database] = opened(self._folder, database, self._model, self._threads)
+            self._sessions[database] = opened(self._folder, database, self._model, self._local)
         return self._sessions[database]
 
     def spelled(self, database: str, mysql: str) -> str:
@@ -233,8 +240,9 @@ def measure(arguments: argparse.Namespace) -> list[Outcome]:
     if arguments.results is not None and arguments.results.exists():
         lines = arguments.results.read_text(encoding="utf-8").splitlines()
         found = {one.question: one for one in (Drafts(**json.loads(line)) for line in lines)}
-    databases = Databases(arguments.folder, arguments.model, arguments.threads)
-    missing = sorted(one for one in asked if one[1] not in found)  # a database's tables once
+    databases = Databases(arguments.folder, arguments.model, settings(arguments))
+    own = own_share(asked, arguments.share)
+    missing = sorted(one for one in own if one[1] not in found)  # a database's tables once
     examples = [*every["choose"], *every["report"]] if arguments.examples else []
     for one in drafts(databases, missing, arguments.candidates, examples):
         found[one.question] = one
@@ -301,7 +309,8 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=40)
     parser.add_argument("--part", choices=("choose", "report"), default="report")
     parser.add_argument("--links", action="store_true", help="the recall of links alone")
-    parser.add_argument("--threads", type=int, default=0, help="of the model; 0: all cores")
+    add_arguments(parser)
+    add_share(parser)
     parser.add_argument("--candidates", type=int, default=1)
     parser.add_argument("--examples", action="store_true", help="accept other questions before")
     parser.add_argument("--without", choices=("", "links", "grammar", "rules"), default="")

@@ -23,7 +23,7 @@ from blendfusion.text_to_sql.grammar.lark import grammar_of
 from blendfusion.text_to_sql.links import ValueIndex
 from blendfusion.text_to_sql.literals import shown_query
 from blendfusion.text_to_sql.named_values import omitted_value
-from blendfusion.text_to_sql.prompt import drafting, values_of, visible
+from blendfusion.text_to_sql.prompt import drafting, has_free_text, values_of, visible
 from blendfusion.text_to_sql.rules import by_rule
 from blendfusion.text_to_sql.schema.catalog import Catalog, read_catalog
 from blendfusion.text_to_sql.search_summary import searched
@@ -330,11 +330,17 @@ class _Writer:
         if failed.rank != FAILS or self._continued or not self._follows_grammars:
             return None
         self._continued = True
-        return self._checked(Constraint(grammar=self._grammar(), begun=failed.sql), None, None, 0)
+        grammar = self._grammar(failed.sql)
+        return self._checked(Constraint(grammar=grammar, begun=failed.sql), None, None, 0)
 
-    def _grammar(self, problem: str | None = None) -> str:
-        """The grammar of the tables that the model sees."""
-        return grammar_of(self._visible(problem), known_ingredients().values(), self._question)
+    def _grammar(self, failed: str, problem: str | None = None) -> str:
+        """The grammar of the tables that the model sees. Functions are in it only if a column has
+        free text or the failed draft calls one: a small model puts them on any column."""
+        catalog = self._visible(problem)
+        functions = known_ingredients()
+        calls_one = any(re.search(rf"\b{name}\s*\(", failed, re.IGNORECASE) for name in functions)
+        offered = functions.values() if calls_one or has_free_text(catalog) else ()
+        return grammar_of(catalog, offered, self._question)
 
     def _visible(self, problem: str | None) -> Catalog:
         text = f"{self._question} {problem or ''}"
@@ -346,7 +352,9 @@ class _Writer:
         facts = advice(failed, self._catalog, self._index)
         problem = " ".join(filter(None, (f"{failed.problem}.", failed.hint, *facts)))
         constraint = (
-            Constraint(grammar=self._grammar(problem)) if self._follows_grammars else Constraint()
+            Constraint(grammar=self._grammar(failed.sql, problem))
+            if self._follows_grammars
+            else Constraint()
         )
         return self._checked(constraint, failed.sql, problem, 0)
 

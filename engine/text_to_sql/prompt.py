@@ -64,6 +64,10 @@ def visible(catalog: Catalog, window: int, text: str, links: Sequence[Link]) -> 
     return replace(catalog, tables=ordered, keys=keys)
 
 
+def has_free_text(catalog: Catalog) -> bool:
+    return any(column.free_text for table in catalog.tables for column in table.columns)
+
+
 def values_of(
     catalog: Catalog,
     links: Sequence[Link],
@@ -74,9 +78,8 @@ def values_of(
 ) -> tuple[str | None, ...]:
     """The values of one request about the tables ``visible`` to a model."""
     tables = "\n".join((*(described(t, catalog.keys) for t in catalog.tables), *catalog.metrics))
-    has_free_text = any(column.free_text for table in catalog.tables for column in table.columns)
     return (
-        f"{_EXAMPLES if has_free_text else ''}Tables:\n{tables}",
+        f"{_EXAMPLES if has_free_text(catalog) else ''}Tables:\n{tables}",
         "\n".join(f"{link.column} = {quoted(link.value)}" for link in links) or None,
         as_lines(examples) or None,
         question,

@@ -13,6 +13,7 @@ from local_model import weights_or_skip
 
 import blendfusion as bf
 from blendfusion.cli.main import main
+from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.text_to_sql.links import ValueIndex
 from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table, read_catalog
 
@@ -424,3 +425,41 @@ def test_a_local_model_writes_a_query_and_nothing_beside_it() -> None:
         except bf.QueryError as error:
             first = str(error).partition("tried:\n")[2].strip()
     assert re.match(r"(SELECT|WITH)[ \n(]", first)
+
+
+class Grammatical(bf.ScriptedModel):
+    """A scripted model that is given grammars."""
+
+    @property
+    def abilities(self) -> Abilities:
+        return replace(super().abilities, follows_grammars=True)
+
+
+@pytest.mark.parametrize(
+    ("table", "draft", "offered"),
+    [
+        ("concerts", "SELECT venu FROM concerts", False),
+        ("concerts", "SELECT llm_map('Where?', venu) FROM concerts", True),
+        ("reviews", "SELECT txt FROM reviews", True),
+    ],
+)
+def test_a_repair_is_offered_functions_for_free_text_or_if_the_draft_has_one(
+    table: str, draft: str, offered: bool
+) -> None:
+    grammars: list[str] = []
+
+    def reply(call: bf.Request) -> str:
+        if call.task.constraint.grammar:
+            grammars.append(call.task.constraint.grammar)
+        return draft
+
+    session = bf.connect(Grammatical(reply), cache=None, progress="off")
+    session.from_pydict({"venue": ["Bercy", "Arena"]}, name="concerts")
+    texts = [
+        f"A long evening, number {n}, with more songs than anyone had hoped for." for n in "abc"
+    ]
+    session.from_pydict({"text": texts}, name="reviews")
+    with pytest.raises(bf.QueryError, match="no query was found"):
+        session.ask("Where was it?", [table])
+    assert grammars
+    assert [("llm_map" in grammar) for grammar in grammars] == [offered] * len(grammars)
