@@ -17,7 +17,7 @@ from datafusion.expr import SortExpr
 from blendfusion.datafusion import case_sensitive_verbs
 from blendfusion.datafusion.columns import Column, column_of, columns_of
 from blendfusion.datafusion.expression_columns import with_columns
-from blendfusion.errors import BlendFusionError, QueryError
+from blendfusion.errors import BlendFusionError, QueryError, close_matches
 from blendfusion.sql.letter_case import either, in_any_case
 from blendfusion.udfs.declare.arguments import quoted_name
 from blendfusion.unsupported.provenance import Verb
@@ -31,7 +31,19 @@ _UNKNOWN = re.compile(r"No field named |Column '.*' not found")
 def applied(verb: Verb) -> tuple[DataFrame, Verb]:
     """The frame that a verb makes, and the verb with the names that were meant.
 
-    Raises QueryError for a name that is equal to two columns but for case."""
+    Raises QueryError for a name that is equal to two columns but for case, and for a name that
+    ``drop`` and ``with_column_renamed`` do not find, which DataFusion ignores."""
+    made, meant = _applied(verb)
+    unknown = _ignored(meant, made)
+    if unknown is not None:
+        column = column_of(unknown)
+        name = unknown if column is None else column.name
+        known = [column.name for column in columns_of(verb.below)]
+        raise QueryError(f"unknown column '{name}'", hint=close_matches(name, known))
+    return made, meant
+
+
+def _applied(verb: Verb) -> tuple[DataFrame, Verb]:
     if not verb.below.session.options.names_in_any_case:
         return _made(verb), verb
     if verb.method in _SILENT or any(map(_is_qualified, (*verb.args, *verb.kwargs.values()))):
@@ -43,6 +55,23 @@ def applied(verb: Verb) -> tuple[DataFrame, Verb]:
             raise
     again = _respelled(verb)
     return _made(again), again
+
+
+def _ignored(verb: Verb, made: DataFrame) -> str | None:
+    """A name that a verb left out because no column has it."""
+    if verb.method is DataFrame.with_column_renamed:
+        given = inspect.signature(verb.method).bind(verb.below, *verb.args, **verb.kwargs).arguments
+        old, new = given["old_name"], given["new_name"]
+        meant = column_of(old)
+        same = [*columns_of(made)] == [*columns_of(verb.below)]
+        return old if same and (meant is None or meant.name != new) else None
+    if verb.method is not DataFrame.drop:
+        return None
+    before = len([*columns_of(verb.below)])
+    if before - len([*columns_of(made)]) >= len(set(verb.args)):
+        return None
+    alone = ((name, _applied(replace(verb, args=(name,)))[0]) for name in verb.args)
+    return next((name for name, frame in alone if len([*columns_of(frame)]) == before), None)
 
 
 def expression(frame: Frame, plan: DataFrame, text: str) -> Expr:

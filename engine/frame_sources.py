@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
@@ -14,6 +16,7 @@ from blendfusion.budget import Budget
 from blendfusion.datafusion.context import OwnContext
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import ArgumentError, half_a_pair
+from blendfusion.files.reading import check_header
 from blendfusion.frame import Frame
 from blendfusion.unsupported.provenance import Origin
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from blendfusion.session import Session
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def _source(
@@ -50,6 +54,21 @@ def _reader(
         return self._unnamed(inherited(self, *args, **kwargs))
 
     return update_wrapper(reader, inherited)
+
+
+def _headed(inherited: Callable[P, T]) -> Callable[P, T]:
+    """Wraps a method that reads CSV files, so that it refuses two columns of one name: DataFusion
+    would take them for one, and each line for a wrong one."""
+    signature = inspect.signature(inherited)
+
+    def read(*args: P.args, **kwargs: P.kwargs) -> T:
+        given = signature.bind(*args, **kwargs).arguments
+        options = vars(given.get("options") or SimpleNamespace(**given))
+        if options.get("has_header", True) and options.get("schema") is None:
+            check_header(given["path"], options.get("delimiter", ","))
+        return inherited(*args, **kwargs)
+
+    return update_wrapper(read, inherited)
 
 
 class FrameSources(OwnContext):
@@ -126,7 +145,8 @@ class FrameSources(OwnContext):
     read_batch = _reader(OwnContext.read_batch)
     read_batches = _reader(OwnContext.read_batches)
     read_json = _reader(SessionContext.read_json)
-    read_csv = _reader(SessionContext.read_csv)
+    read_csv = _reader(_headed(SessionContext.read_csv))
+    register_csv = _headed(SessionContext.register_csv)
     read_parquet = _reader(SessionContext.read_parquet)
     read_avro = _reader(SessionContext.read_avro)
     read_arrow = _reader(SessionContext.read_arrow)

@@ -46,10 +46,16 @@ def csv_error(text: str, redaction: Redaction) -> ExecutionError | None:
     if found is not None:
         line = found["line"] or found["late"]
         count, due = found["found"] or found["got"], found["due"] or found["wanted"]
+        hint = 'A value that holds the delimiter or a line break stands in double quotes: "a, b".'
+        if count == due and line == "1":
+            return ExecutionError(
+                f"line 1 of the CSV file has more fields than its {due} columns",
+                hint=f"Columns of one name in the header count as one: rename them. {hint}",
+            )
         held = "more" if count == due else count
         return ExecutionError(
             f"line {line} of the CSV file: {held} fields, where the lines before have {due}",
-            hint='A value that holds the delimiter or a line break stands in double quotes: "a, b".',
+            hint=hint,
         )
     found = _VALUE.search(text)
     if found is None:

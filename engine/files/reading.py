@@ -375,14 +375,28 @@ def _delimiter(head: bytes) -> str:
     return max(_DELIMITERS, key=lambda d: (d == "," and b"," in line, line.count(d.encode())))
 
 
+def check_header(path: object, delimiter: str) -> None:
+    """Raises QueryError for columns of one name in the first of the CSV files at ``path``: a file,
+    a folder, a pattern, or a list of them. Others than local ones are not read."""
+    place = str(path[0] if isinstance(path, list) and path else path)
+    inside = sorted(Path(place).glob("*.csv*")) if Path(place).is_dir() else glob.glob(place)
+    file = next((file for file in map(Path, inside) if file.is_file()), None)
+    if file is not None:
+        _check_header(_head(file), delimiter, place)
+
+
 def _check_header(head: bytes, delimiter: str, place: str) -> None:
-    """Raises QueryError for two columns of one name, which DataFusion would read as one."""
+    """Raises QueryError for columns of one name, which DataFusion would read as one."""
     text = head.decode("utf-8", "replace").removeprefix("\ufeff")
-    names = next(csv.reader(io.StringIO(text), delimiter=delimiter), [])
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
-    if twice is not None:
+    counts = Counter(next(csv.reader(io.StringIO(text), delimiter=delimiter), []))
+    twice = [name for name, count in counts.items() if count > 1]
+    if twice:
+        *others, last = map(repr, twice)
+        names = f"{', '.join(others)} and {last}" if others else last
+        least = "two" if max(counts.values()) == 2 else "several"
         raise QueryError(
-            f"'{place}' has two columns {twice!r}", hint="Rename one in the first line of the file."
+            f"'{place}' has {least} columns {names}",
+            hint="Rename them in the first line of the file: one name a column.",
         )
 
 

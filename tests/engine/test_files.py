@@ -8,7 +8,9 @@ import datetime
 import gzip
 import io
 import json
+from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +18,7 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from datafusion import SessionContext
+from datafusion import CsvReadOptions, SessionContext
 
 import blendfusion as bf
 from blendfusion.cli.results import Format, format_for, write
@@ -224,7 +226,8 @@ def test_text_in_another_encoding_names_its_line_and_the_remedy(tmp_path: Path) 
     [
         ("a,b\n1,2\n3,4,5\n", "line 3 of the CSV file: 3 fields, where the lines before have 2", '"a, b"'),
         ("a,b\n" + "1,2\n" * 2000 + "3\n", "line 2002 of the CSV file: 1 fields", '"a, b"'),
-        ('id,"a b",id\n1,2,3\n', "has two columns 'id'", "Rename one"),
+        ('id,"a b",id\n1,2,3\n', "has two columns 'id'", "Rename them"),
+        ("id,b,id,b\n1,2,3,4\n", "has two columns 'id' and 'b'", "Rename them"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_csv_has_its_line_and_the_remedy(
@@ -235,6 +238,32 @@ def test_what_is_wrong_with_a_csv_has_its_line_and_the_remedy(
     with pytest.raises(QueryError, match=problem) as raised:
         session.register_file(str(tmp_path / "t.csv"))
     assert remedy in (raised.value.hint or "")
+
+
+def test_two_columns_of_one_name_are_refused_however_a_csv_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("id;a;id\n1;2;3\n", encoding="utf-8")
+    session = bf.connect(None, cache=None)
+    readers: list[Callable[..., object]] = [session.read_csv, partial(session.register_csv, "t")]
+    for reader in readers:
+        for path in (file, str(file), str(tmp_path), [str(file)]):
+            with pytest.raises(
+                QueryError, match="has two columns 'id'\nHint: Rename them in the first"
+            ):
+                reader(path, delimiter=";")
+            with pytest.raises(QueryError, match="has two columns 'id'"):
+                reader(path, options=CsvReadOptions(delimiter=";"))
+        reader(file, delimiter=";", has_header=False)
+    assert session.table("t").count() == 2
+    file.write_text("id,a,id\n1,2,3\n", encoding="utf-8")
+    session.sql(
+        f"CREATE EXTERNAL TABLE e STORED AS CSV LOCATION '{file}' OPTIONS ('format.has_header' 'true')"
+    )
+    with pytest.raises(
+        bf.ExecutionError, match="line 1 of the CSV file has more fields than its 2"
+    ) as raised:
+        session.table("e").collect()
+    assert "Columns of one name in the header count as one: rename them." in str(raised.value)
 
 
 def test_types_of_a_csv_are_those_of_many_rows_and_of_later_ones_an_error(tmp_path: Path) -> None:

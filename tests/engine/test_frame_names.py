@@ -208,7 +208,24 @@ def test_a_name_that_no_column_has_is_datafusions_error(session: bf.Session) -> 
     for verb in (lambda: people.select("Nothing"), lambda: people.filter(col("Nothing").is_null())):
         with pytest.raises(bf.QueryError, match="unknown column 'nothing'"):
             verb()
-    assert people.drop("Nothing").columns == people.columns
+
+
+def test_drop_and_rename_refuse_a_name_that_no_column_has(session: bf.Session) -> None:
+    people = session.table("people")
+    for verb in (
+        lambda: people.drop("name", "tag"),
+        lambda: people.drop('"tag"'),
+        lambda: people.drop("people.tag"),
+        lambda: people.with_column_renamed("tag", "labels"),
+        lambda: people.with_column_renamed("tag", "name"),
+    ):
+        with pytest.raises(
+            bf.QueryError, match=r"unknown column '(people\.)?tag'\nHint: Did you mean 'Tags'"
+        ):
+            verb()
+    assert "Tags" not in people.drop("people.tags", "tags", "tags").columns
+    assert people.with_column_renamed("tags", "Tags").columns == people.columns
+    assert people.drop().columns == people.columns
 
 
 def test_a_session_may_keep_datafusions_way(session: bf.Session) -> None:
@@ -222,7 +239,8 @@ def test_a_session_may_keep_datafusions_way(session: bf.Session) -> None:
         ):
             with pytest.raises(bf.QueryError, match="unknown column 'name'"):
                 verb()
-        assert people.drop("Name").columns == people.columns
+        with pytest.raises(bf.QueryError, match="unknown column 'name'"):
+            people.drop("Name")
     finally:
         session.sql("SET blendfusion.names_in_any_case = true")
 
