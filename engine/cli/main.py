@@ -46,8 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, 2 for an error, 130 after Ctrl-C."""
     try:
         return _main(_with_command(sys.argv[1:] if argv is None else argv))
-    except KeyboardInterrupt:  # also while modules are imported
-        print("interrupted", file=sys.stderr)
+    except KeyboardInterrupt as problem:  # also while modules are imported
+        print(fitted(str(problem) or "interrupted"), file=sys.stderr)
         return EXIT_INTERRUPTED
 
 

@@ -13,7 +13,9 @@ from blendfusion.cli.index import add_embedder, add_opened, open_indexes
 from blendfusion.dialects.dispatch import DIALECTS, OURS
 from blendfusion.errors import QueryError
 from blendfusion.files.reading import register_spec
+from blendfusion.observe.progress import counted
 from blendfusion.options import ReadFiles
+from blendfusion.types import Usage
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -129,7 +131,8 @@ def budget_of(arguments: argparse.Namespace) -> bf.Budget | None:
 @contextmanager
 def session_of(arguments: argparse.Namespace) -> Iterator[bf.Session]:
     """The session of a command, with its tables and indexes; closed at the end. Raises
-    BlendFusionError for an option, a table or an index that is wrong."""
+    BlendFusionError for an option, a table or an index that is wrong. A KeyboardInterrupt has the
+    message to show."""
     cache = None if arguments.cache.lower() in MEMORY_WORDS else arguments.cache
     price = None if arguments.price is None else bf.Price.parsed(arguments.price)
     with bf.connect(
@@ -153,7 +156,30 @@ def session_of(arguments: argparse.Namespace) -> Iterator[bf.Session]:
             session.register_question(file)
         for column in arguments.enum:
             _register_enum(session, column)
-        yield session
+        try:
+            yield session
+        except KeyboardInterrupt as problem:
+            problem.args = (interruption(session, Usage(), ends=True),)
+            raise
+
+
+def interruption(session: bf.Session, begun: Usage, *, ends: bool = False) -> str:
+    """The message of an interruption: the values that were asked since the session's usage was
+    ``begun``, and whether a run again goes on from there. ``ends``: the session ends, too, and only
+    answers in a file stay."""
+    values = session.ledger.usage.values - begun.values
+    if not values:
+        return "interrupted"
+    own, named = session.models.described
+    parts = [part for model in (*own, *named.values()) for part in model.parts]
+    kept = not ends or all(part.store.outlives_process for part in parts)
+    answers = "its answer is" if values == 1 else "their answers are"
+    then = (
+        "kept: run it again to go on from there."
+        if kept
+        else "lost, as they were in memory only: --cache names a file for them."
+    )
+    return f"interrupted: {counted(values, 'value')} asked; {answers} {then}"
 
 
 def _register_enum(session: bf.Session, spec: str) -> None:

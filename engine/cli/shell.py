@@ -14,9 +14,9 @@ from rich.console import Console
 
 import blendfusion as bf
 from blendfusion.cli.results import Rows, check_output, format_for, page_of, write
-from blendfusion.cli.sessions import add_session, budget_of, session_of
+from blendfusion.cli.sessions import add_session, budget_of, interruption, session_of
 from blendfusion.cli.statements import script, split
-from blendfusion.errors import BlendFusionError, QueryError, close_matches
+from blendfusion.errors import BlendFusionError, QueryError, close_matches, fitted
 from blendfusion.files.reading import register_spec
 from blendfusion.models.weights.python_packages import cache_folder
 from blendfusion.observe.progress import spent
@@ -389,13 +389,14 @@ def _prompt(shell: Shell) -> int:
 
 def _survives(shell: Shell, text: str) -> bool:
     """Run the typed statements. An error is shown and skips the rest of them; the shell goes on."""
+    begun = shell.session.ledger.usage
     try:
         shell.run(text)
     except BlendFusionError as error:
         error.print()
         return False
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        print(fitted(interruption(shell.session, begun)), file=sys.stderr)
         return False
     return True
 

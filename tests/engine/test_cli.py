@@ -195,6 +195,35 @@ def test_an_interrupt_ends_quietly(
     assert capsys.readouterr().err == "interrupted\n"
 
 
+def test_an_interrupt_names_the_answers_that_are_kept_and_a_second_run_asks_the_others(
+    model: ScriptedModel,
+    fruits: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def second_is_interrupted(call: Request) -> Value | None:
+        if len(model.calls) == 2:
+            raise KeyboardInterrupt
+        return answer(call)
+
+    monkeypatch.setattr(model, "_lasts", True)  # as a model with a name has it
+    run = ["query", QUERY, "--table", fruits, "--cache"]
+    stored = [*run, str(tmp_path / "answers.sqlite")]
+    for command, then in (
+        ([*run, "off"], "lost, as they were in memory only: --cache names a file for them."),
+        (stored, "kept: run it again to go on from there."),
+    ):
+        model.calls.clear()
+        monkeypatch.setattr(model, "_fn", second_is_interrupted)
+        assert main(command) == 130
+        assert capsys.readouterr().err == f"interrupted: 1 value asked; its answer is {then}\n"
+    model.calls.clear()
+    monkeypatch.setattr(model, "_fn", answer)
+    assert main(stored) == 0
+    assert len(model.calls) == 2
+
+
 def test_a_reader_that_leaves_early_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def leave(arguments: object) -> int:
         raise BrokenPipeError

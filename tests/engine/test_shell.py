@@ -192,6 +192,28 @@ def test_the_prompt_goes_on_until_a_semicolon_and_after_an_error(
     assert history.stat().st_mode & 0o077 == 0
 
 
+def test_an_interrupt_in_the_shell_names_the_answers_of_the_statement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str | None] = []
+
+    def answer(call: bf.Request) -> bool:
+        asked.append(call.values[0])
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return True
+
+    with bf.connect(bf.ScriptedModel(answer), cache=None, progress="off") as session:
+        session.from_pydict({"x": ["a", "b", "c", "d"]}, name="t")
+        query = "SELECT x FROM t WHERE llm_filter('Is it red?', x);\r"
+        typed(Shell(session), f"{query}{query}\x04", tmp_path, monkeypatch)
+    shown = capsys.readouterr()
+    assert shown.err.splitlines()[0] == (
+        "interrupted: 2 values asked; their answers are kept: run it again to go on from there."
+    )
+    assert asked == ["a", "b", "c", "c", "d"]
+
+
 @pytest.mark.parametrize("word", ["exit", "quit", "QUIT;"])
 def test_words_that_other_shells_know_are_commands(
     word: str,
