@@ -18,8 +18,10 @@ _START = (
     "package.__path__ = [sys.argv[1]]\n"
     "sys.modules['blendfusion'] = package\n"  # the worker needs nothing else of it
     "from blendfusion.documents.worker import main\n"
-    "main(float(sys.argv[2]), int(sys.argv[3]))\n"
+    "main(float(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]))\n"
 )
+_PATIENCE = 10
+"""How many times its seconds of the processor a step may take on a busy machine, or wait."""
 
 Row = tuple[str, str, "tuple[float, ...] | None"]
 """A block: kind, text and box."""
@@ -70,7 +72,8 @@ class Reader:
         if self._process is None or self._process.poll() is not None:
             self.close()
             package = str(Path(__file__).parents[1])
-            limits = [str(self._seconds), str(self._megabytes)]
+            seconds = self._seconds, self._seconds * _PATIENCE
+            limits = map(str, (*seconds, self._megabytes))
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _START, package, *limits],
                 stdin=subprocess.PIPE,
@@ -99,14 +102,14 @@ class Reader:
         """Why the process ended, in words."""
         self.close()
         code = process.returncode
-        if code == -signal.SIGALRM:
-            return f"a part of it takes longer than {self._seconds:g} s"
-        if code < 0:
-            with suppress(ValueError):
-                return (
-                    f"it crashes its reader ({signal.Signals(-code).name}), "
-                    f"which has {self._megabytes:,} MB"
-                )
+        with suppress(ValueError):
+            name = signal.Signals(-code).name if code < 0 else ""
+            if name == "SIGPROF":
+                return f"a part of it takes longer than {self._seconds:g} s"
+            if name == "SIGALRM":
+                return f"a part of it waits longer than {self._seconds * _PATIENCE:g} s"
+            if name:
+                return f"it crashes its reader ({name}), which has {self._megabytes:,} MB"
         return "it ends its reader"
 
     def close(self) -> None:

@@ -1,4 +1,6 @@
 """The process that reads files: it has limited memory, and ends itself when a step takes too long.
+Computing is bounded in seconds of the processor, so that what can be read does not depend
+on the load of the machine.
 
 It is started without the rest of the package (``process.py``), gets one line of JSON for each file,
 and answers in lines of JSON: the number of pages, blocks of a page, a reason, the end. Nothing that
@@ -24,14 +26,14 @@ _MOST_ERRORS = 20
 """The pages of one file that cannot be read, before the rest is not tried."""
 
 
-def main(seconds: float, megabytes: int) -> None:
-    """Read the files that are named on standard input, each step within ``seconds``, in so much
-    memory."""
+def main(seconds: float, waiting: float, megabytes: int) -> None:
+    """Read the files that are named on standard input, each step with ``seconds`` of the processor,
+    within ``waiting`` seconds, in so much memory."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints is no answer
     _limit(megabytes)
     for line in sys.stdin:
-        _File(answers, seconds, json.loads(line)).read()
+        _File(answers, (seconds, waiting), json.loads(line)).read()
 
 
 def _limit(megabytes: int) -> None:
@@ -49,7 +51,9 @@ def _limit(megabytes: int) -> None:
 class _File:
     """The reading of one file."""
 
-    def __init__(self, answers: TextIO, seconds: float, request: dict[str, Any]) -> None:
+    def __init__(
+        self, answers: TextIO, seconds: tuple[float, float], request: dict[str, Any]
+    ) -> None:
         self._answers = answers
         self._seconds = seconds
         self._request = request
@@ -68,6 +72,7 @@ class _File:
             line = f"{type(problem).__name__}: {problem}".split("\n")[0][:200]
             self._say(reason=f"it is damaged ({line})")
         self._say(end=True)
+        self._disarm()
 
     def _read(self) -> None:
         characters = errors = 0
@@ -87,18 +92,26 @@ class _File:
         if not self._request["asks"]:
             return None
         self._say(count=count)
+        self._disarm()
         wanted = json.loads(sys.stdin.readline())
+        self._arm()
         return None if wanted is None else frozenset(wanted)
 
     def _arm(self) -> None:
         """The system ends this process where a step takes too long, whatever code it is in."""
+        self._end_after(*self._seconds)
+
+    def _disarm(self) -> None:
+        """To wait for the reader, which may take its time, is no step."""
+        self._end_after(0, 0)
+
+    def _end_after(self, seconds: float, waiting: float) -> None:
         if hasattr(signal, "setitimer"):
-            signal.setitimer(signal.ITIMER_REAL, self._seconds)
+            signal.setitimer(signal.ITIMER_PROF, seconds)
+            signal.setitimer(signal.ITIMER_REAL, waiting)
 
     def _say(self, **answer: Any) -> None:
-        # The reader may take its time: waiting for it is no step.
-        if hasattr(signal, "setitimer"):
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        self._disarm()
         json.dump(answer, self._answers, ensure_ascii=True)
         self._answers.write("\n")
         self._answers.flush()
