@@ -18,6 +18,7 @@ from blendfusion.planner.ir.nodes import Plan
 from blendfusion.planner.rules.answers_with_partners import answers_with_partners
 from blendfusion.planner.rules.call_extraction import call_extraction
 from blendfusion.planner.rules.cheap_joins_first import cheap_joins_first
+from blendfusion.planner.rules.chosen_rows import chosen_rows
 from blendfusion.planner.rules.columns_that_meet import columns_that_meet
 from blendfusion.planner.rules.copied_predicates import copied_predicates
 from blendfusion.planner.rules.costly_predicates_last import costly_predicates_last
@@ -51,6 +52,8 @@ from blendfusion.planner.rules.semi_join_reduction import semi_join_reduction
 from blendfusion.planner.rules.similar_first import similar_first
 from blendfusion.planner.rules.small_groups import small_groups
 from blendfusion.planner.rules.subquery_columns import subquery_columns
+from blendfusion.planner.rules.tied_partitions import tied_partitions
+from blendfusion.planner.rules.tied_rows import tied_rows
 from blendfusion.planner.rules.union_pull_up import union_pull_up
 from blendfusion.planner.rules.unread_joins import unread_joins
 from blendfusion.planner.rules.whole_columns import whole_columns
@@ -118,6 +121,7 @@ RULES: tuple[Rule, ...] = (
     Rule("late_projection", late_projection, ("sort", "fetch")),
     Rule("limited_joins", limited_joins, ("fetch",)),  # before the limit becomes a block's own
     Rule("push_limit", push_limit, ("fetch", "join")),
+    Rule("chosen_rows", chosen_rows, ("aggregate", "project")),  # leaves few columns
     # Before the columns that it no longer needs go.
     Rule("lazy_aggregate_arguments", lazy_aggregate_arguments, ("aggregate",)),
     # When it is clear what a block must carry.
@@ -132,6 +136,7 @@ RULES: tuple[Rule, ...] = (
     Rule(COSTLY_PREDICATES_LAST, costly_predicates_last, ("join",), last=True),
     # When the block stands below its aggregate.
     Rule("small_groups", small_groups, ("filter",), last=True),
+    Rule("tied_partitions", tied_partitions, ("filter",), last=True),  # as small_groups
     # Before a side is a partner.
     Rule("join_tree_reduction", join_tree_reduction, ("join", "cross"), last=True),
     # Rows that must stay, before the others.
@@ -141,6 +146,8 @@ RULES: tuple[Rule, ...] = (
     Rule("one_of_equal_rows", one_of_equal_rows, ("aggregate", "join"), last=True),
     # When a limit has come down all the way.
     Rule(SIMILAR_FIRST, similar_first, ("block",), last=True),
+    # From the top, where a limit stands; when blocks have their last predicates.
+    Rule("tied_rows", tied_rows, at_end=True),
     # When no domain changes.
     Rule("columns_that_meet", columns_that_meet, required=True, at_end=True),
 )

@@ -140,25 +140,44 @@ def _with_first(
         where, answers = (*where, term), tuple(dict.fromkeys(asks(term)))
     if not asks_anything(join.inputs[1 - side]) and rows is not block:
         return None
-    template = RelMessage.FromString(sort.template)
-    del template.sort.sorts[len(by) :]
     columns = all_fields(block.source.width)
-    ordered = Rel("sort", serialized(template), (block.source,), by, len(columns))
-    first: Plan = limited(ordered, 0, count)
-    if where:
-        first = Block(ordered, where, (*columns, *answers), count=count)
+    first = first_by(block.source, by, sort, count, where, answers)
     if not ties:
         answered: dict[Expr, Expr] = {a: Field(len(columns) + i) for i, a in enumerate(answers)}
         select = tuple(substitute(e, answered.get) for e in block.select)
         new = replace(block, source=first, where=(), select=select)
         return new if any(map(needs_model, select)) else projected(first, select)
-    if small(exact(block.source)) is None:
+    source = up_to_ties(block.source, by, first)
+    return None if source is None else replace(block, source=source, where=where)
+
+
+def first_by(
+    source: Plan,
+    by: tuple[Expr, ...],
+    sort: Rel,
+    count: int,
+    where: tuple[Expr, ...] = (),
+    answers: tuple[Ask, ...] = (),
+) -> Plan:
+    """The first ``count`` rows of ``source`` that pass ``where``, in the order of the first keys of
+    ``sort``, which are ``by``; with ``answers`` as further columns if there are predicates."""
+    template = RelMessage.FromString(sort.template)
+    del template.sort.sorts[len(by) :]
+    ordered = Rel("sort", serialized(template), (source,), by, source.width)
+    if not where:
+        return limited(ordered, 0, count)
+    return Block(ordered, where, (*all_fields(source.width), *answers), count=count)
+
+
+def up_to_ties(source: Plan, by: tuple[Expr, ...], first: Plan) -> Plan | None:
+    """The rows of ``source`` that equal one of ``first``, which has its columns, in ``by``; None if
+    ``source`` cannot be read twice."""
+    if small(exact(source)) is None:
         return None
     same = [
-        function("is_not_distinct_from", (key, Field(len(columns) + i))) for i, key in enumerate(by)
+        function("is_not_distinct_from", (key, Field(source.width + i))) for i, key in enumerate(by)
     ]
-    source = with_partner(block.source, same, projected(first, by), "left_semi")
-    return replace(block, source=source, where=where)
+    return with_partner(source, same, projected(first, by), "left_semi")
 
 
 def _moved(expr: Expr, place: dict[int, Field]) -> Expr | None:

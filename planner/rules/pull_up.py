@@ -53,14 +53,15 @@ def pull_up(plan: Plan) -> Plan:
 
 def _keeps_null(block: Block) -> bool:
     """Whether the block maps a row of NULLs to a row of NULLs."""
-    return not block.where and all(map(_null_for_nulls, block.select))
+    return not block.where and all(map(null_for_nulls, block.select))
 
 
-def _null_for_nulls(expr: Expr) -> bool:
+def null_for_nulls(expr: Expr) -> bool:
+    """Whether ``expr`` is NULL, without a question, where all columns that it reads are."""
     if isinstance(expr, Ask):
-        return all(map(_null_for_nulls, expr.args))
+        return all(map(null_for_nulls, expr.args))
     inner = cast_to_text(expr)
-    return isinstance(expr, Field) or (inner is not None and _null_for_nulls(inner))
+    return isinstance(expr, Field) or (inner is not None and null_for_nulls(inner))
 
 
 def _above(plan: Rel, left: Block, right: Plan) -> Plan | None:

@@ -1,0 +1,179 @@
+"""Asks for an answer that orders rows only where it decides between rows.
+
+before: ``limit k offset m`` over ``sort by a, llm(x), b`` over ``block(t) select …, llm(x)``
+after:  the same with ``CASE WHEN n <= k + m AND n < e AND e > m THEN llm(x) END``, where the rows
+        with equal ``a`` have the places from ``n`` to ``e`` in the order of ``a``; over the rows
+        of ``t`` that have ``n <= k + m``. A result that shows ``llm(x)`` computes it above, where
+        it is not known yet. Likewise ``llm(y)`` of a further key
+safe:   a row that is alone with its ``a`` has the same place whatever its answer is, and rows that
+        the limit leaves out together need no order. A block's predicates come first: they are
+        asked for rows in the order of ``a``, until k + m pass, and for those with an equal ``a``;
+        ``t`` is then read twice, and must have the same rows each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import TypeAlias
+
+from substrait.proto import Rel as RelMessage
+from substrait.proto import SortField
+
+from blendfusion.planner.ir.builders import (
+    case,
+    conjunction,
+    fetch_bounds,
+    function,
+    integer_literal,
+    limited,
+    projected,
+)
+from blendfusion.planner.ir.nodes import (
+    Block,
+    Expr,
+    Field,
+    Plan,
+    Rel,
+    Stored,
+    all_fields,
+    asks,
+    asks_model,
+    inline,
+    is_volatile,
+    may_move,
+    needs_model,
+    substitute,
+)
+from blendfusion.planner.ir.traversal import asks_anything, with_subplans
+from blendfusion.planner.ir.windows import window
+from blendfusion.planner.rules.answers_with_partners import is_kept
+from blendfusion.planner.rules.first_rows import below_projections, first_by, up_to_ties
+
+Directions: TypeAlias = Sequence[SortField.SortDirection.ValueType]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """An order of rows, perhaps of each partition by itself, and the places in it that are wanted:
+    those behind ``offset``, down to ``end``."""
+
+    directions: Directions
+    partitions: tuple[Expr, ...] = ()
+    offset: int = 0
+    end: int | None = None
+    by: str = "rank"
+    """The window that counts the places down to ``end``: rank or dense_rank."""
+
+
+def tied_rows(plan: Plan) -> Plan:
+    if isinstance(plan, Stored) or not asks_anything(plan):
+        return plan
+    return _with_fewer_answers(plan) or with_subplans(plan, tied_rows)
+
+
+def _with_fewer_answers(plan: Plan) -> Plan | None:
+    """A sort or a limit over one, perhaps below a projection or a block, that needs fewer answers;
+    None of other relations."""
+    upper = plan if isinstance(plan, Block) else None
+    below = plan if upper is None else upper.source
+    shown, sort, places = _ordered(below)
+    if sort is None:
+        return None
+    columns, block = below_projections(sort.inputs[0])
+    if not isinstance(block, Block) or block.once or not may_move(block):
+        return None
+    columns = tuple(inline(e, block.select) for e in columns)
+    keys = tuple(inline(e, columns) for e in sort.exprs)
+    shown = tuple(inline(e, columns) for e in shown)
+    if upper is not None:
+        shown = tuple(inline(e, shown) for e in upper.exprs)
+    if not spares_answers(keys) or any(is_volatile(e) or e.rels for e in (*keys, *shown)):
+        return None
+    rows = _candidates(block.with_inputs(tied_rows(block.source)), keys, sort, places.end)
+    rows, known, answers = with_answers(rows, keys, places)
+    exprs = tuple(substitute(k, known.get) for k in keys)
+    found: Plan = replace(sort, inputs=(rows,), exprs=exprs, width=rows.width)
+    if places.offset or places.end is not None:
+        count = None if places.end is None else places.end - places.offset
+        found = limited(found, places.offset, count)
+    shown = tuple(substitute(e, answers.get) for e in shown)
+    if upper is not None:
+        n = len(upper.where)
+        return replace(upper, source=found, where=shown[:n], select=shown[n:])
+    return Block(found, (), shown) if any(map(needs_model, shown)) else projected(found, shown)
+
+
+def spares_answers(keys: Sequence[Expr]) -> bool:
+    """Whether some rows may do without an answer by which they are ordered."""
+    asking = dict.fromkeys(key for key in keys if needs_model(key))
+    if not asking or (len(asking) == 1 and needs_model(keys[0])):
+        return False
+    return all(ask.domain is None and asks_model(ask) for key in asking for ask in asks(key))
+
+
+def _ordered(plan: Plan) -> tuple[tuple[Expr, ...], Rel | None, Places]:
+    """(the columns of a sort, or of limits and projections over one, the sort, the places wanted of
+    it); None for it of other relations."""
+    columns, below = below_projections(plan)
+    offset, end = 0, None
+    while isinstance(below, Rel) and below.kind == "fetch":
+        skipped, count = fetch_bounds(below)
+        ends = [e for e in (end, count) if e is not None]
+        offset, end = offset + skipped, min(ends) + skipped if ends else None
+        inner, below = below_projections(below.inputs[0])
+        columns = tuple(inline(e, inner) for e in columns)
+    if not isinstance(below, Rel) or below.kind != "sort":
+        return columns, None, Places(())
+    directions = [key.direction for key in RelMessage.FromString(below.template).sort.sorts]
+    return columns, below, Places(directions, offset=offset, end=end)
+
+
+def _candidates(block: Block, keys: Sequence[Expr], sort: Rel, end: int | None) -> Plan:
+    """The rows of a block, without those that the keys before the first answer leave out."""
+    cheap = tuple(takewhile(lambda key: not needs_model(key), keys))
+    source: Plan | None = None
+    if cheap and end is not None and all(is_kept(a) for e in block.where for a in asks(e)):
+        first = first_by(block.source, cheap, sort, end, block.where)
+        source = up_to_ties(block.source, cheap, first)
+    source = block.source if source is None else source
+    return Block(source, block.where, all_fields(source.width)) if block.where else source
+
+
+def with_answers(
+    rows: Plan, keys: Sequence[Expr], places: Places
+) -> tuple[Plan, dict[Expr, Expr], dict[Expr, Expr]]:
+    """(``rows`` with further columns, those of the answers by which ``keys`` order them, what these
+    answers are on every row). An answer is NULL where the order does not depend on it."""
+    known: dict[Expr, Expr] = {}
+    answers: dict[Expr, Expr] = {}
+    for n, key in enumerate(keys):
+        if not needs_model(key) or key in known:
+            continue
+        rows, matters = _tied(rows, tuple(substitute(k, known.get) for k in keys[:n]), places)
+        wanted = substitute(key, known.get)
+        known[key] = Field(rows.width)
+        answers[key] = known[key] if matters is None else case([(matters, known[key])], key)
+        wanted = wanted if matters is None else case([(matters, wanted)], None)
+        rows = Block(rows, (), (*all_fields(rows.width), wanted))
+    return rows, known, answers
+
+
+def _tied(rows: Plan, before: tuple[Expr, ...], places: Places) -> tuple[Plan, Expr | None]:
+    """(``rows`` with a further column, the column: whether the order of the rows that are equal in
+    the first keys, ``before``, matters); the rows alone if there are none."""
+    if not before:
+        return rows, None
+    order = places.partitions, before, places.directions[: len(before)]
+    width = rows.width
+    one = integer_literal(1)
+    places_of = [window("rank", *order), window("count", *order, (one,)), window(places.by, *order)]
+    numbered = projected(rows, (*all_fields(width), *dict.fromkeys(places_of)))
+    start, last, place = (Field(width + places_of.index(e)) for e in places_of)
+    matters: list[Expr] = [function("lt", (start, last))]
+    if places.end is not None:
+        matters.append(function("lte", (place, integer_literal(places.end))))
+    if places.offset:
+        matters.append(function("gt", (last, integer_literal(places.offset))))
+    return projected(numbered, (*all_fields(width), conjunction(tuple(matters)))), Field(width)
