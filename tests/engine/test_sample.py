@@ -186,6 +186,7 @@ def answers(session: bf.Session, rest: str = "", call: str = KEPT) -> dict[str, 
     return dict(zip(found["text"], found["f"], strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_answers_depend_on_no_other_value(local: bf.Session) -> None:
     whole = answers(local)

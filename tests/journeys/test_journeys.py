@@ -81,7 +81,9 @@ def check(name: str, run: Run, place: Place, *, update: bool, prompt: str = "$ "
     assert found == page.read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", ["analyst", "datafusion", "maintainer"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("analyst", marks=pytest.mark.long), "datafusion", "maintainer"]
+)
 def test_commands(name: str, place: Place, update_golden: bool) -> None:
     check(name, place.run, place, update=update_golden)
 
@@ -99,6 +101,7 @@ def test_an_operator_with_a_server_of_his_own(
     check("operator", run, place, update=update_golden)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux, which draws the screen, is absent")
 def test_an_analyst_in_the_shell(place: Place, update_golden: bool) -> None:
     screen = Screen(place, "blendfusion --table reviews.csv")

@@ -103,6 +103,7 @@ def test_odds_are_the_sum(model, by_words):
         assert own == pytest.approx(by_word + way.ideas * behind.log(score), rel=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_a_score_is_the_probability_of_yes(model):
     answers = model.answer(SPORT, [(text,) for text in TEXTS])

@@ -16,6 +16,7 @@ from blendfusion.models.llama import closed_set as choosing_module
 from blendfusion.models.llama import determinism as exactness
 from blendfusion.models.llama.batch import TaskBatch
 from blendfusion.models.llama.closed_set import ChoiceDecoder
+from blendfusion.models.llama.cpu_cores import cores
 from blendfusion.models.llama.model import LlamaModel, fingerprint
 from blendfusion.models.llama.scheduler import Run
 from blendfusion.models.llama.weights import choose
@@ -187,6 +188,7 @@ def test_every_answer_is_inside_its_constraint(model, constraint):
     assert all(holds(constraint, answer.text) for answer in answers)
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_dates_are_in_the_calendar(model):
     texts = ["due 31 February 2023", "on 29/02/2023", "31 June 2021", "the 31st of November"]
@@ -288,6 +290,7 @@ def test_free_text_that_is_cut_off_says_so(model):
     assert "\n" not in answer.text
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_several_columns_and_contexts_of_rows(model):
     two = Task("llm_filter", "Does {} fit {}?", Constraint("boolean"), ("title", "body"))
@@ -307,18 +310,29 @@ def column():
     return [f"The {thing} {what}." for thing in things for what in said] + list(TEXTS)
 
 
-@pytest.mark.local
-@pytest.mark.parametrize("size", [1, 8, 32])
-def test_answers_do_not_depend_on_the_batch(model, column, size):
-    together = [answer.text for answer in _ask(model, FILTER, column)]
+@pytest.fixture(scope="module")
+def together(model, column):
+    return _texts(model, FILTER, column)
 
+
+@pytest.mark.local
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.long), 8, 32])
+def test_answers_do_not_depend_on_the_batch(model, column, together, size):
     apart = []
     for start in range(0, len(column), size):
-        apart += [answer.text for answer in _ask(model, FILTER, column[start : start + size])]
+        apart += _texts(model, FILTER, column[start : start + size])
 
     assert apart == together
 
 
+@pytest.mark.local
+def test_answers_do_not_depend_on_the_threads(column, together):
+    options = Options(max_tokens=24, n_ctx=1024, threads=1 if cores() > 1 else 2)
+    with closing(LlamaModel(weights_or_skip(), options)) as model:
+        assert _texts(model, FILTER, column[:8]) == together[:8]
+
+
+@pytest.mark.long
 @pytest.mark.local
 def test_answers_do_not_depend_on_the_order(model, column):
     task = _task(Constraint("choice", options=("thing", "place", "event")))
@@ -330,6 +344,7 @@ def test_answers_do_not_depend_on_the_order(model, column):
     assert mixed == straight
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_open_answers_do_not_depend_on_the_batch(model, column):
     task = _task(Constraint("regex", pattern="[a-z]{1,8}"), "What is spoken of?")
@@ -515,6 +530,7 @@ def test_a_value_longer_than_the_window_fails_alone(model, kind):
     assert answers[1].usage.failed == 1
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_a_long_value_that_fits_is_answered_in_pieces(model):
     (answer,) = _ask(model, FILTER, ["It was a good and quiet place. " * 90])
@@ -643,6 +659,7 @@ def test_the_fingerprint_covers_what_changes_answers_and_no_more(tmp_path):
     assert _fingerprint(file, Options()) != known
 
 
+@pytest.mark.long
 def test_the_tables_of_a_query_are_computed_once(model: LlamaModel) -> None:
     """Whatever was asked before, a question about the same tables gets the same query."""
     tables = "CREATE TABLE singers (\n  name TEXT, -- e.g. 'Ann'\n  age INTEGER -- e.g. 31\n);"

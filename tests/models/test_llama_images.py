@@ -215,6 +215,7 @@ def test_a_projector_of_another_model(tmp_path: Path) -> None:
     model.close()
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_in_a_session(projector: Path) -> None:
     session = bf.connect(

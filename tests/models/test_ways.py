@@ -105,6 +105,7 @@ def test_the_chat_template_and_the_answer_behind_the_question(likelihood: float)
     assert both[1] == pytest.approx(answer[1], abs=1e-3)
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_names_are_the_same_by_their_own_weights() -> None:
     """By the likeness alone nothing is read; with a weight of the answer, it is."""
