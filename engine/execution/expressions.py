@@ -137,6 +137,9 @@ class RowWise:
             value = self.workbench().columns([expr], rows.table)[0]
         elif expr.name in ("and", "or"):
             value = self._connective(expr, rows)
+        elif expr.name in ("is_true", "is_not_true"):
+            passed = _whole(self.passing(expr.children[0], rows)).fill_null(False)
+            value = passed if expr.name == "is_true" else pc.invert(passed)
         elif expr.name == "if_then":
             value = self._case(expr, rows)
         elif expr.name == "coalesce":

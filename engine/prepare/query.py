@@ -43,6 +43,7 @@ from blendfusion.sql.column_coercions import (
     refused,
     types_beside_columns,
 )
+from blendfusion.sql.counted_sets import counted_sets
 from blendfusion.sql.doubtful_literals import quoted_names
 from blendfusion.sql.error_places import named_place, owners, syntax_place, whole_place
 from blendfusion.sql.ignored_clauses import check_clauses
@@ -248,6 +249,11 @@ class Query:
         text = read_in(ready.sql, session, parameters, columns, read_only=read_only)
         text = unnested(searched(text, session, parameters, columns), columns)
         text = informed(text, session, lambda: ingredients(session))
+        text = counted_sets(
+            text,
+            partial(_columns, session, self.options, values=(self.param_values, self.named_params)),
+            lambda problem: warn_of_doubts((problem,), session.plan_warnings),
+        )
 
         def carry_out() -> DataFrame:
             values, texts = self.param_values, self.named_params
@@ -331,12 +337,17 @@ def _list_owners(error: QueryError, text: str, columns: Columns) -> None:
 
 
 def _columns(
-    session: Session, options: SQLOptions | None, common: str, relation: str
+    session: Session,
+    options: SQLOptions | None,
+    common: str,
+    relation: str,
+    *,
+    values: tuple[dict[str, Any] | None, dict[str, Any]] = (None, {}),
 ) -> list[str] | None:
     """The columns of a relation of a query; None if DataFusion cannot tell by itself."""
     try:
         query = f"{common}SELECT * FROM {relation}"
-        schema = SessionContext.sql(session, query, options).schema()
+        schema = SessionContext.sql(session, query, options, values[0], **values[1]).schema()
     except Exception:  # whatever is wrong with it shows when the query is planned
         return None
     return list(schema.names)

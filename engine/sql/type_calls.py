@@ -28,6 +28,7 @@ from blendfusion.sql.parameters import declared, filled
 from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.relations import SITE
 from blendfusion.sql.resolve_columns import Columns, References
+from blendfusion.sql.row_values import row_values
 from blendfusion.sql.source_map import Translation, unchanged, within
 from blendfusion.sql.sqlglot_tree import parsed, tree_of
 from blendfusion.sql.substitute_calls import in_text, in_tokens
@@ -87,6 +88,10 @@ def typed(
     if parameters:
         known = filled(tree, parameters, call_spans(tree, ingredients))
     if known.sql != sql:
+        tree = Reader(known.sql)
+    rows = row_values(tree)
+    if rows is not None:
+        known = known.then(rows)
         tree = Reader(known.sql)
     try:
         found = _typed(tree, ingredients, parameters or {}, columns, types or {}, whole=whole)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.aggregates import Aggregation, Measure, aggregated, aggregation
-from blendfusion.planner.ir.builders import case, conjunction, projected
+from blendfusion.planner.ir.builders import case, conjunction, function, projected
 from blendfusion.planner.ir.joins import join_type, joined
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -105,6 +105,8 @@ def _filtered(measure: Measure) -> tuple[Expr, ...]:
     if measure.filter is None:
         return measure.exprs
     *inside, where = measure.exprs
+    if needs_model(where):
+        where = function("is_true", (where,))  # FALSE and NULL are the same to it
     return (*(case([(where, e)], None) if needs_model(e) else e for e in inside), where)
 
 

@@ -30,6 +30,7 @@ from scripts import comparable, tuples, unordered
 
 import blendfusion as bf
 from blendfusion.models.prompts.canonical import Value
+from blendfusion.sql.counted_sets import counted_sets
 from blendfusion.udfs.declare.call import Call
 
 PARTS = 4
@@ -149,6 +150,18 @@ def raw(without: str = "", hash_joins: str = "true") -> datafusion.SessionContex
     return context
 
 
+def run(context: datafusion.SessionContext, sql: str) -> datafusion.DataFrame:
+    """A query in DataFusion, in which EXCEPT ALL and INTERSECT ALL count equal rows."""
+
+    def columns(common: str, relation: str) -> Sequence[str] | None:
+        try:
+            return list(context.sql(f"{common}SELECT * FROM {relation}").schema().names)
+        except Exception:
+            return None
+
+    return context.sql(counted_sets(sql, columns, lambda problem: None))
+
+
 @cache
 def duck() -> Any:
     """DuckDB with the same; None where it is not installed."""
@@ -213,7 +226,7 @@ def difference(number: int, seen: Counter[str]) -> str | None:
     written = rewritten(written, choices)
     one = ours(number % 25 == 0)
     try:
-        expected = raw().sql(plain).to_arrow_table()
+        expected = run(raw(), plain).to_arrow_table()
     except Exception:  # DataFusion has no plan for it
         seen["refused"] += 1
         return None
@@ -264,7 +277,7 @@ def _as_cast(
         gone = {kind, "integer"} if kind == "number" and kind in _kinds(before) else {kind}
         if not any(_kinds(before - behind) & gone for behind in map(_casts, ways)):
             return None
-    return other, raw().sql(other).to_arrow_table()
+    return other, run(raw(), other).to_arrow_table()
 
 
 def _with_kinds(query: Scoped, kinds: Mapping[str, str]) -> str:
@@ -278,7 +291,7 @@ def _with_kinds(query: Scoped, kinds: Mapping[str, str]) -> str:
 def _casts(sql: str) -> Counter[tuple[str, str]]:
     """What DataFusion casts in a query, and to which types."""
     try:
-        plan = raw().sql(sql).optimized_logical_plan().display_indent()
+        plan = run(raw(), sql).optimized_logical_plan().display_indent()
     except Exception:  # these types do not go together
         return Counter({("", kind): 99 for kind in ("Int64", "Float64", "Boolean", "Date32")})
     plan = re.sub(r"\bf_\w+\(", "f(", plan)
@@ -310,7 +323,7 @@ def _is_unsettled(query: Scoped, plain: str, found: pa.Table) -> bool:
     """DataFusion's own rows come in another order now and then, sorted or not; and with other ranks,
     where it does not sort a window by what was constant before a grouping set."""
     rows = tuples(found)
-    again = [list(tuples(raw().sql(plain).to_arrow_table())) for _ in range(5)]
+    again = [list(tuples(run(raw(), plain).to_arrow_table())) for _ in range(5)]
     if " OVER " in plain and any(unordered(one) != unordered(again[0]) for one in again):
         return len(rows) == len(again[0])
     return any(unordered(one) == unordered(list(rows)) and same(query, rows, one) for one in again)
@@ -327,7 +340,7 @@ def _is_unsorted(
     template, order = ORDERED.fullmatch(query.template), ORDERED.fullmatch(plain)
     if template is None or order is None:
         return False
-    every = raw().sql(order[1]).to_arrow_table()
+    every = run(raw(), order[1]).to_arrow_table()
     if _sorted(every, order[2]) == list(expected):
         return False
     whole = Scoped(template[1], query.calls, ordered=False)
@@ -378,17 +391,17 @@ def _evidence(
     whole = ORDERED.fullmatch(plain)
 
     def among(context: datafusion.SessionContext) -> bool:
-        return same(query, theirs, tuples(context.sql(plain).to_arrow_table()))
+        return same(query, theirs, tuples(run(context, plain).to_arrow_table()))
 
     def stored() -> bool:
-        found = whole and _sorted(raw().sql(whole[1]).to_arrow_table(), whole[2])
+        found = whole and _sorted(run(raw(), whole[1]).to_arrow_table(), whole[2])
         return bool(found and same(query, theirs, found))
 
     def unordered_lists() -> bool:
         if whole is None or "array_agg(" not in plain:
             return False
         rows = [tuple(map(comparable, row)) for row in duck().execute(whole[1]).fetchall()]
-        return unordered(rows) == unordered(list(tuples(raw().sql(whole[1]).to_arrow_table())))
+        return unordered(rows) == unordered(list(tuples(run(raw(), whole[1]).to_arrow_table())))
 
     return {
         "predicates without columns": lambda: among(raw("push_down_filter")),

@@ -12,7 +12,6 @@ from decimal import Decimal
 Rows = Sequence[tuple[object, ...]]
 
 CLASSES = {
-    "bags": "EXCEPT ALL and INTERSECT ALL keep every copy of a row in DataFusion",
     "precedence": "INTERSECT binds no closer than UNION and EXCEPT in DataFusion's plans",
     "decimals": "the mean of whole numbers of two types is a DECIMAL of four digits in DataFusion",
     "by name": (
@@ -66,8 +65,6 @@ def class_of(
 ) -> str | None:
     """The class of a difference; None for one that is not known. ``evidence``: what shows, by
     running the query in another way, that a difference is of a class."""
-    if re.search(r"\b(EXCEPT|INTERSECT) ALL\b", sql):
-        return "bags"
     if "INTERSECT" in sql and re.search(r"\b(UNION|EXCEPT)\b", sql):
         return "precedence"
     if _decimal(found) and _rounded(duckdb) == _rounded(found):
