@@ -35,9 +35,10 @@ def fitted(vectors: npt.NDArray[np.floating], classes: Ints, number: int) -> Cla
     the order of the vectors determines their folds."""
     inputs, wanted = _with_constant(vectors), np.eye(number)[classes]
     if len(classes) < 2 * _PARTS:
-        return Classifier(_weights(inputs, wanted, _PENALTIES[-1]))
-    best = min(_PENALTIES, key=lambda penalty: _loss_left_out(inputs, wanted, penalty))
-    return Classifier(_weights(inputs, wanted, best))
+        return Classifier(_weights(inputs, wanted, _PENALTIES[-1:])[0])
+    losses = _losses_left_out(inputs, wanted)
+    best = min(range(len(_PENALTIES)), key=losses.__getitem__)
+    return Classifier(_weights(inputs, wanted, _PENALTIES[best : best + 1])[0])
 
 
 def numbered(labels: Sequence[str]) -> tuple[list[str], Ints]:
@@ -47,23 +48,27 @@ def numbered(labels: Sequence[str]) -> tuple[list[str], Ints]:
     return names, np.array([places[label] for label in labels], dtype=np.int64)
 
 
-def _loss_left_out(inputs: Floats, wanted: Floats, penalty: float) -> float:
+def _losses_left_out(inputs: Floats, wanted: Floats) -> list[float]:
+    """For each penalty, the loss of each part by the weights of the other parts."""
     part = np.arange(len(inputs)) % _PARTS
-    loss = 0.0
+    losses = [0.0] * len(_PENALTIES)
     for out in range(_PARTS):
-        learned = _weights(inputs[part != out], wanted[part != out], penalty)
-        given = _softmax(inputs[part == out] @ learned)
-        loss -= float((wanted[part == out] * np.log(np.maximum(given, 1e-12))).sum())
-    return loss
+        learned = _weights(inputs[part != out], wanted[part != out], _PENALTIES)
+        for place, given in enumerate(_softmax(inputs[part == out] @ learned)):
+            kept = wanted[part == out] * np.log(np.maximum(given, 1e-12))
+            losses[place] -= float(kept.sum())
+    return losses
 
 
-def _weights(inputs: Floats, wanted: Floats, penalty: float) -> Floats:
-    """Gradient descent with Nesterov's momentum (1983); the curvature bounds the steps."""
+def _weights(inputs: Floats, wanted: Floats, penalties: Sequence[float]) -> Floats:
+    """For each penalty the weights, by gradient descent with Nesterov's momentum (1983), all of
+    them at once; the curvature bounds the steps."""
     rows = len(inputs)
-    step = 1.0 / (0.5 * float(np.linalg.norm(inputs, 2)) ** 2 / rows + penalty)
-    held = np.full((inputs.shape[1], 1), penalty)
-    held[-1] = 0.0  # no penalty on the constant, so that frequent classes stay frequent
-    weights = ahead = np.zeros((inputs.shape[1], wanted.shape[1]))
+    bound = 0.5 * float(np.linalg.norm(inputs, 2)) ** 2 / rows
+    step = np.array([1.0 / (bound + penalty) for penalty in penalties])[:, None, None]
+    held = np.repeat(np.array(penalties)[:, None, None], inputs.shape[1], axis=1)
+    held[:, -1] = 0.0  # no penalty on the constant, so that frequent classes stay frequent
+    weights = ahead = np.zeros((len(penalties), inputs.shape[1], wanted.shape[1]))
     for turn in range(_STEPS):
         slope = inputs.T @ (_softmax(inputs @ ahead) - wanted) / rows + held * ahead
         before, weights = weights, ahead - step * slope
@@ -76,6 +81,6 @@ def _with_constant(vectors: npt.NDArray[np.floating]) -> Floats:
 
 
 def _softmax(scores: Floats) -> Floats:
-    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
-    shares: Floats = raised / raised.sum(axis=1, keepdims=True)
+    raised = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    shares: Floats = raised / raised.sum(axis=-1, keepdims=True)
     return shares
