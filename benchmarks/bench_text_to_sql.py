@@ -222,7 +222,7 @@ def without(step: str) -> ExitStack:
     """Leaves one step of drafting out while it is open."""
     stack = ExitStack()
     if step == "links":
-        stack.enter_context(patch.object(ValueIndex, "links", lambda *_: []))
+        stack.enter_context(patch.object(ValueIndex, "links", lambda *_, **_more: []))
     if step == "rules":
         stack.enter_context(patch.object(drafting, "by_rule", lambda *_: None))
     if step == "grammar":

@@ -32,7 +32,13 @@ from blendfusion.models.llama.generate import TextDecoder
 from blendfusion.models.llama.images import about_images
 from blendfusion.models.llama.interruptible import run_aside
 from blendfusion.models.llama.known_idea import IdeaDecoder
-from blendfusion.models.llama.model_cache import NOISE, NOISE_QUANTISED, Opened, borrow
+from blendfusion.models.llama.model_cache import (
+    NOISE,
+    NOISE_GPU,
+    NOISE_GPU_QUANTISED,
+    Opened,
+    borrow,
+)
 from blendfusion.models.llama.projectors import projector_of
 from blendfusion.models.llama.query_likelihood import LikelihoodDecoder
 from blendfusion.models.llama.ref_counts import Loan
@@ -324,11 +330,12 @@ def fingerprint(
     """A digest of all that can change an answer: the weights, whether they are a copy of another
     type, llama.cpp, the wording, shots, calibration, how long an answer and a prompt may be, what
     makes vectors of images, and how questions about no known idea are asked."""
+    limits = (NOISE_GPU, NOISE_GPU_QUANTISED) if options.n_gpu_layers else (NOISE,)
     facts = [
         identity(chosen.source),
         chosen.type,
         PROMPT_VERSION,
-        (NOISE, NOISE_QUANTISED, ATTENTION_VERSION if attends() else 0),
+        (*limits, ATTENTION_VERSION if attends() else 0),
         options.shots,
         options.calibration,
         CALIBRATION_VERSION,

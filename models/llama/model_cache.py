@@ -16,7 +16,7 @@ from blendfusion.models.llama.first_load import ensure_loads, remember
 from blendfusion.models.llama.image_encoder import Projector
 from blendfusion.models.llama.ref_counts import Loan, Pool
 from blendfusion.models.llama.switch import Stopped, Switch
-from blendfusion.models.llama.weights import Chosen, ready
+from blendfusion.models.llama.weights import Chosen, ConversionFailed, ready
 from blendfusion.models.scores.option_trie import Fork, Scores
 from blendfusion.models.verbalizer.lexicon import Idea
 from blendfusion.models.verbalizer.query_likelihood import Neutral, Score
@@ -25,8 +25,10 @@ from blendfusion.types import Task
 
 NOISE = 0.04
 """Scores closer than this (natural logarithm) may swap when rows are batched: docs/lab.md."""
-NOISE_QUANTISED = 0.3
-"""The limit for quantised weights, whose activations are rounded to eight bits."""
+NOISE_GPU = 0.15
+"""The limit on a GPU."""
+NOISE_GPU_QUANTISED = 1.0
+"""The limit on a GPU for quantised weights, whose activations are rounded to eight bits."""
 REMEMBERED_TASKS = 64
 
 TaskKey = tuple[Task, bool, bool]
@@ -177,10 +179,10 @@ def borrow(chosen: Chosen, options: Options, switch: Switch) -> Loan[Opened]:
         except BaseException:
             weights.release()
             raise
-        quantised = weights.thing.quantised
-        batched = not quantised or weights.thing.on_gpu
-        noise = NOISE_QUANTISED if quantised else NOISE
-        return Opened(weights, context, batched=batched, noise=noise)
+        quantised, on_gpu = weights.thing.quantised, weights.thing.on_gpu
+        on_a_gpu = NOISE_GPU_QUANTISED if quantised else NOISE_GPU
+        noise = on_a_gpu if on_gpu else NOISE
+        return Opened(weights, context, batched=on_gpu or not quantised, noise=noise)
 
     return _OPENED.borrow((file, window, threads), open_)
 
@@ -203,4 +205,11 @@ def _load(chosen: Chosen, options: Options, switch: Switch) -> Weights:
     made = ready(chosen)
     remember(made)
     switch.check()
-    return loaded(made)
+    try:
+        return loaded(made)
+    except Stopped:
+        raise
+    except ModelFailed as error:  # such as a GPU with too little memory
+        raise ConversionFailed(
+            f"the {chosen.type} copy cannot be loaded: {error.message}"
+        ) from error

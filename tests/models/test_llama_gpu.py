@@ -49,10 +49,10 @@ def test_answers_do_not_depend_on_the_batch(model: LlamaModel, task: Task) -> No
     assert texts(model, task, 1) == together
 
 
-def test_the_file_itself_answers_with_more_rows_at_a_time(model: LlamaModel) -> None:
+def test_an_f16_copy_answers_with_more_rows_at_a_time(model: LlamaModel) -> None:
     model.answer(FILTER, COLUMN[:1])
 
-    assert "as in the file" in model.info.settings["weights"]
+    assert model.info.settings["weights"].startswith("F16")
     assert model.at_once >= 64
 
 

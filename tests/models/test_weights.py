@@ -91,14 +91,28 @@ def test_quantised_weights_are_copied_to_f16(quantised: Path, folder: Path) -> N
     assert list(folder.iterdir()) == []  # nothing is made yet
 
 
-@pytest.mark.parametrize(
-    "options", [Options(weights="original"), Options(n_gpu_layers=-1)], ids=["off", "gpu"]
-)
-def test_a_copy_is_not_made_where_it_is_not_wanted(
-    quantised: Path, folder: Path, options: Options
-) -> None:
-    assert choose(quantised, options) == Chosen(quantised)
+def test_a_copy_is_not_made_where_it_is_not_wanted(quantised: Path, folder: Path) -> None:
+    assert choose(quantised, Options(weights="original")) == Chosen(quantised)
     assert not folder.exists()
+
+
+def test_a_gpu_has_a_copy_too_but_on_a_mac(
+    quantised: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_gpu = Options(n_gpu_layers=-1)
+    assert choose(quantised, on_gpu).says == "F16, made of Q4_1"
+    monkeypatch.setattr(weights.platform, "system", lambda: "Darwin")
+    assert choose(quantised, on_gpu) == Chosen(quantised)
+
+
+def test_a_gpu_has_larger_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(weights, "MOST_GPU_BYTES", 200_000)
+    tensors = [("blk.0.ffn_up.weight", (64, 1000), Q4_1)]
+    file = write_gguf(tmp_path / "large.gguf", tensors)
+
+    assert choose(file, Options()).copy is None
+    assert choose(file, Options(n_gpu_layers=-1)).copy is not None
 
 
 def test_other_processors_keep_what_they_have(
