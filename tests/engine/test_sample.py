@@ -198,6 +198,7 @@ def test_answers_depend_on_no_other_value(local: bf.Session) -> None:
         assert some
 
 
+@pytest.mark.long
 @pytest.mark.local
 def test_the_sample_takes_the_place_of_the_column(local: bf.Session) -> None:
     weights = f"llama:{weights_or_skip()}"
