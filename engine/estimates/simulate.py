@@ -261,7 +261,7 @@ class DryRun(Execution):
             if above is not None and not ended:  # the limit above has its rows
                 seen.scale = seen.scale_out = 1.0
                 seen.partial = seen.partial if cut else ""
-            elif block.count is not None:
+            elif block.count is not None and block.each is None:
                 # A real run, too, reads until there are enough rows.
                 seen.scale = min(seen.scale, max(1.0, wanted / max(1, counts.passed)))
                 seen.scale_out = min(

@@ -49,7 +49,7 @@ class EqualRows:
         """The ``survivors`` of predicates, at least one row of each key that has one. ``columns``:
         the columns of a key; ``known``: the rows about which nothing is left to ask."""
         rows = _ordered(rows, self._read)
-        found = _keys(columns(rows), len(rows))
+        found = distinct_keys(columns(rows), len(rows))
         if found is None:
             yield survivors(rows)
             return
@@ -60,10 +60,10 @@ class EqualRows:
         size = 1
         first = known(rows)[waiting]
         if not first.any():
-            first = _ranks(places[waiting]) < size
+            first = ranks(places[waiting]) < size
         while len(waiting):
             passed = survivors(rows.take(waiting[first]))
-            again = _keys(columns(passed), len(passed))
+            again = distinct_keys(columns(passed), len(passed))
             assert again is not None
             if len(self._passed) < _MOST_KEYS:
                 self._passed.update(again[0])
@@ -71,7 +71,7 @@ class EqualRows:
             yield passed
             waiting = waiting[~first]
             waiting = waiting[~done[places[waiting]]]
-            first = _ranks(places[waiting]) < size
+            first = ranks(places[waiting]) < size
             size *= 2
 
 
@@ -82,7 +82,7 @@ def _ordered(rows: Rows, read: Sequence[int]) -> Rows:
     of_questions = [rows.table.column(i) for i in read]
     others = [c for i, c in enumerate(rows.table.columns) if i not in read]
     columns = [c for c in (*of_questions, *others) if _has_order(c.type)]
-    found = _keys(of_questions, len(rows))
+    found = distinct_keys(of_questions, len(rows))
     if found is not None and of_questions:
         times = np.bincount(found[1])
         columns.insert(0, pa.array(-times[found[1]]))
@@ -97,7 +97,7 @@ def _has_order(kind: pa.DataType) -> bool:
     return any(test(kind) for test in _ORDERED)
 
 
-def _ranks(places: np.ndarray) -> np.ndarray:
+def ranks(places: np.ndarray) -> np.ndarray:
     """For each row its number, from 0, among those of the same key."""
     order = np.argsort(places, kind="stable")
     ordered = places[order]
@@ -108,7 +108,7 @@ def _ranks(places: np.ndarray) -> np.ndarray:
     return ranks
 
 
-def _keys(columns: Sequence[Column], n: int) -> tuple[list[Key], np.ndarray] | None:
+def distinct_keys(columns: Sequence[Column], n: int) -> tuple[list[Key], np.ndarray] | None:
     """(the distinct keys, the place of each row's key among them); None for columns of a type that
     has no hash."""
     keys: list[Key] = [()]
@@ -119,7 +119,8 @@ def _keys(columns: Sequence[Column], n: int) -> tuple[list[Key], np.ndarray] | N
             encoded = pc.dictionary_encode(whole, null_encoding="encode")
         except pa.ArrowNotImplementedError:
             return None
-        values = encoded.dictionary.to_pylist()
+        # A NaN equals no other one in Python.
+        values = ["NaN" if value != value else value for value in encoded.dictionary.to_pylist()]
         mixed = places * max(len(values), 1) + encoded.indices.to_numpy(zero_copy_only=False)
         numbers, places = np.unique(mixed, return_inverse=True)
         keys = [(*keys[m // len(values)], values[m % len(values)]) for m in numbers.tolist()]

@@ -17,6 +17,7 @@ import pyarrow as pa
 from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
 from blendfusion.execution.equal_rows import EqualRows
 from blendfusion.execution.expressions import Rows, RowWise, is_true
+from blendfusion.execution.first_of_each import FirstOfEach
 from blendfusion.execution.predicate_order import Order
 from blendfusion.execution.predicate_priors import priors
 from blendfusion.models.embedders.cache import VectorCounts
@@ -111,12 +112,16 @@ def run(
     # A cascade needs many values for its thresholds, so it gets all of them at once.
     whole = most is None and not block.limited and rowwise.cascades((*block.where, *block.select))
     learning = adaptive and len(block.where) > 1 and not whole
-    skip, need = block.offset, block.count
-    size = _first_size(block, options, whole or (eager and not learning))
+    skip, need = block.offset, None if block.each is not None else block.count
+    size = _first_size(block, options, whole or (eager and not learning) or block.each is not None)
     empty = True
     read = {i for term in block.where for ask in asks(term) for i in fields(ask)}
     equal = EqualRows(sorted(read)) if block.once else None
-    key = partial(rowwise.columns, block.select)
+    first = None
+    if block.each is not None and block.count is not None:
+        first = FirstOfEach(block.count, lambda: rowwise.dispatcher.at_once)
+    of_key = block.select if block.each is None else tuple(block.select[i] for i in block.each)
+    key = partial(rowwise.columns, of_key)
     known_of = partial(_known, block, rowwise=rowwise)
     survivors_of = partial(_survivors, block, rowwise=rowwise, order=order)
     while need is None or need > 0:
@@ -128,13 +133,15 @@ def run(
         if learning and not counts.chunks:
             known, in_money = priors(block.where, Rows(table), rowwise)
             order.expect(known, in_money=in_money)
-        if equal is None:
+        if first is not None:
+            found = list(first.survivors(Rows(table), key, survivors_of))
+        elif equal is None:
             found = [_survivors(block, Rows(table), rowwise, order)]
         else:
             found = list(equal.survivors(Rows(table), key, survivors_of, known_of))
         order.revise()
         survivors = sum(map(len, found))
-        if block.limited and equal is None:
+        if block.limited and equal is None and first is None:
             found = [found[0].slice(skip, len(found[0]) if need is None else need)]
         skip -= min(skip, survivors)
         kept = [rows for rows in found if len(rows)]
@@ -162,7 +169,7 @@ def run(
 
 def _first_size(block: Block, options: Options, eager: bool) -> int:
     first = min(options.first_chunk_rows, options.chunk_rows)
-    if block.count is not None and block.where:
+    if block.count is not None and block.each is None and block.where:
         # At best every row passes, so further rows might be asked in vain.
         return min(first, block.offset + block.count)
     return options.chunk_rows if eager else first

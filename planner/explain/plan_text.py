@@ -316,4 +316,5 @@ ONE_OF_EQUAL = "one of equal rows is enough"
 
 def limit_text(block: Block) -> str:
     """The limit of a block; '' without one."""
-    return _limit(block.offset, block.count)
+    text = _limit(block.offset, block.count)
+    return text if block.each is None else f"{text} of each group"

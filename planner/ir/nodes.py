@@ -144,6 +144,9 @@ class Block:
     once: bool = False
     """Whether rows that equal other rows of its output may be left out. A limit then counts
     distinct rows, and more of them may come."""
+    each: tuple[int, ...] | None = None
+    """The columns of its output for each of whose combinations of values the limit is one of its
+    own. More rows of them may come, in any order."""
 
     kind: ClassVar[str] = "block"
 
@@ -165,7 +168,8 @@ class Block:
 
     @known
     def _hash(self) -> int:
-        return hash((self.source, self.where, self.select, self.offset, self.count, self.once))
+        own = self.where, self.select, self.offset, self.count, self.once, self.each
+        return hash((self.source, *own))
 
     def __hash__(self) -> int:
         return self._hash
@@ -191,7 +195,8 @@ class Block:
         return frozenset((self.kind,)).union(*(p.kinds for p in relations_below(self)))
 
     def with_inputs(self, source: Plan) -> Block:
-        new = Block(source, self.where, self.select, self.offset, self.count, self.once)
+        limit = self.offset, self.count
+        new = Block(source, self.where, self.select, *limit, self.once, self.each)
         return _of_same_expressions(self, new)
 
 

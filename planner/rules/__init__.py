@@ -24,6 +24,7 @@ from blendfusion.planner.rules.copied_predicates import copied_predicates
 from blendfusion.planner.rules.costly_predicates_last import costly_predicates_last
 from blendfusion.planner.rules.cross_joins import cross_joins
 from blendfusion.planner.rules.extreme_values import extreme_values
+from blendfusion.planner.rules.first_of_groups import first_of_groups
 from blendfusion.planner.rules.first_rows import first_rows
 from blendfusion.planner.rules.implied_predicates import implied_predicates
 from blendfusion.planner.rules.inner_joins import inner_joins
@@ -142,6 +143,8 @@ RULES: tuple[Rule, ...] = (
     # Rows that must stay, before the others.
     Rule("lazy_join_conditions", lazy_join_conditions, ("block", "project"), last=True),
     Rule("semi_join_reduction", semi_join_reduction, ("join", "cross"), last=True),
+    # When a block has its last columns and rows, and before any one of them will do.
+    Rule("first_of_groups", first_of_groups, ("aggregate", "filter"), last=True),
     # When a block has its last columns.
     Rule("one_of_equal_rows", one_of_equal_rows, ("aggregate", "join"), last=True),
     # When a limit has come down all the way.

@@ -65,17 +65,21 @@ def extreme_values(plan: Plan) -> Plan:
     if not any(map(needs_model, block.where)):
         return plan
     present = function("is_not_null", (value,))
-    # Rows with equal values have an order, too, so that a second run asks nothing.
-    texts = dict.fromkeys(arg for e in block.where for ask in asks(e) for arg in ask.args)
-    others: tuple[Expr, ...] = tuple(t for t in texts if isinstance(cast_to_text(t) or t, Field))
-    fails = any_of([to_fail(term) for term in block.where])
-    if fails not in (ALWAYS, NEVER):
-        others = (function("is_true", (fails,)), *others)
-    chosen = replace(block, where=(*block.where, present), select=(value, *others))
+    select = (value, *among_equal(block))
+    chosen = replace(block, where=(*block.where, present), select=select)
     first = limited(
         ordered(chosen, *all_fields(chosen.width), descending=measure.name == "max"), 0, 1
     )
     return replace(plan, inputs=(first,), exprs=(Field(0),))
+
+
+def among_equal(block: Block) -> tuple[Expr, ...]:
+    """The order in which a block is asked about rows that are equal in a query's order: first those
+    that pass whatever the answers are, then by values, so that a second run asks nothing."""
+    texts = dict.fromkeys(arg for e in block.where for ask in asks(e) for arg in ask.args)
+    others: tuple[Expr, ...] = tuple(t for t in texts if isinstance(cast_to_text(t) or t, Field))
+    fails = any_of([to_fail(term) for term in block.where])
+    return others if fails in (ALWAYS, NEVER) else (function("is_true", (fails,)), *others)
 
 
 def _by_value(value: Expr, block: Block, aggregate: str) -> Block | None:

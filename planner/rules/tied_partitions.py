@@ -57,7 +57,7 @@ def tied_partitions(plan: Plan) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Numbering:
+class Numbering:
     """The order in which a window numbers the rows of each partition."""
 
     partitions: tuple[Expr, ...]
@@ -65,13 +65,13 @@ class _Numbering:
     directions: tuple[SortField.SortDirection.ValueType, ...]
 
 
-def _numbering(expr: Expr) -> _Numbering | None:
+def numbering(expr: Expr) -> Numbering | None:
     if not isinstance(expr, Node) or expr.name not in NUMBERS:
         return None
     window = ExpressionMessage.FromString(expr.template).window_function
     n = len(window.partitions)
     directions = tuple(key.direction for key in window.sorts)
-    return _Numbering(expr.children[:n], expr.children[n : n + len(directions)], directions)
+    return Numbering(expr.children[:n], expr.children[n : n + len(directions)], directions)
 
 
 def _spared(
@@ -84,12 +84,12 @@ def _spared(
         return None
     below = tuple(inline(e, block.select) for e in below)
     exprs = tuple(inline(e, below) for e in numbered.exprs)
-    order = _numbering(inline(number, below))
+    order = numbering(inline(number, below))
     if order is None or not spares_answers(order.keys):
         return None
     if any(is_volatile(e) or e.rels for e in exprs):
         return None
-    if not all(_numbering(w) == order for e in exprs for w in windows(e) if needs_model(w)):
+    if not all(numbering(w) == order for e in exprs for w in windows(e) if needs_model(w)):
         return None
     hidden = {i for i, e in enumerate(exprs) if needs_model(e) and not has_window(e)}
     if any(fields(term) & hidden for term in terms):

@@ -1,0 +1,146 @@
+"""Asks about the rows of each group in order, until enough of them pass.
+
+before: ``filter n <= k`` over ``row_number() OVER (PARTITION BY g ORDER BY d) AS n`` over
+        ``block(t) where llm(x)``; ``aggregate first_value(v ORDER BY d) by g``, which DISTINCT ON
+        is, or ``aggregate max(d) by g``, over the block
+after:  the same over the block over ``sort by d`` over ``t`` with a limit of k for each ``g``; of
+        an aggregate, k = 1
+safe:   the first k rows of a group that pass are among the rows of the block, which reads its
+        source in this order. All that is read of the others is how many come before a row. A NaN
+        is the largest number, which DataFusion's max of a group leaves to the order of its rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from substrait.proto import Rel as RelMessage
+from substrait.proto import SortField
+
+from blendfusion.planner.ir.aggregates import Measure, aggregation
+from blendfusion.planner.ir.messages import serialized
+from blendfusion.planner.ir.nodes import (
+    Block,
+    Expr,
+    Field,
+    Node,
+    Plan,
+    Rel,
+    conjuncts,
+    has_window,
+    inline,
+    is_volatile,
+    may_move,
+    needs_model,
+    windows,
+)
+from blendfusion.planner.rules.extreme_values import among_equal
+from blendfusion.planner.rules.first_rows import below_projections, over
+from blendfusion.planner.rules.ranked_limits import first_ranks
+from blendfusion.planner.rules.tied_partitions import numbering
+
+Direction: TypeAlias = SortField.SortDirection.ValueType
+_LAST = SortField.SORT_DIRECTION_ASC_NULLS_LAST
+_OF_EXTREME = {"max": SortField.SORT_DIRECTION_DESC_NULLS_LAST, "min": _LAST}
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The first ``count`` rows of each group by ``keys``, over the columns of a block."""
+
+    groups: tuple[Expr, ...]
+    keys: tuple[Expr, ...]
+    directions: tuple[Direction, ...]
+    count: int = 1
+
+
+def first_of_groups(plan: Plan) -> Plan:
+    if not isinstance(plan, Rel):
+        return plan
+    if plan.kind == "filter":
+        return _filter(plan)
+    return _aggregate(plan) if plan.kind == "aggregate" else plan
+
+
+def _filter(plan: Rel) -> Plan:
+    columns, numbered = below_projections(plan.inputs[0])
+    if not isinstance(numbered, Rel) or not any(map(has_window, numbered.exprs)):
+        return plan
+    for term in conjuncts(plan.exprs[0]):
+        number, count = first_ranks(inline(term, columns))
+        if count < 1 or not isinstance(number, Field):
+            continue
+        own = numbered.exprs[number.index]
+        order = numbering(own)
+        if order is None or not isinstance(own, Node) or own.name != "window:row_number":
+            continue
+        if not all(numbering(w) == order for e in numbered.exprs for w in windows(e)):
+            continue
+        wanted = _Wanted(order.partitions, order.keys, order.directions, count)
+        new = _limited(numbered.inputs[0], wanted)
+        if new is not None:
+            return plan.with_inputs(over(plan.inputs[0], numbered, numbered.with_inputs(new)))
+    return plan
+
+
+def _aggregate(plan: Rel) -> Plan:
+    agg = aggregation(plan)
+    if not agg.has_one_grouping or not agg.measures or not isinstance(plan.inputs[0], Block):
+        return plan
+    orders = {_order(measure) for measure in agg.measures}
+    order = orders.pop() if len(orders) == 1 else None
+    if order is None or (agg.measures[0].name in _OF_EXTREME and order[0][0] in agg.keys):
+        return plan  # of equal rows, any one is enough
+    new = _limited(plan.inputs[0], _Wanted(agg.keys, *order))
+    return plan if new is None else plan.with_inputs(new)
+
+
+def _order(measure: Measure) -> tuple[tuple[Expr, ...], tuple[Direction, ...]] | None:
+    """The order of whose first row an aggregate is the value; None for others."""
+    if measure.filter is not None or not measure.args:
+        return None
+    if measure.name in _OF_EXTREME and not measure.n_sorts:
+        return measure.args[:1], (_OF_EXTREME[measure.name],)
+    if measure.name != "first_value" or not measure.n_sorts:
+        return None
+    function = RelMessage.FromString(measure.template).aggregate.measures[0].measure
+    directions = tuple(key.direction for key in function.sorts)
+    return measure.exprs[: measure.n_sorts], directions
+
+
+def _limited(plan: Plan, wanted: _Wanted) -> Plan | None:
+    """A block, perhaps below projections, with a limit for each group; None if that spares
+    nothing."""
+    columns, block = below_projections(plan)
+    if not isinstance(block, Block) or block.once or not may_move(block):
+        return None
+    columns = tuple(inline(e, block.select) for e in columns)
+    groups, keys = (
+        tuple(inline(e, columns) for e in part) for part in (wanted.groups, wanted.keys)
+    )
+    if not any(map(needs_model, block.where)):
+        return None
+    if any(needs_model(e) or is_volatile(e) or e.rels for e in (*groups, *keys)):
+        return None
+    order: dict[Expr, Direction] = {}
+    for key, direction in zip(keys, wanted.directions, strict=True):
+        if key not in groups:
+            order.setdefault(key, direction)
+    for key in among_equal(block):
+        order.setdefault(key, _LAST)
+    source = _sorted(block.source, order) if order else block.source
+    select = (*block.select, *(g for g in dict.fromkeys(groups) if g not in block.select))
+    each = tuple(select.index(group) for group in groups) or None
+    new = replace(block, source=source, select=select, count=wanted.count, each=each)
+    return over(plan, block, new)
+
+
+def _sorted(source: Plan, order: dict[Expr, Direction]) -> Plan:
+    message = RelMessage()
+    message.sort.input.SetInParent()
+    for direction in order.values():
+        key = message.sort.sorts.add()
+        key.expr.SetInParent()
+        key.direction = direction
+    return Rel("sort", serialized(message), (source,), tuple(order), source.width)
