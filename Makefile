@@ -33,6 +33,10 @@ export CMAKE_ARGS CMAKE_BUILD_PARALLEL_LEVEL
 
 # As many workers as cores; all tests with local models run in one of them (tests/conftest.py).
 PARALLEL = $(BIN)/pytest -q -n auto --dist loadgroup
+# The files of tests that run alone: to collect all others takes longer than some of these tests.
+ALONE = $(BIN)/pytest -q $(shell grep -rl --include='test_*.py' 'mark\.alone' tests)
+# Tests that pytest has compiled are kept for its next process, which collects them in half the time.
+unexport PYTHONDONTWRITEBYTECODE
 
 PACKAGE = engine planner udfs models native examples
 SOURCES = pyproject.toml $(wildcard setup.py) \
@@ -53,11 +57,11 @@ check: style types
 
 test: style types
 	$(PARALLEL) -m "not alone and not long"
-	$(BIN)/pytest -q -m "alone and not long"
+	$(ALONE) -m "alone and not long"
 
 long: install
 	$(PARALLEL) -m "long and not alone"
-	$(BIN)/pytest -q -m "long and alone"
+	$(ALONE) -m "long and alone"
 
 nightly: install
 	$(PARALLEL) -o faulthandler_timeout=14400 --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/security
