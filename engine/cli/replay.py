@@ -19,6 +19,7 @@ from blendfusion.cli.sessions import add_model
 from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.files.reading import named_files, register_spec
 from blendfusion.models.stores.recording import KeyedStore
+from blendfusion.observe.progress import counted
 from blendfusion.redaction import Redaction, printable
 from blendfusion.replay.changes import Change, changes
 from blendfusion.replay.compare import before_a_replay
@@ -117,7 +118,7 @@ def _replay(arguments: argparse.Namespace) -> int:
                 hint="An order of rows without ORDER BY is not fixed; see also the warnings above.",
             )
         write(table, style, arguments.output)
-        _note(f"the recorded result: {table.num_rows:,} rows, {_values(frame)} values asked")
+        _note(f"the recorded result: {_summary(table.num_rows, frame.trace.usage.values)}")
     return 0
 
 
@@ -205,13 +206,13 @@ def _update(
     dialect = manifest.sections["query"]["dialect"]
     frame = session.sql(text, dialect=dialect, read_only=True)
     table = frame.to_arrow_table()
-    new_values = _values(frame)
+    new_values = frame.trace.usage.values
     if frame.prepared.calls:
         old = manifest.sections
         for change in changes(old, {**old, "models": models_of(frame)}):
             _note(f"changed: {change}")
     _show(row_changes(manifest.result, table), _REQUESTED)
-    _note(f"{table.num_rows:,} rows, {new_values} values asked")
+    _note(_summary(table.num_rows, new_values))
     if arguments.record is not None:
         specs = [f"{name}={file.spec}" for name, file in files.items()]
         new = recorded(frame, files_of(specs, arguments.record), dialect=dialect)
@@ -220,8 +221,8 @@ def _update(
     return 0
 
 
-def _values(frame: bf.Frame) -> str:
-    return f"{frame.trace.usage.values:,}"
+def _summary(rows: int, values: int) -> str:
+    return f"{counted(rows, 'row')}, {counted(values, 'value')} asked"
 
 
 def _note(text: str) -> None:

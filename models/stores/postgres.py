@@ -192,7 +192,7 @@ class PostgresStore(SharedStore):
 
     def _remedy(self, problem: Exception) -> str:
         psycopg = _driver()
-        text = cleaned(problem, self._url)
+        text = cleaned(problem, self._url).rstrip("?")  # libpq asks whether the server is running
         if isinstance(problem, psycopg.errors.InsufficientPrivilege):
             return (
                 f"{text}. Grant this user SELECT, INSERT, UPDATE and DELETE on {TABLE}, and CREATE "

@@ -188,7 +188,6 @@ def test_every_answer_is_inside_its_constraint(model, constraint):
     assert all(holds(constraint, answer.text) for answer in answers)
 
 
-@pytest.mark.long
 @pytest.mark.local
 def test_dates_are_in_the_calendar(model):
     texts = ["due 31 February 2023", "on 29/02/2023", "31 June 2021", "the 31st of November"]
@@ -530,7 +529,6 @@ def test_a_value_longer_than_the_window_fails_alone(model, kind):
     assert answers[1].usage.failed == 1
 
 
-@pytest.mark.long
 @pytest.mark.local
 def test_a_long_value_that_fits_is_answered_in_pieces(model):
     (answer,) = _ask(model, FILTER, ["It was a good and quiet place. " * 90])
