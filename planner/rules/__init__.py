@@ -24,6 +24,7 @@ from blendfusion.planner.rules.copied_predicates import copied_predicates
 from blendfusion.planner.rules.costly_predicates_last import costly_predicates_last
 from blendfusion.planner.rules.cross_joins import cross_joins
 from blendfusion.planner.rules.extreme_values import extreme_values
+from blendfusion.planner.rules.first_groups import first_groups
 from blendfusion.planner.rules.first_of_groups import first_of_groups
 from blendfusion.planner.rules.first_rows import first_rows
 from blendfusion.planner.rules.implied_predicates import implied_predicates
@@ -129,6 +130,7 @@ RULES: tuple[Rule, ...] = (
     Rule("prune_columns", prune_columns, ("aggregate",)),
     # Last: when no limit comes down any more, and it is clear which blocks could not move up.
     Rule("first_rows", first_rows, ("fetch",), last=True),
+    Rule("first_groups", first_groups, ("fetch",), last=True),
     Rule("partners_in_order", partners_in_order, ("fetch",), last=True),
     Rule("cross_joins", cross_joins, ("block",), last=True),
     # As many calls as it gets.

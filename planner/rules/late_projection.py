@@ -4,7 +4,8 @@ before: ``sort by cheap`` over a block; ``limit k`` over a block that drops no r
         ``sort by llm(x)`` over a block that also computes ``llm(y)``
 after:  the block over the sort or limit; for a sort by a model's answers only the keys are
         computed below it, the rest above, where a limit can still sink past
-safe:   a block keeps the order of its source and works row by row.
+safe:   a block keeps the order of its source and works row by row. ``sort by random()`` has the
+        rows that pass in a random order, whenever the numbers are drawn.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ def late_projection(plan: Plan) -> Plan:
             return plan
         return replace(below, source=limited(below.source, *fetch_bounds(plan)))
     keys = tuple(inline(e, below.select) for e in plan.exprs)
-    if any(map(is_volatile, (*keys, *below.select))):
+    if any(map(is_volatile, below.select)):
         return plan
     if any(map(needs_model, keys)):
-        return _by_answers(plan, below, keys)
+        return plan if any(map(is_volatile, keys)) else _by_answers(plan, below, keys)
     source = replace(plan, inputs=(below.source,), exprs=keys, width=below.source.width)
     return replace(below, source=source)
 
