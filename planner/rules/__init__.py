@@ -16,6 +16,7 @@ from blendfusion.errors import OptionError, close_matches
 from blendfusion.options import Options
 from blendfusion.planner.ir.nodes import Plan
 from blendfusion.planner.rules.answers_with_partners import answers_with_partners
+from blendfusion.planner.rules.any_of_group import any_of_group
 from blendfusion.planner.rules.call_extraction import call_extraction
 from blendfusion.planner.rules.cheap_joins_first import cheap_joins_first
 from blendfusion.planner.rules.chosen_rows import chosen_rows
@@ -117,6 +118,7 @@ RULES: tuple[Rule, ...] = (
     Rule("cheap_joins_first", cheap_joins_first, ("join", "cross", "filter")),
     # Before late_projection: it makes a sort and a limit.
     Rule("extreme_values", extreme_values, ("aggregate",)),
+    Rule("any_of_group", any_of_group, ("aggregate",)),  # the same of groups
     # Behind it, which knows the rows of one max or min better.
     Rule("rows_that_count", rows_that_count, ("aggregate",)),
     # Before push_limit: an unfiltered LIMIT sinks.

@@ -42,7 +42,8 @@ from blendfusion.planner.rules.tied_partitions import numbering
 
 Direction: TypeAlias = SortField.SortDirection.ValueType
 _LAST = SortField.SORT_DIRECTION_ASC_NULLS_LAST
-_OF_EXTREME = {"max": SortField.SORT_DIRECTION_DESC_NULLS_LAST, "min": _LAST}
+_DOWN = SortField.SORT_DIRECTION_DESC_NULLS_LAST
+_OF_EXTREME = {"max": _DOWN, "min": _LAST, "bool_or": _DOWN, "bool_and": _LAST}
 
 
 @dataclass(frozen=True, slots=True)
