@@ -25,7 +25,7 @@ from blendfusion.types import Task
 
 NOISE = 0.04
 """Scores closer than this (natural logarithm) may swap when rows are batched: docs/lab.md."""
-NOISE_GPU = 0.15
+NOISE_GPU = 0.2
 """The limit on a GPU."""
 NOISE_GPU_QUANTISED = 1.0
 """The limit on a GPU for quantised weights, whose activations are rounded to eight bits."""

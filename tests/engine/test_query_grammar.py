@@ -104,6 +104,26 @@ def test_the_longest_beginning_that_the_grammar_allows(grammar: str, query: str,
     assert prefix_of(grammar, query) == fits
 
 
+@pytest.mark.parametrize(
+    ("query", "most"),
+    [
+        ("SELECT name FROM singers ORDER BY {}", 4),
+        ("SELECT name, {} FROM singers", 14),
+        ("SELECT name FROM singers WHERE age IN ({})", 30),
+    ],
+)
+def test_lists_have_a_maximum_length(grammar: str, query: str, most: int) -> None:
+    item = "7" if "IN" in query else "age"
+    assert admits(grammar, query.format(", ".join([item] * most)))
+    assert not admits(grammar, query.format(", ".join([item] * (most + 1))))
+
+
+def test_keywords_are_in_one_letter_case(grammar: str) -> None:
+    for word in ("lower", "LOWER", "Lower"):
+        assert admits(grammar, f"Select {word}(name) From singers limit 3")
+    assert prefix_of(grammar, "SELECT lOwEr(name) FROM singers") == "SELECT l"
+
+
 def test_random_walks_plan_and_ask_nothing(session: bf.Session, grammar: str) -> None:
     dice = random.Random(7)
     for _ in range(WALKS):
@@ -111,11 +131,12 @@ def test_random_walks_plan_and_ask_nothing(session: bf.Session, grammar: str) ->
         session.sql(query, read_only=True)
 
 
-def test_a_catalogue_of_many_tables_has_a_grammar_too() -> None:
+@pytest.mark.parametrize("tables", [21, 30])
+def test_a_catalogue_of_many_tables_has_a_grammar_too(tables: int) -> None:
     session = bf.connect(bf.ScriptedModel(_never), cache=None, progress="off")
     columns = {f"column_{i}": ["a"] if i % 2 else [i] for i in range(12)}
-    for i in range(30):
-        keys = {f"table_{i}_id": [1], f"table_{(i + 1) % 30}_id": [1]}
+    for i in range(tables):
+        keys = {f"table_{i}_id": [1], f"table_{(i + 1) % tables}_id": [1]}
         session.from_arrow(pa.table({**keys, **columns}), name=f"table_{i}")
     grammar = grammar_of(read_catalog(session), known_ingredients().values())
     assert admits(grammar, "SELECT column_1 FROM table_7 WHERE column_0 > 3")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from blendfusion.text_to_sql.grammar.terminals import LABEL, MAYBE, QUESTION
+from blendfusion.text_to_sql.grammar.terminals import LABEL, MAYBE, QUESTION, cased
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import GroupQuestion, RowQuestion
 from blendfusion.udfs.declare.options import QUESTION as QUESTION_PARAMETER
@@ -74,7 +74,7 @@ def _written(function: Ingredient) -> tuple[str, str] | None:
     options = [p for p in function.options if p.name in _ARGUMENTS and p.name not in _TYPED]
     for option in options:
         after += f"({_COMMA}{option.name}{MAYBE}=>{MAYBE}{_literal(option)})?"
-    return rf"(?i:{function.name})\({MAYBE}{before}", rf"{after}{MAYBE}\)"
+    return rf"{cased(function.name)}\({MAYBE}{before}", rf"{after}{MAYBE}\)"
 
 
 _TYPED = (QUESTION_PARAMETER.name,)

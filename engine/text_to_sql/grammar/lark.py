@@ -25,6 +25,9 @@ _CLASSES = {
     "text": ("TEXT",),
     "date": ("DATE", "TIMESTAMP"),
 }
+_MOST = {"columns": 15, "keys": 4, "terms": 8, "values": 30, "queries": 3}
+"""Maximum lengths of lists: where a list may go on for ever, a small model repeats itself to the end
+of its answer."""
 _COMMA = f"{t.MAYBE},{t.MAYBE}"
 _COMMON = {
     "COMMA": _COMMA,
@@ -34,51 +37,58 @@ _COMMON = {
     "SELECT": t.keyword("select") + t.BLANK,
     "DISTINCT": t.keyword("distinct") + t.BLANK,
     "WHERE": t.between("where"),
-    "AND": f"{t.BLANK}(?i:and|or){t.BLANK}",
+    "AND": f"{t.BLANK}{t.cased('and', 'or')}{t.BLANK}",
     "BETWEEN": t.between("between"),
     "TO": t.between("and"),
-    "NOT": f"(?i:not){t.BLANK}",
+    "NOT": f"{t.cased('not')}{t.BLANK}",
     "GROUP_BY": t.between("group by"),
     "HAVING": t.between("having"),
     "ORDER_BY": t.between("order by"),
-    "DIRECTION": f"{t.BLANK}(?i:asc|desc)",
+    "DIRECTION": f"{t.BLANK}{t.cased('asc', 'desc')}",
     "NULLS_LAST": t.BLANK + t.keyword("nulls last"),
     "FROM": t.between("from"),
-    "JOIN": f"{t.BLANK}((?i:inner|left){t.BLANK})?(?i:join){t.BLANK}",
+    "JOIN": f"{t.BLANK}({t.cased('inner', 'left')}{t.BLANK})?{t.cased('join')}{t.BLANK}",
     "ON": t.between("on"),
     "EQUAL": f"{t.MAYBE}={t.MAYBE}",
     "LIMIT": f"{t.between('limit')}{t.WHOLE}",
-    "SET": f"{t.BLANK}((?i:union({t.BLANK}all)?|intersect|except)){t.BLANK}",
+    "SET": f"{t.BLANK}({t.cased('union')}({t.BLANK}{t.cased('all')})?|{t.cased('intersect', 'except')}){t.BLANK}",
     "COMPARED": f"{t.MAYBE}(=|<>|!=|<=|>=|<|>){t.MAYBE}",
     "EQUALS": f"{t.MAYBE}(=|<>|!=){t.MAYBE}",
-    "IN": rf"{t.BLANK}((?i:not){t.BLANK})?(?i:in){t.MAYBE}\({t.MAYBE}",
-    "LIKE": f"{t.BLANK}((?i:not){t.BLANK})?(?i:i?like){t.BLANK}{t.PATTERN}",
-    "IS_NULL": f"{t.BLANK}(?i:is){t.BLANK}((?i:not){t.BLANK})?(?i:null)",
+    "IN": rf"{t.BLANK}({t.cased('not')}{t.BLANK})?{t.cased('in')}{t.MAYBE}\({t.MAYBE}",
+    "LIKE": f"{t.BLANK}({t.cased('not')}{t.BLANK})?{t.cased('like', 'ilike')}{t.BLANK}{t.PATTERN}",
+    "IS_NULL": f"{t.BLANK}{t.cased('is')}{t.BLANK}({t.cased('not')}{t.BLANK})?{t.cased('null')}",
     "SIGN": f"{t.MAYBE}[-+*]{t.MAYBE}",
     "NUMBER": t.NUMBER,
     "UNSIGNED": t.NUMBER.removeprefix("-?"),  # two dashes begin a comment
     "STRING": t.STRING,
     "LABEL": t.LABEL,
     "DATE": t.DATE,
-    "COUNT_ALL": rf"(?i:count)\({t.MAYBE}\*{t.MAYBE}\)",
-    "COUNT": rf"(?i:count)\({t.MAYBE}",
-    "OF_NUMBERS": rf"(?i:avg|sum|min|max)\({t.MAYBE}",
-    "OF_OTHERS": rf"(?i:min|max)\({t.MAYBE}",
-    "ROUND": rf"(?i:round|abs)\({t.MAYBE}",
-    "LENGTH": rf"(?i:length)\({t.MAYBE}",
-    "LOWER": rf"(?i:lower|upper)\({t.MAYBE}",
+    "COUNT_ALL": rf"{t.cased('count')}\({t.MAYBE}\*{t.MAYBE}\)",
+    "COUNT": rf"{t.cased('count')}\({t.MAYBE}",
+    "OF_NUMBERS": rf"{t.cased('avg', 'sum', 'min', 'max')}\({t.MAYBE}",
+    "OF_OTHERS": rf"{t.cased('min', 'max')}\({t.MAYBE}",
+    "ROUND": rf"{t.cased('round', 'abs')}\({t.MAYBE}",
+    "LENGTH": rf"{t.cased('length')}\({t.MAYBE}",
+    "LOWER": rf"{t.cased('lower', 'upper')}\({t.MAYBE}",
     "AS": t.between("as"),
     "ORDINAL": "1",
     "TWO": "2",
 }
 """The terminals that do not depend on the catalogue."""
-_RULES = """
+
+
+def _listed(item: str, length: str, between: str = "COMMA") -> str:
+    """One item or several, up to the maximum of the kind of list."""
+    return f"{item} ({between} {item}){{0,{_MOST[length] - 1}}}"
+
+
+_RULES = f"""
 limit: LIMIT?
 direction: (DIRECTION NULLS_LAST?)?
 distinct: DISTINCT?
-ranged: COMPARED NUMBER | BETWEEN NUMBER TO NUMBER | IN NUMBER (COMMA NUMBER)* CLOSE
+ranged: COMPARED NUMBER | BETWEEN NUMBER TO NUMBER | IN {_listed("NUMBER", "values")} CLOSE
 dated: COMPARED DATE | BETWEEN DATE TO DATE
-worded: EQUALS STRING | IN STRING (COMMA STRING)* CLOSE
+worded: EQUALS STRING | IN {_listed("STRING", "values")} CLOSE
 by_number: ORDER_BY ORDINAL direction
 NEVER: "\\u0000"
 """
@@ -166,6 +176,11 @@ class _Grammar:
         self._alias = self._alias_terminal()
         self._places: dict[str, list[str]] = {"text": [], "num": []}
 
+    def _listed(self, item: str, length: str, between: str = "COMMA") -> str:
+        """One item or several, in a small catalogue up to the maximum of the kind of list: each
+        repetition takes a symbol of the grammar, and there is room for 65,000."""
+        return _listed(item, length, between) if self._few else f"{item} ({between} {item})*"
+
     def selects(self) -> list[str]:
         """The rule of each scope."""
         return [self._scope(i, scope) for i, scope in enumerate(self._scopes)]
@@ -175,7 +190,7 @@ class _Grammar:
         rules = []
         for kind, places in self._places.items():
             one = " | ".join(places) or "NEVER"
-            rules.append(f"united_{kind}: one_{kind} (SET one_{kind})+")
+            rules.append(f"united_{kind}: one_{kind} (SET one_{kind}){{1,{_MOST['queries'] - 1}}}")
             rules.append(f"one_{kind}: {one}")
         return rules
 
@@ -218,7 +233,7 @@ class _Grammar:
             *(self._call(call, text) for call in self._calls if text and not call.aggregate),
         )
         w.rule(f"item_{i}", f"value_{i} (AS {self._alias})?")
-        w.rule(f"items_{i}", f"item_{i} (COMMA item_{i})*")
+        w.rule(f"items_{i}", self._listed(f"item_{i}", "columns"))
         w.rule(
             f"total_{i}",
             "COUNT_ALL",
@@ -229,8 +244,8 @@ class _Grammar:
         )
         groups = [self._call(call, text) for call in self._calls if text and call.aggregate]
         w.rule(f"agg_{i}", f"total_{i} (AS {self._alias})?", *groups)
-        w.rule(f"aggs_{i}", f"agg_{i} (COMMA agg_{i})*")
-        w.rule(f"order_{i}", f"ORDER_BY key_{i} (COMMA key_{i})*")
+        w.rule(f"aggs_{i}", self._listed(f"agg_{i}", "columns"))
+        w.rule(f"order_{i}", f"ORDER_BY {self._listed(f'key_{i}', 'keys')}")
         w.rule(f"key_{i}", f"value_{i} direction")
         for kind, column in (("text", text), ("num", number)):
             if column:
@@ -263,7 +278,7 @@ class _Grammar:
         name = self._w.terminal(t.name(source.table.name))
         if not source.alias:
             return name
-        alias = f"{t.BLANK}((?i:as){t.BLANK})?{t.word(source.alias)}"
+        alias = f"{t.BLANK}({t.cased('as')}{t.BLANK})?{t.word(source.alias)}"
         return f"{name} {self._w.terminal(alias)}"
 
     # -- groups -------------------------------------------------------------------------------
@@ -274,7 +289,7 @@ class _Grammar:
         w.rule(f"having_{i}", f"HAVING total_{i} COMPARED NUMBER")
         w.rule(f"by_{i}", f"ORDER_BY total_{i} direction")
         end = w.rule(f"end_{i}", f"having_{i}? (by_{i} | by_number)? limit")
-        more = w.rule(f"more_{i}", f"(COMMA agg_{i})*")
+        more = w.rule(f"more_{i}", f"(COMMA {self._listed(f'agg_{i}', 'columns')})?")
         found = [
             f"SELECT any_{i} {more} {tail} GROUP_BY ORDINAL {end}",
             f"SELECT any_{i} COMMA any_{i} {more} {tail} GROUP_BY ORDINAL COMMA TWO {end}",
@@ -313,7 +328,7 @@ class _Grammar:
             *(self._judged(call, text) for call in self._calls if text and not call.aggregate),
         )
         w.rule(f"term_{i}", f"pred_{i}", f"NOT pred_{i}", f"OPEN where_{i} CLOSE")
-        return w.rule(f"where_{i}", f"term_{i} (AND term_{i})*")
+        return w.rule(f"where_{i}", self._listed(f"term_{i}", "terms", "AND"))
 
     def _of_view(self, view: View) -> str:
         """The predicates on one column of a view: its values, and IN along keys."""
@@ -346,7 +361,7 @@ class _Grammar:
             return ""
         value = self._w.rule(f"v_{known.lower()}", known, self._phrases)
         return self._w.rule(
-            f"is_{known.lower()}", f"EQUALS {value}", f"IN {value} (COMMA {value})* CLOSE"
+            f"is_{known.lower()}", f"EQUALS {value}", f"IN {self._listed(value, 'values')} CLOSE"
         )
 
     def _key_in(self, view: View) -> Iterable[str]:
@@ -382,7 +397,8 @@ class _Grammar:
                 *self._literals(View(source, shared=True)),
             )
             self._w.rule(
-                f"rest_{i}", f"FROM {self._table(source)} (WHERE pred_{i} (AND pred_{i})*)?"
+                f"rest_{i}",
+                f"FROM {self._table(source)} (WHERE {self._listed(f'pred_{i}', 'terms', 'AND')})?",
             )
         return f"rest_{self._inner[table]}"
 

@@ -25,12 +25,18 @@ _LONGEST_VALUE = 100
 
 
 def keyword(words: str) -> str:
-    """Words in any letter case, with blanks between them.
+    """Words with blanks between them.
 
-    >>> keyword("group by")
-    '(?i:group)[ \\\\t\\\\n]+(?i:by)'
+    >>> keyword("as")
+    '(as|AS|As)'
     """
-    return BLANK.join(f"(?i:{re.escape(word)})" for word in words.split())
+    return BLANK.join(map(cased, words.split()))
+
+
+def cased(*words: str) -> str:
+    """One of the words: lower case, upper case, or with one capital letter. Where a model wants
+    something else than the grammar lets it write, it would take to words such as lOwEr."""
+    return f"({'|'.join(form for word in words for form in (word, word.upper(), word.title()))})"
 
 
 def between(words: str) -> str:
@@ -42,7 +48,7 @@ def name(text: str) -> str:
     """A name of the catalogue: quoted, or, if it is a plain word, in any letter case."""
     exact = re.escape(quoted_name(text))
     if _PLAIN.fullmatch(text) and not is_reserved(text):
-        return f"((?i:{text})|{exact})"
+        return f"({word(text)}|{exact})"
     return exact
 
 
