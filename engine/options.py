@@ -217,8 +217,8 @@ class Options:
     weights: WeightType = _option(
         LOCAL,
         "auto",
-        "Conversion of the weights, once, in the user's cache: to F16 if the file is quantised, the CPU is "
-        "faster with it, and the disk has room ('auto'); none ('original'); to a type.",
+        "Conversion of the weights, once, in the user's cache: to F16 if the file is quantised, that is "
+        "faster, and the disk has room ('auto'); none ('original'); to a type.",
         choices=get_args(WeightType),
     )
     max_tokens: int = _option(

@@ -26,8 +26,8 @@ _CLASSES = {
     "date": ("DATE", "TIMESTAMP"),
 }
 _MOST = {"columns": 15, "keys": 4, "terms": 8, "values": 30, "queries": 3}
-"""Maximum lengths of lists: where a list may go on for ever, a small model repeats itself to the end
-of its answer."""
+"""Maximum lengths of lists: where a list may go on for ever, a small model repeats itself to the
+end of its answer."""
 _COMMA = f"{t.MAYBE},{t.MAYBE}"
 _COMMON = {
     "COMMA": _COMMA,
