@@ -84,6 +84,8 @@ def _with_fewer_answers(plan: Plan) -> Plan | None:
     columns, block = below_projections(sort.inputs[0])
     if not isinstance(block, Block) or block.once or not may_move(block):
         return None
+    if "set" in block.source.kinds:
+        return None  # DataFusion refuses windows over branches in which a key is constant
     columns = tuple(inline(e, block.select) for e in columns)
     keys = tuple(inline(e, columns) for e in sort.exprs)
     shown = tuple(inline(e, columns) for e in shown)
