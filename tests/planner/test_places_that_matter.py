@@ -258,3 +258,14 @@ def test_values_of_one_row(sessions: tuple[Counted, Counted], sql: str, asked: i
         db.session.deregister_table("t")
         db.add("t", {**TABLE, "x": [f"w{i}" for i in range(N)]})
     assert _asked(sessions, sql, ordered=False) == asked
+
+
+def test_ties_of_a_union_with_a_constant_key_are_planned(sessions: tuple[Counted, Counted]) -> None:
+    branches = " UNION ALL ".join(
+        f"SELECT {n} AS side, id, x FROM t WHERE id % 2 = {n}" for n in (0, 1)
+    )
+    asked = _asked(
+        sessions, f"SELECT id FROM ({branches}) ORDER BY side, llm_score('f', x), id LIMIT 3"
+    )
+
+    assert 0 < asked <= len({x for x in TABLE["x"] if x is not None})
