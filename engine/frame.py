@@ -47,6 +47,7 @@ from blendfusion.udfs.declare.call_registry import readable
 from blendfusion.udfs.register.python_functions import llm_join
 from blendfusion.unsupported.execution_path import Prepared, optimized, prepare, understood_error
 from blendfusion.unsupported.provenance import Origin, Verb, given, pointed, unread, written
+from blendfusion.unsupported.right_joins import keeping_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -280,13 +281,18 @@ class Frame(DataFrame):
     def _result(self) -> DataFrame:
         """A plain DataFrame over the result."""
         if not self.prepared.calls:
-            return DataFrame(self.df)
+            return self._plain
         return self._session.plain_frame(self._table())
+
+    @property
+    def _plain(self) -> DataFrame:
+        """DataFusion's own frame, to be run by DataFusion alone."""
+        return keeping_rows(self)
 
     def _plain_rows(self) -> Generator[pa.Table, None, None]:
         """The result of a frame without calls, batch by batch."""
         with self._session.indexes.telling():
-            begin = partial(DataFrame.execute_stream, self)
+            begin = partial(DataFrame.execute_stream, self._plain)
             for batch in Pump().batches(begin, asks=False, query=written(self)):
                 yield pa.Table.from_batches([batch])
 
@@ -310,7 +316,7 @@ class Frame(DataFrame):
     def collect_partitioned(self) -> list[list[pa.RecordBatch]]:
         if self.prepared.calls:
             return [self.collect()]
-        return Pump().call(super().collect_partitioned)
+        return Pump().call(self._plain.collect_partitioned)
 
     def collect_column(self, column_name: str) -> pa.Array | pa.ChunkedArray:
         return self.select(column_name).to_arrow_table().column(0)
@@ -373,7 +379,7 @@ class Frame(DataFrame):
     def cache(self) -> Frame:
         """A frame over the stored result: the model is asked once, now."""
         if not self.prepared.calls:
-            return Frame(Pump().call(super().cache).df, self._session, budget=self.budget)
+            return Frame(Pump().call(self._plain.cache).df, self._session, budget=self.budget)
         cached = Frame(self._result().df, self._session, budget=self.budget)
         cached.latest.trace = self.latest.trace
         return cached
@@ -452,7 +458,7 @@ class Frame(DataFrame):
         """
         if not self.prepared.calls:
             with redirect_stdout(StringIO()) as written_out:
-                super().explain(verbose, analyze, *args, **kwargs)
+                self._plain.explain(verbose, analyze, *args, **kwargs)
             text = written_out.getvalue().rstrip("\n")
             print(without_filters(text) if analyze and self._hides else text)
             return

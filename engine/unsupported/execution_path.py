@@ -87,7 +87,7 @@ def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str
         data,
         off=frame.session.rules_off,
         null_aware=null_aware(text),
-        grouping_sets=_grouping_sets(plan, text),
+        grouping_sets=grouping_sets(plan, text),
         similar_first_pays=frame.session.similar_first_pays,
         written=written,
         expected=frame.session.expectations,
@@ -95,7 +95,7 @@ def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str
     return Prepared(calls, staged(rewritten.root), rewritten.rewrites)
 
 
-def _grouping_sets(plan: LogicalPlan, text: str) -> list[GroupingSets] | None:
+def grouping_sets(plan: LogicalPlan, text: str) -> list[GroupingSets] | None:
     """The aggregates of ``plan`` with grouping sets, from the top; None if it has no such keys of
     another name than their expressions'."""
     if not any(" AS " in keys for keys in _SETS.findall(text)):

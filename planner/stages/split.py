@@ -26,6 +26,7 @@ from blendfusion.planner.stages.monotonicity import asks_for_a_row, stages_to_en
 from blendfusion.planner.substrait.join_condition_bug import readable
 from blendfusion.planner.substrait.offset_bug import may_lose_rows
 from blendfusion.planner.substrait.read import Root
+from blendfusion.planner.substrait.right_join_bug import as_left_join
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def staged(root: Root) -> Staged:
 
     def cut(plan: Plan) -> Plan:
         if not isinstance(plan, Block):
-            return readable(plan)
+            return as_left_join(readable(plan))
         block = plan
         if plan.has_subqueries:
             where = tuple(substitute(e, with_domain) for e in plan.where)

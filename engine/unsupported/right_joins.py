@@ -1,0 +1,46 @@
+"""Frames without calls whose right joins keep their rows: see ``planner.substrait.right_join_bug``.
+
+Such a query runs as it is planned by DataFusion, but for its right joins, which become left ones
+on the way through Substrait. A query that Substrait cannot carry runs as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from datafusion import DataFrame
+
+from blendfusion.datafusion.substrait_io import frame_of
+from blendfusion.planner.driver import rewrite
+from blendfusion.planner.ir.traversal import transform
+from blendfusion.planner.substrait.join_condition_bug import readable
+from blendfusion.planner.substrait.null_aware_anti_join import null_aware
+from blendfusion.planner.substrait.right_join_bug import as_left_join
+from blendfusion.planner.substrait.write import write
+from blendfusion.unsupported.execution_path import grouping_sets
+from blendfusion.unsupported.rewrite import encoded
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+
+_MAY_BE_RIGHT = ("Right Join:", "Full Join:")
+
+
+def keeping_rows(frame: Frame) -> DataFrame:
+    """DataFusion's own frame of ``frame``, to be run by DataFusion alone."""
+    plain = DataFrame(frame.df)
+    if not any(join in plain.logical_plan().display_indent() for join in _MAY_BE_RIGHT):
+        return plain
+    try:
+        plan = plain.optimized_logical_plan()
+        text = plan.display_indent()
+        if "Right Join:" not in text:
+            return plain
+        data = encoded(frame.session, plan)
+        sets = grouping_sets(plan, text)
+        root = rewrite(data, null_aware=null_aware(text), grouping_sets=sets).root
+        turned = transform(root.plan, lambda join: as_left_join(readable(join)), ("join",))
+        made = frame_of(frame.session, write(turned, {}, root.names))
+        return made if made.schema() == plain.schema() else plain
+    except Exception:
+        return plain
