@@ -14,6 +14,8 @@ from blendfusion.text_to_sql.schema.catalog import Catalog
 _WORD = re.compile(r"[^\W_]+")
 _LONGEST = 6
 """Words of the longest span of a question that is looked up."""
+_JOINED = 6
+"""The fewest characters of a span that is looked up without its blanks, as ``NorthCarolina``."""
 _CLOSE = 0.82
 """Similarity (of difflib) of a word to a stored word with another spelling."""
 _CLOSE_WEIGHT = 0.9
@@ -73,6 +75,8 @@ class ValueIndex:
         self._by_text[" ".join(words)].append(place)
         if len(words) > 1:
             self._by_text["".join(word[0] for word in words)].append(place)
+            if len(joined := "".join(words)) >= _JOINED:
+                self._by_text[joined].append(place)
         for word in dict.fromkeys(words):
             self._by_word[word].append(place)
 
@@ -85,7 +89,8 @@ class ValueIndex:
     def links(self, question: str, most: int = 8) -> list[Link]:
         """The values that ``question`` mentions, best first, at most ``most`` and three a column.
 
-        A value scores 2 if a span of the question is the whole value or its initials, else the
+        A value scores 2 if a span of the question is the whole value, with blanks or without, or
+        its initials, else the
         share of its words that occur in the question, by their rarity and at least about one half;
         a word in another spelling counts a little less, and words of whole values neither count
         alone nor in another spelling. The values of a column with few values score a half if the
@@ -94,9 +99,11 @@ class ValueIndex:
         scores: dict[int, float] = {}
         whole: set[str] = set()
         for span in _spans(mentioned_words):
-            if span not in STOP_WORDS and span in self._by_text:
-                scores.update(dict.fromkeys(self._by_text[span], 2.0))
-                whole.update(span.split())
+            joined = span.replace(" ", "")
+            for text in (span, joined) if len(joined) >= _JOINED else (span,):
+                if text not in STOP_WORDS and text in self._by_text:
+                    scores.update(dict.fromkeys(self._by_text[text], 2.0))
+                    whole.update(span.split())
         unclear = [word for word in mentioned_words if word not in whole]
         weights = {w: _CLOSE_WEIGHT for word in unclear for w in self._spellings(word)}
         weights.update(dict.fromkeys(mentioned_words, 1.0))

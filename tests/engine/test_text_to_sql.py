@@ -258,6 +258,7 @@ def test_budgets_hold_for_drafts() -> None:
         ("singers from Pariss", "Paris"),
         ("concerts at the arena", "Arena"),
         ("who is Joe?", "Joe Sharp"),
+        ("who lives in NewYorkCity?", "New York City"),
         ("how many are there?", None),
     ],
 )
@@ -288,6 +289,13 @@ def test_links_to_values_beside_their_words(question: str, values: list[str]) ->
     )
     index = ValueIndex(Catalog((Table("spoken", columns),)))
     assert [link.value for link in index.links(question)] == values
+
+
+def test_a_value_without_blanks_is_linked_to_its_words() -> None:
+    columns = (Column("state", "TEXT", values=("NorthCarolina", "Ohio", "Carolina")),)
+    index = ValueIndex(Catalog((Table("addresses", columns),)))
+    [first, *_] = index.links("Who lives in the state of North Carolina?")
+    assert first.value == "NorthCarolina"
 
 
 @pytest.mark.local
