@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from blendfusion.budget import Budget
+from blendfusion.datafusion.error_translation import functions_in
 from blendfusion.errors import BudgetExceeded, ModelError, QueryError
 from blendfusion.estimates.estimate import Estimate
 from blendfusion.observe.progress import counted, progress
@@ -337,10 +338,8 @@ class _Writer:
         """The grammar of the tables that the model sees. Functions are in it only if a column has
         free text or the failed draft calls one: a small model puts them on any column."""
         catalog = self._visible(problem)
-        functions = known_ingredients()
-        calls_one = any(re.search(rf"\b{name}\s*\(", failed, re.IGNORECASE) for name in functions)
-        offered = functions.values() if calls_one or has_free_text(catalog) else ()
-        return grammar_of(catalog, offered, self._question)
+        offers = functions_in(failed) or has_free_text(catalog)
+        return grammar_of(catalog, known_ingredients().values() if offers else (), self._question)
 
     def _visible(self, problem: str | None) -> Catalog:
         text = f"{self._question} {problem or ''}"

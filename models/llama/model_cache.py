@@ -179,10 +179,11 @@ def borrow(chosen: Chosen, options: Options, switch: Switch) -> Loan[Opened]:
         except BaseException:
             weights.release()
             raise
-        quantised, on_gpu = weights.thing.quantised, weights.thing.on_gpu
-        on_a_gpu = NOISE_GPU_QUANTISED if quantised else NOISE_GPU
-        noise = on_a_gpu if on_gpu else NOISE
-        return Opened(weights, context, batched=on_gpu or not quantised, noise=noise)
+        quantised, noise = weights.thing.quantised, NOISE
+        if weights.thing.on_gpu:
+            noise = NOISE_GPU_QUANTISED if quantised else NOISE_GPU
+        batched = weights.thing.on_gpu or not quantised
+        return Opened(weights, context, batched=batched, noise=noise)
 
     return _OPENED.borrow((file, window, threads), open_)
 

@@ -7,7 +7,6 @@ from functools import lru_cache
 
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
-from substrait.proto import SortField
 from substrait.proto import Type as TypeMessage
 
 from blendfusion.errors import PlanError
@@ -22,6 +21,7 @@ from blendfusion.planner.ir.nodes import (
     conjuncts,
     is_volatile,
 )
+from blendfusion.planner.ir.sorts import ASC, DESC, sorted_by
 
 
 def conjunction(terms: tuple[Expr, ...]) -> Expr:
@@ -117,18 +117,7 @@ def limited(source: Plan, offset: int, count: int | None) -> Plan:
 
 def ordered(source: Plan, first: Field, *then: Field, descending: bool = True) -> Plan:
     """The rows of ``source`` by its first column, and then by others, ascending; NULL last."""
-    message = RelMessage()
-    message.sort.input.SetInParent()
-    for field in (first, *then):
-        key = message.sort.sorts.add()
-        key.expr.SetInParent()
-        down = descending and field is first
-        key.direction = (
-            SortField.SORT_DIRECTION_DESC_NULLS_LAST
-            if down
-            else SortField.SORT_DIRECTION_ASC_NULLS_LAST
-        )
-    return Rel("sort", serialized(message), (source,), (first, *then), source.width)
+    return sorted_by(source, (first, *then), (DESC if descending else ASC,))
 
 
 def text_literal(text: str) -> Node:

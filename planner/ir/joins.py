@@ -12,7 +12,7 @@ from substrait.proto import SetRel as SetRelMessage
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.builders import boolean_literal, conjunction
 from blendfusion.planner.ir.messages import serialized
-from blendfusion.planner.ir.nodes import Expr, Plan, Rel
+from blendfusion.planner.ir.nodes import Expr, Field, Plan, Rel, inline
 
 JOIN_NAMES = {
     number: name.removeprefix("JOIN_TYPE_").lower()
@@ -58,6 +58,17 @@ def joined(left: Plan, right: Plan, terms: tuple[Expr, ...], kind: str = "inner"
     condition = conjunction(terms or (boolean_literal(True),))
     width = join_width(kind, left.width, right.width)
     return Rel("join", serialized(message), (left, right), (condition,), width)
+
+
+def exchanged(left: int, right: int) -> tuple[Field, ...]:
+    """The columns of a join of ``left`` and ``right`` columns, over the join with its sides
+    exchanged."""
+    return tuple(Field((i + right) % (left + right)) for i in range(left + right))
+
+
+def turned(term: Expr, left: int, right: int) -> Expr:
+    """A term over a join of ``left`` and ``right`` columns, over it with its sides exchanged."""
+    return inline(term, exchanged(left, right))
 
 
 def join_width(kind: str, left: int, right: int) -> int:

@@ -22,7 +22,15 @@ from dataclasses import dataclass, replace
 
 from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import conjunction, filtered, projected
-from blendfusion.planner.ir.joins import PASSES_ON, join_type, join_width, joined, outputs
+from blendfusion.planner.ir.joins import (
+    PASSES_ON,
+    exchanged,
+    join_type,
+    join_width,
+    joined,
+    outputs,
+    turned,
+)
 from blendfusion.planner.ir.lineage import answer_columns
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -61,11 +69,10 @@ def cheap_joins_first(plan: Plan) -> Plan:
     if kind in PASSES_ON[0] and not asks_anything(right):
         moved = _with_join_below(kind, left, right, _terms(plan))
     if moved is None and kind in PASSES_ON[1] and not asks_anything(left):
-        turned = (*(Field(right.width + i) for i in range(left.width)), *all_fields(right.width))
-        terms = tuple(inline(t, turned) for t in _terms(plan))
+        terms = tuple(turned(t, left.width, right.width) for t in _terms(plan))
         moved = _with_join_below(_TURNED.get(kind, kind), right, left, terms)
         if moved is not None and moved.width > right.width:
-            moved = projected(moved, turned)
+            moved = projected(moved, exchanged(left.width, right.width))
     return moved or plan
 
 

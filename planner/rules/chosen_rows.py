@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from substrait.proto import Expression as ExpressionMessage
-
 from blendfusion.planner.ir.aggregates import aggregated, aggregation
 from blendfusion.planner.ir.builders import case, function, projected, text_literal
 from blendfusion.planner.ir.nodes import (
@@ -36,6 +34,7 @@ from blendfusion.planner.ir.nodes import (
     substitute,
     windows,
 )
+from blendfusion.planner.ir.windows import order_of
 from blendfusion.planner.rules.answers_with_partners import is_kept
 from blendfusion.planner.rules.pull_up import null_for_nulls
 
@@ -170,8 +169,8 @@ def _argument(window: Node) -> int | None:
     """The place of the argument among the children of a window that chooses a row."""
     if window.name.removeprefix("window:") not in _OF_ONE_ROW:
         return None
-    message = ExpressionMessage.FromString(window.template).window_function
-    return len(message.partitions) + len(message.sorts)
+    order = order_of(window)
+    return len(order.partitions) + len(order.keys)
 
 
 def _outside_windows(expr: Expr) -> Iterator[Field]:

@@ -16,9 +16,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from substrait.proto import Rel as RelMessage
-from substrait.proto import SortField
-
 from blendfusion.planner.ir.aggregates import Aggregation, Measure, aggregated, aggregation
 from blendfusion.planner.ir.builders import (
     fetch_bounds,
@@ -28,7 +25,6 @@ from blendfusion.planner.ir.builders import (
     ordered,
     projected,
 )
-from blendfusion.planner.ir.messages import serialized
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -45,6 +41,7 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
     substitute,
 )
+from blendfusion.planner.ir.sorts import directions_of, sorted_by
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.rules.first_rows import (
     below_projections,
@@ -138,10 +135,5 @@ def _first(
 
 def _sorted(groups: Plan, by: tuple[Expr, ...], n_keys: int, sort: Rel) -> Rel:
     """The groups in the order of ``sort`` and then by their keys: the same ones in each run."""
-    template = RelMessage.FromString(sort.template)
-    more = tuple(key for key in all_fields(n_keys) if key not in by)
-    for _ in more:
-        key = template.sort.sorts.add()
-        key.expr.SetInParent()
-        key.direction = SortField.SORT_DIRECTION_ASC_NULLS_LAST
-    return Rel("sort", serialized(template), (groups,), (*by, *more), groups.width)
+    more = (key for key in all_fields(n_keys) if key not in by)
+    return sorted_by(groups, (*by, *more), directions_of(sort))

@@ -13,13 +13,10 @@ safe:   the first k rows of a group that pass are among the rows of the block, w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from substrait.proto import Rel as RelMessage
-from substrait.proto import SortField
 
 from blendfusion.planner.ir.aggregates import Measure, aggregation
-from blendfusion.planner.ir.messages import serialized
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -35,15 +32,18 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
     windows,
 )
+from blendfusion.planner.ir.sorts import ASC, DESC, Direction, sorted_by
 from blendfusion.planner.rules.extreme_values import among_equal
 from blendfusion.planner.rules.first_rows import below_projections, over
 from blendfusion.planner.rules.ranked_limits import first_ranks
 from blendfusion.planner.rules.tied_partitions import numbering
 
-Direction: TypeAlias = SortField.SortDirection.ValueType
-_LAST = SortField.SORT_DIRECTION_ASC_NULLS_LAST
-_DOWN = SortField.SORT_DIRECTION_DESC_NULLS_LAST
-_OF_EXTREME = {"max": _DOWN, "min": _LAST, "bool_or": _DOWN, "bool_and": _LAST}
+_OF_EXTREME = {
+    "max": DESC,
+    "min": ASC,
+    "bool_or": DESC,
+    "bool_and": ASC,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,19 +129,9 @@ def _limited(plan: Plan, wanted: _Wanted) -> Plan | None:
         if key not in groups:
             order.setdefault(key, direction)
     for key in among_equal(block):
-        order.setdefault(key, _LAST)
-    source = _sorted(block.source, order) if order else block.source
+        order.setdefault(key, ASC)
+    source = sorted_by(block.source, [*order], [*order.values()]) if order else block.source
     select = (*block.select, *(g for g in dict.fromkeys(groups) if g not in block.select))
     each = tuple(select.index(group) for group in groups) or None
     new = replace(block, source=source, select=select, count=wanted.count, each=each)
     return over(plan, block, new)
-
-
-def _sorted(source: Plan, order: dict[Expr, Direction]) -> Plan:
-    message = RelMessage()
-    message.sort.input.SetInParent()
-    for direction in order.values():
-        key = message.sort.sorts.add()
-        key.expr.SetInParent()
-        key.direction = direction
-    return Rel("sort", serialized(message), (source,), tuple(order), source.width)

@@ -16,12 +16,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from substrait.proto import Rel as RelMessage
-
 from blendfusion.planner.ir.aggregates import distinct
 from blendfusion.planner.ir.builders import fetch_bounds, function, in_rows, limited, projected
 from blendfusion.planner.ir.joins import join_type, outputs
-from blendfusion.planner.ir.messages import serialized
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -43,6 +40,7 @@ from blendfusion.planner.ir.nodes import (
     through_projection,
     with_input,
 )
+from blendfusion.planner.ir.sorts import directions_of, sorted_by
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.rules.answers_with_partners import is_kept, keys_of
 from blendfusion.planner.stages.join_partners import exact, small, with_partner
@@ -161,9 +159,7 @@ def first_by(
 ) -> Plan:
     """The first ``count`` rows of ``source`` that pass ``where``, in the order of the first keys of
     ``sort``, which are ``by``; with ``answers`` as further columns if there are predicates."""
-    template = RelMessage.FromString(sort.template)
-    del template.sort.sorts[len(by) :]
-    ordered = Rel("sort", serialized(template), (source,), by, source.width)
+    ordered = sorted_by(source, by, directions_of(sort)[: len(by)])
     if not where:
         return limited(ordered, 0, count)
     return Block(ordered, where, (*all_fields(source.width), *answers), count=count)

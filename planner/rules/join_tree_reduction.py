@@ -9,7 +9,7 @@ safe:   as for ``semi_join_reduction``: the joins in between pass on the rows of
 
 from __future__ import annotations
 
-from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.joins import join_type, turned
 from blendfusion.planner.ir.nodes import Plan, Rel
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.rules.semi_join_reduction import (
@@ -19,7 +19,6 @@ from blendfusion.planner.rules.semi_join_reduction import (
     known_terms,
     reduced,
 )
-from blendfusion.planner.stages.join_partners import turned
 from blendfusion.planner.stages.supersets import superset
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from blendfusion.planner.ir.builders import case, filtered
-from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.joins import join_type, turned
 from blendfusion.planner.ir.necessary import ALWAYS, not_null
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -28,7 +28,7 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
 )
 from blendfusion.planner.ir.traversal import expressions, subplans
-from blendfusion.planner.stages.join_partners import inlined, partner_of, turned, with_partner
+from blendfusion.planner.stages.join_partners import inlined, partner_of, with_partner
 
 _KEEPS_LEFT = ("left", "outer", "left_anti", "left_mark")
 _KEEPS_RIGHT = ("right", "outer", "right_anti")

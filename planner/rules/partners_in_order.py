@@ -12,13 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from substrait.proto import Rel as RelMessage
-from substrait.proto import SortField
-
 from blendfusion.planner.ir.aggregates import aggregation, distinct, is_distinct
 from blendfusion.planner.ir.builders import conjunction, function
-from blendfusion.planner.ir.joins import join_type, joined
-from blendfusion.planner.ir.messages import serialized
+from blendfusion.planner.ir.joins import join_type, joined, turned
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -38,9 +34,10 @@ from blendfusion.planner.ir.nodes import (
     substitute,
     through_projection,
 )
+from blendfusion.planner.ir.sorts import directions_of, sorted_by
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.rules.first_rows import below_projections, limit_over_sort, over
-from blendfusion.planner.stages.join_partners import exact, small, turned
+from blendfusion.planner.stages.join_partners import exact, small
 from blendfusion.planner.stages.subsets import certain_terms
 
 
@@ -112,12 +109,7 @@ def _sorted(pairs: Rel, keys: Sequence[Field], own: int, sort: Rel, where: Seque
     if certain:
         more.append(function("is_not_true", (conjunction(tuple(certain)),)))
     more += map(Field, sorted(i for i in read if i >= own))
-    template = RelMessage.FromString(sort.template)
-    for _ in more:
-        key = template.sort.sorts.add()
-        key.expr.SetInParent()
-        key.direction = SortField.SORT_DIRECTION_ASC_NULLS_LAST
-    return Rel("sort", serialized(template), (pairs,), (*keys, *more), pairs.width)
+    return sorted_by(pairs, (*keys, *more), directions_of(sort))
 
 
 def _block_of(plan: Plan) -> tuple[tuple[Expr, ...], Block | None]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
 from substrait.proto import SortField
 
@@ -31,6 +30,7 @@ from blendfusion.planner.ir.nodes import (
     substitute,
 )
 from blendfusion.planner.ir.traversal import subplans
+from blendfusion.planner.ir.windows import order_of
 from blendfusion.udfs.declare.top_ranks import with_ranks
 
 DESCENDING = (
@@ -119,11 +119,11 @@ def _order(expr: Expr) -> tuple[Field | None, bool] | None:
     expression."""
     if not isinstance(expr, Node) or expr.name not in NUMBERS:
         return None
-    window = ExpressionMessage.FromString(expr.template).window_function
-    key = expr.children[0] if expr.children else None
-    if window.partitions or not isinstance(key, Field) or not window.sorts:
+    order = order_of(expr)
+    key = order.keys[0] if order.keys else None
+    if order.partitions or not isinstance(key, Field):
         return None
-    return key, window.sorts[0].direction in DESCENDING
+    return key, order.directions[0] in DESCENDING
 
 
 def _reads_alike(expr: Expr, column: Field, order: tuple[Field | None, bool]) -> bool:

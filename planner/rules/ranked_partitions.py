@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from substrait.proto import Expression as ExpressionMessage
-
 from blendfusion.planner.ir.aggregates import distinct
 from blendfusion.planner.ir.nodes import (
     Ask,
@@ -33,6 +31,7 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
     walk,
 )
+from blendfusion.planner.ir.windows import order_of
 from blendfusion.planner.rules.ranked_limits import (
     DESCENDING,
     NUMBERS,
@@ -116,15 +115,13 @@ def _windowed(plan: Rel, own: Expr, wanted: int) -> _Found | None:
 
 
 def _numbering(expr: Expr) -> _Numbering | None:
-    if not isinstance(expr, Node) or expr.name not in NUMBERS:
+    order = order_of(expr) if isinstance(expr, Node) and expr.name in NUMBERS else None
+    if order is None or not order.partitions or not order.keys:
         return None
-    window = ExpressionMessage.FromString(expr.template).window_function
-    n = len(window.partitions)
-    key = expr.children[n] if window.sorts else None
-    if not n or not isinstance(key, Field):
+    key = order.keys[0]
+    if not isinstance(key, Field):
         return None
-    descending = window.sorts[0].direction in DESCENDING
-    return _Numbering(key.index, descending, expr.children[:n])
+    return _Numbering(key.index, order.directions[0] in DESCENDING, order.partitions)
 
 
 def _ranked(plan: Plan, index: int, ranks: int, keys: tuple[Expr, ...]) -> Plan | None:

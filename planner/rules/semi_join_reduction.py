@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import boolean_literal, function, literal, table_names
-from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.joins import join_type, turned
 from blendfusion.planner.ir.lineage import over, passed_on
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -40,7 +40,6 @@ from blendfusion.planner.stages.join_partners import (
     inlined,
     small,
     steady,
-    turned,
     with_partner,
 )
 from blendfusion.planner.stages.supersets import Superset, superset

@@ -10,10 +10,7 @@ safe:   a row that is alone with its ``a`` has the same number whatever its answ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-from substrait.proto import Expression as ExpressionMessage
-from substrait.proto import SortField
+from dataclasses import replace
 
 from blendfusion.planner.ir.builders import boolean_literal, filtered, projected
 from blendfusion.planner.ir.nodes import (
@@ -35,6 +32,7 @@ from blendfusion.planner.ir.nodes import (
     substitute,
     windows,
 )
+from blendfusion.planner.ir.windows import WindowOrder, order_of
 from blendfusion.planner.rules.first_rows import below_projections
 from blendfusion.planner.rules.ranked_limits import NUMBERS, first_ranks
 from blendfusion.planner.rules.tied_rows import Places, spares_answers, with_answers
@@ -56,22 +54,9 @@ def tied_partitions(plan: Plan) -> Plan:
     return plan
 
 
-@dataclass(frozen=True, slots=True)
-class Numbering:
-    """The order in which a window numbers the rows of each partition."""
-
-    partitions: tuple[Expr, ...]
-    keys: tuple[Expr, ...]
-    directions: tuple[SortField.SortDirection.ValueType, ...]
-
-
-def numbering(expr: Expr) -> Numbering | None:
-    if not isinstance(expr, Node) or expr.name not in NUMBERS:
-        return None
-    window = ExpressionMessage.FromString(expr.template).window_function
-    n = len(window.partitions)
-    directions = tuple(key.direction for key in window.sorts)
-    return Numbering(expr.children[:n], expr.children[n : n + len(directions)], directions)
+def numbering(expr: Expr) -> WindowOrder | None:
+    """The order in which ``expr`` numbers the rows of each partition; None if it does not."""
+    return order_of(expr) if isinstance(expr, Node) and expr.name in NUMBERS else None
 
 
 def _spared(

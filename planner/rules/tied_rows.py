@@ -16,10 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import TypeAlias
-
-from substrait.proto import Rel as RelMessage
-from substrait.proto import SortField
 
 from blendfusion.planner.ir.builders import (
     case,
@@ -46,12 +42,11 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
     substitute,
 )
+from blendfusion.planner.ir.sorts import Direction, directions_of
 from blendfusion.planner.ir.traversal import asks_anything, with_subplans
 from blendfusion.planner.ir.windows import window
 from blendfusion.planner.rules.answers_with_partners import is_kept
 from blendfusion.planner.rules.first_rows import below_projections, first_by, up_to_ties
-
-Directions: TypeAlias = Sequence[SortField.SortDirection.ValueType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +54,7 @@ class Places:
     """An order of rows, perhaps of each partition by itself, and the places in it that are wanted:
     those behind ``offset``, down to ``end``."""
 
-    directions: Directions
+    directions: Sequence[Direction]
     partitions: tuple[Expr, ...] = ()
     offset: int = 0
     end: int | None = None
@@ -128,8 +123,7 @@ def _ordered(plan: Plan) -> tuple[tuple[Expr, ...], Rel | None, Places]:
         columns = tuple(inline(e, inner) for e in columns)
     if not isinstance(below, Rel) or below.kind != "sort":
         return columns, None, Places(())
-    directions = [key.direction for key in RelMessage.FromString(below.template).sort.sorts]
-    return columns, below, Places(directions, offset=offset, end=end)
+    return columns, below, Places(directions_of(below), offset=offset, end=end)
 
 
 def _candidates(block: Block, keys: Sequence[Expr], sort: Rel, end: int | None) -> Plan:

@@ -51,17 +51,6 @@ _REPEATABLE = ("count", "min", "max", "bool_and", "bool_or")
 """Aggregates whose result does not depend on the division of rows among threads."""
 
 
-def turned(term: Expr, n_left: int, n_right: int) -> Expr:
-    """The term with the columns of both sides exchanged."""
-
-    def place(part: Expr) -> Expr | None:
-        if not isinstance(part, Field):
-            return None
-        return Field(part.index - n_left if part.index >= n_left else part.index + n_right)
-
-    return substitute(term, place)
-
-
 def inlined(terms: Sequence[Expr], columns: Sequence[Expr], width: int, below: int) -> list[Expr]:
     """The terms over a relation as terms over its input, without those that a model must decide."""
     place = (*columns, *(Field(below + i) for i in range(max(map(_most, terms), default=0) + 1)))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import boolean_literal, filtered, projected
-from blendfusion.planner.ir.joins import is_union_all, join_type, joined
+from blendfusion.planner.ir.joins import is_union_all, join_type, joined, turned
 from blendfusion.planner.ir.necessary import ALWAYS, necessary
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -24,7 +24,7 @@ from blendfusion.planner.ir.nodes import (
     once_a_plan,
 )
 from blendfusion.planner.ir.traversal import asks_anything
-from blendfusion.planner.stages.join_partners import turned, with_partner
+from blendfusion.planner.stages.join_partners import with_partner
 
 _TURNED = {"right_semi": "left_semi", "right_anti": "left_anti"}
 """Joins with the columns of their right side, and the same with the sides exchanged."""

@@ -10,8 +10,8 @@ request 25259.)
 from __future__ import annotations
 
 from blendfusion.planner.ir.builders import projected
-from blendfusion.planner.ir.joins import join_type, joined
-from blendfusion.planner.ir.nodes import Field, Plan, Rel, all_fields, conjuncts, inline
+from blendfusion.planner.ir.joins import exchanged, join_type, joined, turned
+from blendfusion.planner.ir.nodes import Plan, Rel, conjuncts
 
 
 def as_left_join(plan: Plan) -> Plan:
@@ -20,6 +20,6 @@ def as_left_join(plan: Plan) -> Plan:
     if not isinstance(plan, Rel) or plan.kind != "join" or join_type(plan) != "right":
         return plan
     left, right = plan.inputs
-    columns = (*(Field(right.width + i) for i in range(left.width)), *all_fields(right.width))
-    terms = tuple(inline(term, columns) for term in conjuncts(plan.exprs[0]))
+    columns = exchanged(left.width, right.width)
+    terms = tuple(turned(t, left.width, right.width) for t in conjuncts(plan.exprs[0]))
     return projected(joined(right, left, terms, "left"), columns)

@@ -176,7 +176,7 @@ class _Grammar:
         self._alias = self._alias_terminal()
         self._places: dict[str, list[str]] = {"text": [], "num": []}
 
-    def _listed(self, item: str, length: str, between: str = "COMMA") -> str:
+    def _several(self, item: str, length: str, between: str = "COMMA") -> str:
         """One item or several, in a small catalogue up to the maximum of the kind of list: each
         repetition takes a symbol of the grammar, and there is room for 65,000."""
         return _listed(item, length, between) if self._few else f"{item} ({between} {item})*"
@@ -233,7 +233,7 @@ class _Grammar:
             *(self._call(call, text) for call in self._calls if text and not call.aggregate),
         )
         w.rule(f"item_{i}", f"value_{i} (AS {self._alias})?")
-        w.rule(f"items_{i}", self._listed(f"item_{i}", "columns"))
+        w.rule(f"items_{i}", self._several(f"item_{i}", "columns"))
         w.rule(
             f"total_{i}",
             "COUNT_ALL",
@@ -244,8 +244,8 @@ class _Grammar:
         )
         groups = [self._call(call, text) for call in self._calls if text and call.aggregate]
         w.rule(f"agg_{i}", f"total_{i} (AS {self._alias})?", *groups)
-        w.rule(f"aggs_{i}", self._listed(f"agg_{i}", "columns"))
-        w.rule(f"order_{i}", f"ORDER_BY {self._listed(f'key_{i}', 'keys')}")
+        w.rule(f"aggs_{i}", self._several(f"agg_{i}", "columns"))
+        w.rule(f"order_{i}", f"ORDER_BY {self._several(f'key_{i}', 'keys')}")
         w.rule(f"key_{i}", f"value_{i} direction")
         for kind, column in (("text", text), ("num", number)):
             if column:
@@ -289,7 +289,7 @@ class _Grammar:
         w.rule(f"having_{i}", f"HAVING total_{i} COMPARED NUMBER")
         w.rule(f"by_{i}", f"ORDER_BY total_{i} direction")
         end = w.rule(f"end_{i}", f"having_{i}? (by_{i} | by_number)? limit")
-        more = w.rule(f"more_{i}", f"(COMMA {self._listed(f'agg_{i}', 'columns')})?")
+        more = w.rule(f"more_{i}", f"(COMMA {self._several(f'agg_{i}', 'columns')})?")
         found = [
             f"SELECT any_{i} {more} {tail} GROUP_BY ORDINAL {end}",
             f"SELECT any_{i} COMMA any_{i} {more} {tail} GROUP_BY ORDINAL COMMA TWO {end}",
@@ -328,7 +328,7 @@ class _Grammar:
             *(self._judged(call, text) for call in self._calls if text and not call.aggregate),
         )
         w.rule(f"term_{i}", f"pred_{i}", f"NOT pred_{i}", f"OPEN where_{i} CLOSE")
-        return w.rule(f"where_{i}", self._listed(f"term_{i}", "terms", "AND"))
+        return w.rule(f"where_{i}", self._several(f"term_{i}", "terms", "AND"))
 
     def _of_view(self, view: View) -> str:
         """The predicates on one column of a view: its values, and IN along keys."""
@@ -361,7 +361,7 @@ class _Grammar:
             return ""
         value = self._w.rule(f"v_{known.lower()}", known, self._phrases)
         return self._w.rule(
-            f"is_{known.lower()}", f"EQUALS {value}", f"IN {self._listed(value, 'values')} CLOSE"
+            f"is_{known.lower()}", f"EQUALS {value}", f"IN {self._several(value, 'values')} CLOSE"
         )
 
     def _key_in(self, view: View) -> Iterable[str]:
@@ -398,7 +398,7 @@ class _Grammar:
             )
             self._w.rule(
                 f"rest_{i}",
-                f"FROM {self._table(source)} (WHERE {self._listed(f'pred_{i}', 'terms', 'AND')})?",
+                f"FROM {self._table(source)} (WHERE {self._several(f'pred_{i}', 'terms', 'AND')})?",
             )
         return f"rest_{self._inner[table]}"
 
