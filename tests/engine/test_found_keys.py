@@ -32,6 +32,7 @@ def keys(**tables: dict[str, list[object]]) -> list[str]:
         ({"addresses": {"address_id": [1, 2]}, "s": {"home_address_id": [1, 1]}}, "s.home_address_id = addresses.address_id"),
         # By values alone: the only key that holds these, which are not numbered from one.
         ({"people": PEOPLE, "friends": {"liked_id": [1420, 1420]}}, "friends.liked_id = people.person_id"),
+        ({"people": PEOPLE, "friends": {"liked_id": [1420, 1001]}}, "friends.liked_id = people.person_id"),
         # Names of a table that all begin alike, as TPC-H has them.
         (
             {
@@ -54,7 +55,7 @@ def test_a_reference_is_found(tables: dict[str, dict[str, list[object]]], expect
         {"people": PEOPLE, "visits": {"person_id": [1001, 7, 8]}},
         {"cities": {"code": ["A", "A"], "n": [1, 2]}, "languages": {"code": ["A", "B"]}},
         {"countries": COUNTRIES, "cars": {"liked_id": [1, 1, 2]}},
-        {"people": PEOPLE, "others": {"other_id": [1001, 1420]}, "x": {"liked_id": [1001, 1001]}},
+        {"people": PEOPLE, "others": {"other_id": [1001, 7]}, "x": {"liked_id": [1001, 1001]}},
         {"people": PEOPLE, "visits": {"person_id": ["1001", "1001"]}},
         {"people": PEOPLE, "visits": {"person_id": pa.array([], pa.int64()).to_pylist()}},
     ],

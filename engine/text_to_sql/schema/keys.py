@@ -188,7 +188,7 @@ class _Keys:
     def sample(self, columns: Iterable[_Field]) -> None:
         """Look samples of ``columns`` up in all keys that values alone may lead to. Each column in
         each key would take minutes for hundreds of tables."""
-        references = [c for c in columns if c.base not in ("", c.folded) and not c.is_key]
+        references = [c for c in columns if c.base not in ("", c.folded)]
         for kind in {column.distinct.type for column in references}:
             keys = [key for key in self._all if key.distinct.type == kind and key.is_sparse]
             if keys:
