@@ -20,6 +20,12 @@ _PARTS = re.compile(
 )
 """The parts of a query in which a quote may stand: strings, names, comments and dollar quotes."""
 _COMMENTS = re.compile(r"\S(?:.*\S)?", re.DOTALL)
+_SYNTAX = frozenset(
+    """both cast current day dow doy epoch exclude extract following group hour ignore leading
+    materialized microsecond millisecond minute month nulls last ordinality preceding precision quarter
+    respect second signed ties trailing try_cast unbounded unsigned week within year zone""".split()
+)
+"""Words of SQL's syntax that the tokenizer takes for names."""
 _ALIAS = re.compile(r"[a-z]|t[0-9]{1,2}")
 """Names that tell nothing: a letter, and those of tables as models count them."""
 
@@ -54,11 +60,12 @@ def shown(text: str, redaction: Redaction) -> str:
 def shown_query(sql: str, redaction: Redaction, names: Collection[str] = ()) -> str:
     """A query, or a part of one, with its literals, and the names in it that a model may have made
     of values, as ``redaction`` shows values; without its comments. What stays is ``names`` (in
-    lower case), names of such words (``avg_age``), short aliases (``a``, ``T1``), and options.
+    lower case), names of such words (``avg_age``), words of SQL, short aliases (``a``, ``T1``), and
+    options.
 
-    >>> query = "SELECT age AS \\"Ann\\" FROM t1 WHERE city = 'Rome' LIMIT 3"
+    >>> query = "SELECT CAST(age AS REAL) AS \\"Ann\\" FROM t1 WHERE city = 'Rome' LIMIT 3"
     >>> shown_query(query, Redaction("off"), {"age", "city"})
-    'SELECT age AS … FROM t1 WHERE city = … LIMIT …'
+    'SELECT CAST(age AS REAL) AS … FROM t1 WHERE city = … LIMIT …'
     """
     if redaction.shows_all:
         return sql
@@ -88,7 +95,7 @@ def _is_known(token: Token, names: Collection[str]) -> bool:
     if token.token_type not in (TokenType.VAR, TokenType.IDENTIFIER):
         return False
     folded = token.text.lower()
-    if folded in names or _ALIAS.fullmatch(folded):
+    if folded in names or folded in _SYNTAX or _ALIAS.fullmatch(folded):
         return True
     return all(word in names for word in words_of(folded.replace("_", " ")) or (folded,))
 

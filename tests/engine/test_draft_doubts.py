@@ -93,6 +93,11 @@ def test_a_draft_withholds_values_in_literals_names_and_comments() -> None:
     assert draft.sql == WRITTEN
 
 
+def test_words_of_sql_are_no_values() -> None:
+    query = "SELECT CAST(shoe AS REAL) AS name FROM singers ORDER BY shoe NULLS LAST"
+    assert str(session_of(query, show="off").ask("Who?")).startswith(f"{query}\n")
+
+
 def test_a_problem_withholds_the_name_of_a_column() -> None:
     session = session_of(
         "SELECT name, nullif(city, 'Nice') FROM singers WHERE city = 'Nice'", show="off"
