@@ -14,12 +14,14 @@ _FORMS = {
     "query where": "frame.filter('stars < 3')",
     "assign": "frame.with_columns(days=bf.llm_int('How many days?', 'text'))",
     "rename": "frame.with_column_renamed('old', 'new')",
+    "explode unnest": "frame.unnest_columns('tags')",
+    "value_counts": "frame.aggregate(['product'], [functions.count(lit(1)).alias('n')])",
     "drop_duplicates unique": "frame.distinct()",
     "fillna": "frame.fill_null(0)",
     "dropna": "frame.filter('text IS NOT NULL')",
     "shape size": "frame.count(), len(frame.columns)",
     "dtypes info": "frame.schema()",
-    "to_csv": "frame.write_csv('rows.csv')",
+    "to_csv": "frame.write_csv('rows.csv', with_header=True)",
     "to_parquet": "frame.write_parquet('rows.parquet')",
     "to_json": "frame.write_json('rows.json')",
     "to_dict": "frame.to_pydict(), frame.to_pylist()",
@@ -28,7 +30,7 @@ _FORMS = {
 }
 _AFTER_A_RUN = frozenset(
     "apply at iat iloc items iterrows itertuples loc map mean pivot plot sample sum to_excel "
-    "to_html transform value_counts values isna isnull nunique corr".split()
+    "to_html transform values isna isnull nunique corr".split()
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ from blendfusion.budget import Budget
 from blendfusion.datafusion.context import OwnContext
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import ArgumentError, half_a_pair
+from blendfusion.files.foreign_tables import check_types, table_of_columns, table_of_pandas
 from blendfusion.files.reading import check_header
 from blendfusion.frame import Frame
 from blendfusion.unsupported.provenance import Origin
@@ -71,6 +71,17 @@ def _headed(inherited: Callable[P, T]) -> Callable[P, T]:
     return update_wrapper(read, inherited)
 
 
+def _checked(inherited: Callable[P, T]) -> Callable[P, T]:
+    """Wraps ``from_arrow``, so that it refuses frames of Polars with types that Arrow lacks."""
+
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        for given in (*args, *kwargs.values()):
+            check_types(given)
+        return inherited(*args, **kwargs)
+
+    return update_wrapper(checked, inherited)
+
+
 class FrameSources(OwnContext):
     """A context whose tables, files and data come as frames."""
 
@@ -101,13 +112,14 @@ class FrameSources(OwnContext):
             return self.new_table(
                 table_of_pandas(cast("pd.DataFrame", value), preserve_index=False)
             )
+        check_types(value)
         return self.new_table(pa.table(value))
 
     sql_with_options = _source(SessionContext.sql_with_options)  # type: ignore[arg-type]
     execute_logical_plan = _source(SessionContext.execute_logical_plan)
     create_dataframe = _source(OwnContext.create_dataframe)
     create_dataframe_from_logical_plan = _source(SessionContext.create_dataframe_from_logical_plan)
-    from_arrow = _source(OwnContext.from_arrow)
+    from_arrow = _source(_checked(OwnContext.from_arrow))
 
     def from_pylist(self, data: list[dict[str, Any]], name: str | None = None) -> Frame:
         """A frame of rows, registered as the table ``name``. Its columns are the keys of all rows,
@@ -140,6 +152,7 @@ class FrameSources(OwnContext):
         if not hasattr(collected, "to_arrow"):
             hint = "session.from_pandas, from_arrow, from_pylist and from_pydict take others."
             raise ArgumentError(f"a {type(data).__name__} is no Polars frame", hint=hint)
+        check_types(collected)  # to_arrow passes on the addresses of objects
         return self.from_arrow(collected.to_arrow(), name)
 
     read_batch = _reader(OwnContext.read_batch)
@@ -153,52 +166,3 @@ class FrameSources(OwnContext):
     read_empty = _source(SessionContext.read_empty)
     read_table = _reader(SessionContext.read_table)
     empty_table = _source(SessionContext.empty_table)
-
-
-def table_of_columns(data: Mapping[str, Any]) -> pa.Table:
-    """A dict of columns as an Arrow table. Raises ArgumentError where it is none."""
-    arrays: dict[str, Any] = {}
-    for name, values in data.items():
-        try:
-            known = isinstance(values, (pa.Array, pa.ChunkedArray))
-            arrays[name] = values if known else pa.array(values)
-        except UnicodeEncodeError as problem:
-            raise half_a_pair(problem) from problem
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
-            raise ArgumentError(
-                f"column {name!r} holds values of several types",
-                hint=f"Make them one, for example text: [str(value) for value in data[{name!r}]].",
-            ) from problem
-    lengths = {name: len(array) for name, array in arrays.items()}
-    first = next(iter(lengths), "")
-    other = next((name for name in lengths if lengths[name] != lengths[first]), None)
-    if other is not None:
-        raise ArgumentError(
-            f"column {first!r} has {lengths[first]:,} values, and {other!r} has {lengths[other]:,}",
-            hint="All columns have one value a row; None is NULL.",
-        )
-    return pa.table(arrays)
-
-
-def table_of_pandas(data: pd.DataFrame, *, preserve_index: bool) -> pa.Table:
-    """``data`` as an Arrow table. Raises ArgumentError for two columns of one name, and for a
-    column with values of several types."""
-    if not hasattr(data, "iloc") or not hasattr(data, "columns"):
-        hint = "session.from_pylist takes a list of rows, from_pydict a dict of columns, from_polars, from_arrow, …"
-        raise ArgumentError(f"a {type(data).__name__} is no pandas frame", hint=hint)
-    twice = data.columns[data.columns.duplicated()]
-    if len(twice):
-        raise ArgumentError(
-            f"the frame has two columns {str(twice[0])!r}", hint="Rename one: df.columns = […]."
-        )
-    try:
-        return pa.Table.from_pandas(data, preserve_index=preserve_index)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
-        found = re.search(r"Conversion failed for column (.+) with type", str(problem))
-        if found is None:
-            raise
-        name = found[1]
-        raise ArgumentError(
-            f"column {name!r} of the frame holds values of several types",
-            hint=f"Make them one, for example text: df[{name!r}] = df[{name!r}].astype('string').",
-        ) from problem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datafusion import col, lit
+from datafusion import lit
 
 from blendfusion.budget import Budget, Price
 from blendfusion.entry_points import connect, register
@@ -50,6 +50,7 @@ from blendfusion.session import Session
 from blendfusion.types import Answer, Constraint, ModelInfo, Request, Task, Usage
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.register import python_functions
+from blendfusion.udfs.register.checked_expr import col
 from blendfusion.udfs.register.open_during import open_during
 from blendfusion.udfs.register.python_functions import *  # noqa: F403 - the functions that ask
 from blendfusion.udfs.register.user_functions import ingredient

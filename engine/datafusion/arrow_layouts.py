@@ -60,4 +60,8 @@ def converted(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         encoded = column.cast(kind.value_type).combine_chunks().dictionary_encode()
         pairs = encoded.indices.cast(kind.index_type), encoded.dictionary
         return pa.chunked_array([pa.DictionaryArray.from_arrays(*pairs, ordered=kind.ordered)])
+    if "fixed_size_list" in str(kind):
+        # Arrow reads the first item for a NULL, of which DataFusion's empty buffers have none
+        copies = [pa.concat_arrays([chunk, chunk[:0]]) for chunk in column.chunks]
+        column = pa.chunked_array(copies, column.type)
     return column.cast(kind)

@@ -86,6 +86,9 @@ def unfit(text: str, named: str) -> QueryError | None:
     if found[2] == "Binary":
         hint = "An image is BINARY, or text: an http(s) URL or a data: URL."
         return QueryError(f"{named}: a value of type {kind} is no image", hint=hint)
+    if kind == "FIXEDSIZEBINARY":
+        hint = "encode(column, 'hex') writes bytes, such as those of a UUID, as text."
+        return QueryError(f"{named}: a value of type {kind} is no text", hint=hint)
     return QueryError(
         f"{named}: a value of type {kind} is no text",
         hint=f"{_FIELDS}of a list of them, unnest(column) in a subquery.",

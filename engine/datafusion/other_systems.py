@@ -102,6 +102,11 @@ _FORMS = (
         "",
         "A number of days is added as it is: day + llm_int('How many days?', text).",
     ),
+    (
+        r"only be .* by string index or",
+        "in brackets stand the names of a frame's columns: frame['text'], frame[['id', 'text']]",
+        "For rows write frame.filter(col('stars') < 3), frame.limit(10), frame.limit(1, offset=5).",
+    ),
 )
 
 

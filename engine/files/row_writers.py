@@ -69,7 +69,7 @@ def write_arrow(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
 def write_parquet(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
     """Write a Parquet file, with a row group for a million rows or 64 MiB. Intervals, which it
     does not hold, become text."""
-    first, rest = _begun(_as_text(_decoded(table), _is_parquet) for table in tables)
+    first, rest = _begun(as_text(_decoded(table), is_in_parquet) for table in tables)
     with pyarrow.parquet.ParquetWriter(file, first.schema) as writer:
         for group in _groups(first, rest):
             writer.write_table(group, row_group_size=_GROUP_ROWS)
@@ -127,11 +127,11 @@ def flat(table: pa.Table) -> pa.Table:
             values = values.cast(pa.string())
         if values is not table.column(place):
             table = table.set_column(place, column.name, values)
-    return _as_text(table, _is_csv)
+    return as_text(table, _is_csv)
 
 
-def _as_text(table: pa.Table, is_held: Callable[[pa.DataType], bool]) -> pa.Table:
-    """Columns of the types that ``is_held`` refuses as text."""
+def as_text(table: pa.Table, is_held: Callable[[pa.DataType], bool]) -> pa.Table:
+    """``table`` with the columns of types that ``is_held`` refuses as text."""
     for place, column in enumerate(table.schema):
         if not is_held(column.type):
             values = table.column(place).to_pylist(maps_as_pydicts="lossy")
@@ -156,8 +156,14 @@ def _is_csv(kind: pa.DataType) -> bool:
     )
 
 
+def is_flat(kind: pa.DataType) -> bool:
+    """Whether DataFusion writes values of this type as CSV."""
+    return not pa.types.is_nested(kind)
+
+
 @cache
-def _is_parquet(kind: pa.DataType) -> bool:
+def is_in_parquet(kind: pa.DataType) -> bool:
+    """Whether Parquet holds values of this type."""
     try:
         pyarrow.parquet.ParquetWriter(io.BytesIO(), pa.schema([("x", kind)])).close()
     except pa.ArrowNotImplementedError:

@@ -13,8 +13,8 @@ from datafusion import Expr, col
 
 from blendfusion.entry_points import connect
 from blendfusion.errors import ArgumentError, QueryError, close_matches
+from blendfusion.files.foreign_tables import check_types, table_of_pandas
 from blendfusion.frame import Frame
-from blendfusion.frame_sources import table_of_pandas
 from blendfusion.notebooks.frame_namespace import add_namespaces
 from blendfusion.session import Session
 from blendfusion.udfs.register import python_functions as functions
@@ -113,10 +113,15 @@ class _Accessor:
             raise ArgumentError(
                 "no column is named", hint="Name one: df.llm.filter('Is it good?', 'text')."
             )
-        return [self._known(name) for name in dict.fromkeys(named)]
+        return list(dict.fromkeys(map(self._known, named)))
 
-    def _known(self, column: str) -> str:
-        names = self._names()
+    def _known(self, column: object) -> str:
+        if not isinstance(column, str | int):
+            raise ArgumentError(
+                f"a column is given by its name, not as {type(column).__name__}",
+                hint="For example df.llm.filter('Is it good?', 'text').",
+            )
+        column, names = str(column), self._names()
         if column not in names:
             raise QueryError(f"unknown column '{column}'", hint=close_matches(column, names))
         return column
@@ -156,7 +161,7 @@ class PandasAccessor(_Accessor):
         return table_of_pandas(self._data, preserve_index=False)
 
     def _kept(self, mask: list[bool]) -> Any:
-        return self._data[mask]
+        return self._data.iloc[[place for place, kept in enumerate(mask) if kept]]
 
     def _series(self, answers: pa.ChunkedArray) -> Any:
         return answers.to_pandas().set_axis(self._data.index).rename(None)
@@ -180,13 +185,14 @@ class PolarsAccessor(_Accessor):
         return list(self._data.collect_schema().names())
 
     def _arrow(self) -> pa.Table:
+        check_types(self._eager)
         return self._eager.to_arrow()
 
     def _kept(self, mask: list[bool]) -> Any:
         return self._like(self._eager.filter(mask))
 
     def _series(self, answers: pa.ChunkedArray) -> Any:
-        return sys.modules["polars"].from_arrow(answers)
+        return sys.modules["polars"].from_arrow(answers).alias("")
 
     def _whole(self, table: pa.Table) -> Any:
         return self._like(sys.modules["polars"].from_arrow(table))

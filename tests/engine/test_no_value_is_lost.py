@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
+from fractions import Fraction
 from pathlib import Path
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -33,6 +37,49 @@ def test_wrong_rows_and_columns_are_named(session: bf.Session) -> None:
         session.from_pydict({"a": [1], "b": [1, 2]})
     with pytest.raises(bf.ArgumentError, match="a row is a dict, not tuple"):
         session.from_pylist([(1, 2)])  # type: ignore[list-item]
+
+
+MIXED = [datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 5)]
+"""Arrow takes the type of the first, and the second loses its time."""
+
+
+@pytest.mark.parametrize(
+    ("values", "wrong"),
+    [
+        (MIXED, "of several types: dates with a time, and without"),
+        ([2**70], "a whole number of more than 64 bits"),
+        ([Fraction(1, 2), None], "of the type Fraction, which no table here has"),
+        ([1 + 2j], "of the type complex, which no table here has"),
+        ([{"a": 1}, {"a": "x"}], "of several types"),
+    ],
+)
+def test_values_that_no_column_holds_are_named(
+    session: bf.Session, values: list[object], wrong: str
+) -> None:
+    with pytest.raises(bf.ArgumentError, match=f"column 'a' holds .*{wrong}"):
+        session.from_pydict({"a": values})
+    with pytest.raises(
+        bf.ArgumentError, match=f"column 'a' of the frame holds .*{wrong}"
+    ) as raised:
+        session.from_pandas(pd.DataFrame({"a": values}))
+    assert raised.value.hint == "Make them text, for example: df['a'] = df['a'].astype('string')."
+    with pytest.raises(bf.ArgumentError, match=wrong):
+        session.sql("SELECT * FROM $df", df=pd.DataFrame({"a": values}))
+
+
+def test_objects_of_polars_are_refused_and_sparse_columns_are_read(session: bf.Session) -> None:
+    """Polars passes the addresses of objects on as bytes."""
+    for values in (pl.Series("a", [object()]), pl.Series("a", [2**100], dtype=pl.Int128)):
+        for use in (
+            lambda df: session.from_polars(df),
+            lambda df: session.from_arrow(df),
+            lambda df: session.sql("SELECT * FROM $df", df=df),
+            lambda df: df.llm.map("q", "a", session=session),
+        ):
+            with pytest.raises(bf.ArgumentError, match="column 'a' of the frame has the type "):
+                use(pl.DataFrame([values]))
+    sparse = pd.DataFrame({"a": pd.arrays.SparseArray([0, 0, 1])})
+    assert session.from_pandas(sparse).to_pydict() == {"a": [0, 0, 1]}
 
 
 def test_columns_of_arrow_stay_as_they_are(session: bf.Session) -> None:
@@ -84,3 +131,29 @@ def test_the_ending_that_a_reader_expects_is_named(session: bf.Session, tmp_path
     with pytest.raises(bf.ExecutionError, match=r"does not end in \.json") as raised:
         session.read_json(file)
     assert "register_file" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize("calls", [True, False])
+def test_what_a_format_does_not_hold_becomes_text(
+    session: bf.Session, tmp_path: Path, calls: bool
+) -> None:
+    """DataFusion refuses it, after every question was asked."""
+    table = pa.table(
+        {
+            "id": [1, 2],
+            "tags": [["a", "b"], None],
+            "at": pa.array([{"x": 1.5, "name": "q"}, None]),
+            "spans": pa.array([(1, 2, 0), None], pa.month_day_nano_interval()),
+        }
+    )
+    frame = session.from_arrow(table)
+    frame = frame.filter(bf.llm_filter("q", "id")) if calls else frame
+    frame.write_csv(tmp_path / "rows.csv", with_header=True)
+    text = (tmp_path / "rows.csv").read_text()
+    assert text.splitlines()[1].startswith(
+        """1,"[""a"", ""b""]","{""x"": 1.5, ""name"": ""q""}",1 mon"""
+    )
+    frame.write_parquet(str(tmp_path / "rows.parquet"))
+    rows = session.read_parquet(tmp_path / "rows.parquet").to_pylist()
+    assert rows[0] == {**table.to_pylist()[0], "spans": "1 mons 2 days"}
+    assert rows[1] == {"id": 2, "tags": None, "at": None, "spans": None}

@@ -84,6 +84,18 @@ def test_a_lazy_polars_frame_is_asked_about_and_stays_lazy(session: bf.Session) 
         lazy.llm.filter("Good?", "txt")
 
 
+def test_frames_without_rows_or_with_numbers_for_names(session: bf.Session) -> None:
+    df = pd.DataFrame(TEXTS)
+    assert list(df[:0].llm.filter("Good?", "text").columns) == ["n", "text"]
+    assert len(df[:0].llm.map("How long?", "text", returns="int")) == 0
+    assert pd.DataFrame([["ab", "c"]]).llm.map("Which?", 0).to_list() == ["AB"]
+    more: Any = pl.DataFrame(TEXTS)
+    assert more.llm.map("Which?", "text").name == ""
+    assert more[:0].llm.filter("Good?", "text").columns == ["n", "text"]
+    with pytest.raises(bf.ArgumentError, match="by its name, not as Series"):
+        df.llm.filter("Good?", df["text"])
+
+
 def test_many_rows_keep_their_order(session: bf.Session) -> None:
     df = pd.DataFrame({"text": [f"{'x' * (i % 7)}{i}" for i in range(30_000)]})
     lengths = df.llm.map("How long?", "text", returns="int")

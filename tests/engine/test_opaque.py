@@ -292,6 +292,21 @@ def test_a_table_with_vectors_asks_as_a_table_without() -> None:
     assert with_vectors.asked("SELECT emb FROM t WHERE emb[1] < 5 AND llm_filter('q', x)") == 5
 
 
+@pytest.mark.parametrize("column", ["v", "s", "l"])
+def test_a_group_of_nulls_among_vectors_ends_no_process(column: str) -> None:
+    """DataFusion gives it buffers without an address, which pyarrow reads in a cast to vectors."""
+    kinds = {
+        "v": pa.array([[1, 2], [3, 4], None, None], VECTOR),
+        "s": pa.array([{"a": [1, 2]}, {"a": [3, 4]}, {"a": None}, None], pa.struct({"a": VECTOR})),
+        "l": pa.array([[[1, 2]], [None], [], None], pa.list_(VECTOR)),
+    }
+    with bf.connect(bf.ScriptedModel(yes), cache=None, progress="off") as session:
+        session.from_arrow(pa.table({"x": list("abcd"), **kinds}), name="t")
+        rows = session.sql(f"SELECT {column}, bool_or(llm_filter('q', x)) AS y FROM t GROUP BY 1")
+        nulls = [row["y"] for row in rows.to_pylist() if row[column] is None]
+        assert nulls == [True]
+
+
 def test_calls_below_an_unnest_ask_what_the_cheap_predicates_leave() -> None:
     db = Counted(yes).add("r", R)
     sql = (

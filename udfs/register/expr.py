@@ -21,6 +21,7 @@ from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.call_registry import remember
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.parameter import AnyParameter
+from blendfusion.udfs.register.checked_expr import CheckedExpr
 from blendfusion.udfs.register.signature import docstring, signature
 from blendfusion.udfs.register.udf import scalar_function
 
@@ -90,7 +91,8 @@ def expression(
         key = col(order_by) if isinstance(order_by, str) else order_by
         order: list[Expr | SortExpr | str] | None = None if key is None else [key.sort()]
         exprs = [f.array_agg(e, filter=where, order_by=order) for e in exprs]
-    return scalar_function(call, lambda: bound(call))(*exprs).alias(bound_call.text)
+    made = scalar_function(call, lambda: bound(call))(*exprs)
+    return CheckedExpr(made.expr).alias(bound_call.text)
 
 
 def _placed(
@@ -142,8 +144,19 @@ def _literal(value: object) -> Literal:
         check_encodable(value)
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    raise QueryError(f"{value!r} is neither a column nor a literal")
+    for method in _AS_LISTS:
+        if hasattr(value, method) and not isinstance(value, type):
+            return _literal(getattr(value, method)())
+    named = value.__name__ if isinstance(value, type) else f"a value of {type(value).__name__}"
+    raise QueryError(
+        f"{named} is neither a column nor a literal",
+        hint="A literal is text, a number, True, False, a list or a dict of these; a type is named, "
+        "returns='int'; a model, too, after session.register_model('name', model).",
+    )
 
+
+_AS_LISTS = ("tolist", "to_pylist", "to_list")
+"""How NumPy and pandas, Arrow and Polars give values, or one value, as Python's."""
 
 _bound: dict[str, Dispatcher] = {}
 _LOCKS = tuple(threading.Lock() for _ in range(64))

@@ -1,0 +1,112 @@
+"""Tables of Python, pandas and Polars as Arrow tables, or the error that says why they are none."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from blendfusion.errors import ArgumentError, half_a_pair
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NESTED = {"dict", "list", "tuple", "set", "ndarray"}
+WITHOUT_ARROW = {"Object", "Int128", "UInt128"}
+"""Types of Polars that Arrow lacks; of objects, Polars passes on their addresses."""
+
+
+def table_of_columns(data: Mapping[str, Any]) -> pa.Table:
+    """A dict of columns as an Arrow table. Raises ArgumentError where it is none."""
+    arrays = {
+        name: values
+        if isinstance(values, (pa.Array, pa.ChunkedArray))
+        else _array(values, f"column {name!r}", f"[str(value) for value in data[{name!r}]]")
+        for name, values in data.items()
+    }
+    lengths = {name: len(array) for name, array in arrays.items()}
+    first = next(iter(lengths), "")
+    other = next((name for name in lengths if lengths[name] != lengths[first]), None)
+    if other is not None:
+        raise ArgumentError(
+            f"column {first!r} has {lengths[first]:,} values, and {other!r} has {lengths[other]:,}",
+            hint="All columns have one value a row; None is NULL.",
+        )
+    return pa.table(arrays)
+
+
+def table_of_pandas(data: pd.DataFrame, *, preserve_index: bool) -> pa.Table:
+    """``data`` as an Arrow table. Raises ArgumentError for two columns of one name, and for a
+    column with values of several types, or of a type that Arrow lacks."""
+    if not hasattr(data, "iloc") or not hasattr(data, "columns"):
+        hint = "session.from_pylist takes a list of rows, from_pydict a dict of columns, from_polars, from_arrow, …"
+        raise ArgumentError(f"a {type(data).__name__} is no pandas frame", hint=hint)
+    twice = data.columns[data.columns.duplicated()]
+    if len(twice):
+        raise ArgumentError(
+            f"the frame has two columns {str(twice[0])!r}", hint="Rename one: df.columns = […]."
+        )
+    sparse = {
+        name: kind.subtype for name, kind in data.dtypes.items() if hasattr(kind, "fill_value")
+    }
+    try:
+        table = pa.Table.from_pandas(data.astype(sparse), preserve_index=preserve_index)
+    except (pa.ArrowException, OverflowError):
+        for name in data.columns:
+            _array_of_pandas(data, name)
+        raise
+    for name in data.columns:
+        if table.schema.field(str(name)).type == pa.date32():
+            _array_of_pandas(data, name)
+    return table
+
+
+def _array_of_pandas(data: pd.DataFrame, name: Any) -> pa.Array:
+    remedy = f"df[{name!r}] = df[{name!r}].astype('string')"
+    return _array(data[name], f"column {str(name)!r} of the frame", remedy)
+
+
+def check_types(data: Any) -> None:
+    """Raises ArgumentError for a frame of Polars with a column of a type that Arrow lacks."""
+    if not hasattr(data, "collect_schema"):
+        return
+    for name, kind in data.collect_schema().items():
+        if str(kind) in WITHOUT_ARROW:
+            raise ArgumentError(
+                f"column {name!r} of the frame has the type {kind}, which no table here has",
+                hint=f"Make it text: df.with_columns(pl.Series({name!r}, "
+                f"[str(value) for value in df[{name!r}]])).",
+            )
+
+
+def _array(values: Iterable[object], named: str, remedy: str) -> pa.Array:
+    """``values`` as Arrow takes them from Python. Raises ArgumentError about the column
+    ``named``."""
+    try:
+        array = pa.array(values, from_pandas=True if hasattr(values, "iloc") else None)
+    except UnicodeEncodeError as problem:
+        raise half_a_pair(problem) from problem
+    except (pa.ArrowException, OverflowError) as problem:
+        wrong = f"holds {_wrong(values, problem)}"
+        raise ArgumentError(
+            f"{named} {wrong}", hint=f"Make them text, for example: {remedy}."
+        ) from problem
+    if array.type == pa.date32() and any(isinstance(v, datetime.datetime) for v in values):
+        # Arrow takes the type of the first, and loses the times of the others
+        raise ArgumentError(
+            f"{named} holds values of several types: dates with a time, and without",
+            hint=f"Make them text, for example: {remedy}.",
+        )
+    return array
+
+
+def _wrong(values: Iterable[object], problem: Exception) -> str:
+    if isinstance(problem, OverflowError):
+        return "a whole number of more than 64 bits"
+    known = (v for v in values if v is not None and not (isinstance(v, float) and v != v))
+    kinds = {type(v).__name__ for v in known}
+    if len(kinds) == 1 and not kinds & NESTED:
+        return f"values of the type {next(iter(kinds))}, which no table here has"
+    return "values of several types"
