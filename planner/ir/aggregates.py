@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from substrait.proto import Rel as RelMessage
 
 from blendfusion.planner.ir.messages import holes, serialized
 from blendfusion.planner.ir.nodes import Expr, Plan, Rel
+from blendfusion.planner.ir.sorts import ASC, DESC
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,14 @@ class Aggregation:
         return len(self.keys) + (len(RelMessage.FromString(self.template).aggregate.groupings) > 1)
 
     @property
+    def one_group_a_row(self) -> bool:
+        """Whether each row belongs to one group: that of its keys, or of all rows."""
+        return self.n_before_measures == len(self.keys)
+
+    @property
     def has_one_grouping(self) -> bool:
-        """Whether there are group keys, in one grouping set: a row belongs to one group."""
-        return bool(self.keys) and self.n_before_measures == len(self.keys)
+        """Whether there are group keys, in one grouping set."""
+        return bool(self.keys) and self.one_group_a_row
 
 
 def aggregation(rel: Rel) -> Aggregation:
@@ -70,6 +76,29 @@ def aggregation(rel: Rel) -> Aggregation:
     del message.aggregate.measures[:]
     del message.aggregate.grouping_expressions[:]
     return Aggregation(serialized(message), tuple(exprs), tuple(measures))
+
+
+def unfiltered(measure: Measure) -> Measure:
+    """``measure`` over all rows, without its FILTER."""
+    if measure.filter is None:
+        return measure
+    holder = RelMessage.FromString(measure.template)
+    holder.aggregate.measures[0].ClearField("filter")
+    return replace(measure, template=serialized(holder), exprs=measure.exprs[:-1])
+
+
+def sorted_first_by(measure: Measure, key: Expr, *, descending: bool) -> Measure:
+    """``measure`` over its rows in the order of ``key``, and then in its own order."""
+    holder = RelMessage.FromString(measure.template)
+    sorts = holder.aggregate.measures[0].measure.sorts
+    own = [*sorts]
+    del sorts[:]
+    first = sorts.add()
+    first.expr.SetInParent()
+    first.direction = DESC if descending else ASC
+    sorts.extend(own)
+    exprs, n_sorts = (key, *measure.exprs), measure.n_sorts + 1
+    return replace(measure, template=serialized(holder), exprs=exprs, n_sorts=n_sorts)
 
 
 def is_distinct(plan: Plan) -> bool:

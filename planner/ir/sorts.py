@@ -15,6 +15,11 @@ Direction: TypeAlias = SortField.SortDirection.ValueType
 ASC = SortField.SORT_DIRECTION_ASC_NULLS_LAST
 DESC = SortField.SORT_DIRECTION_DESC_NULLS_LAST
 """Both with NULL last."""
+_PAIRS = (
+    (ASC, SortField.SORT_DIRECTION_DESC_NULLS_FIRST),
+    (DESC, SortField.SORT_DIRECTION_ASC_NULLS_FIRST),
+)
+_REVERSED = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 
 
 def sorted_by(source: Plan, keys: Sequence[Expr], directions: Sequence[Direction] = ()) -> Rel:
@@ -32,3 +37,8 @@ def sorted_by(source: Plan, keys: Sequence[Expr], directions: Sequence[Direction
 
 def directions_of(sort: Rel) -> tuple[Direction, ...]:
     return tuple(key.direction for key in RelMessage.FromString(sort.template).sort.sorts)
+
+
+def reverse(direction: Direction) -> Direction:
+    """The direction in which the last row comes first."""
+    return _REVERSED[direction]

@@ -116,11 +116,10 @@ RULES: tuple[Rule, ...] = (
     Rule("union_pull_up", union_pull_up, ("set", "fetch")),
     # What pull-up is for predicates, for joins.
     Rule("cheap_joins_first", cheap_joins_first, ("join", "cross", "filter")),
+    Rule("rows_that_count", rows_that_count, ("aggregate",)),  # before a sort of these rows
     # Before late_projection: it makes a sort and a limit.
     Rule("extreme_values", extreme_values, ("aggregate",)),
-    Rule("any_of_group", any_of_group, ("aggregate",)),  # the same of groups
-    # Behind it, which knows the rows of one max or min better.
-    Rule("rows_that_count", rows_that_count, ("aggregate",)),
+    Rule("any_of_group", any_of_group, ("aggregate",)),  # the same of groups, and of conditions
     # Before push_limit: an unfiltered LIMIT sinks.
     Rule("late_projection", late_projection, ("sort", "fetch")),
     Rule("limited_joins", limited_joins, ("fetch",)),  # before the limit becomes a block's own

@@ -1,12 +1,19 @@
-"""Asks about the rows of each group until one decides whether any row, or every row, is so.
+"""Asks about the rows of each group until one decides a value that has a condition of its own.
 
-before: ``aggregate bool_or(llm(x)) by k`` over ``block(t)``; also of bool_and, and of max and min
-        of ``CASE WHEN llm(x) THEN 1 ELSE 0 END``
+before: ``aggregate bool_or(llm(x)) by k`` over ``block(t)``; also of bool_and, of max and min of
+        ``CASE WHEN llm(x) THEN 1 ELSE 0 END``
 after:  ``aggregate bool_or(v) by k`` over ``block where v AND llm(x) OR NOT v AND llm(x) IS FALSE
         OR v IS NULL`` over ``t`` with each of the rows TRUE, FALSE and NULL as ``v``; of which
         ``first_of_groups`` asks about the rows with TRUE first
 safe:   a group has the value TRUE if a row has it, else FALSE if a row has that. The group itself
         is there by its rows with NULL; where a CASE has an ELSE, by those with that value.
+
+before: ``aggregate max(d) FILTER (WHERE llm(x)) by k`` over ``block(t)``; also of min, of
+        ``CASE WHEN llm(x) THEN d END``, and of ``first_value(d ORDER BY e)`` and ``last_value``
+after:  ``aggregate max(v) by k`` over ``block where n = 1 OR llm(x)`` over ``t`` with each of the
+        numbers 0 and 1 as ``n``, where ``v`` is ``d`` with 0 and NULL with 1, which comes last
+safe:   of the rows that meet the condition, the first one in the order of ``d`` decides; where
+        there is none, the value is NULL, as that of the rows with 1.
 """
 
 from __future__ import annotations
@@ -15,7 +22,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from blendfusion.planner.ir.aggregates import Aggregation, Measure, aggregated, aggregation
+from blendfusion.planner.ir.aggregates import (
+    Aggregation,
+    Measure,
+    aggregated,
+    aggregation,
+    sorted_first_by,
+    unfiltered,
+)
 from blendfusion.planner.ir.builders import (
     boolean_literal,
     case,
@@ -25,6 +39,7 @@ from blendfusion.planner.ir.builders import (
     rows_of,
 )
 from blendfusion.planner.ir.joins import joined
+from blendfusion.planner.ir.necessary import never_fails
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -32,6 +47,7 @@ from blendfusion.planner.ir.nodes import (
     Node,
     Plan,
     Rel,
+    all_fields,
     asks,
     inline,
     is_volatile,
@@ -40,7 +56,9 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
 )
 from blendfusion.planner.rules.answers_with_partners import is_kept
+from blendfusion.planner.rules.one_of_equal_rows import OF_EACH_ONCE
 
+_OF_FIRST = ("first_value", "last_value")
 _OF_BOOLEANS = ("bool_or", "bool_and")
 
 
@@ -51,53 +69,85 @@ class _Way(NamedTuple):
     condition: Expr | None
 
 
+_OTHERS = _Way(None, None)
+"""A group is there by any row; its value is NULL then."""
+
+
 def any_of_group(plan: Plan) -> Plan:
     if not isinstance(plan, Rel) or plan.kind != "aggregate":
         return plan
     block, agg = plan.inputs[0], aggregation(plan)
-    if not agg.has_one_grouping or len(agg.measures) != 1 or not isinstance(block, Block):
+    if len(agg.measures) != 1 or not agg.one_group_a_row or not isinstance(block, Block):
         return plan
     (measure,) = agg.measures
-    if measure.n_sorts or measure.filter is not None or len(measure.args) != 1:
+    if measure.n_args != 1 or measure.name not in (_OF_FIRST if measure.n_sorts else OF_EACH_ONCE):
         return plan
-    value = inline(measure.args[0], block.select)
+    exprs = tuple(inline(e, block.select) for e in measure.exprs)
     keys = tuple(inline(key, block.select) for key in agg.keys)
-    if block.once or not may_move(block) or any(map(is_volatile, (value, *keys))):
+    if block.once or not may_move(block) or any(map(is_volatile, (*exprs, *keys))):
         return plan
-    if any(needs_model(key) or literal_like(key) for key in keys):
+    if any(needs_model(e) or literal_like(e) for e in keys):
         return plan
-    ways = _ways(measure, value)
-    if not ways or any(ask.domain is not None or not is_kept(ask) for ask in asks(value)):
+    if any(map(needs_model, exprs[: measure.n_sorts])):
         return plan
-    return _by_ways(block, agg, keys, ways)
+    own = [ask for e in exprs for ask in asks(e)]
+    if any(ask.domain is not None or not is_kept(ask) for ask in own):
+        return plan
+    ways = _ways(replace(measure, exprs=exprs)) if own or any(map(needs_model, block.where)) else []
+    if not ways:
+        return plan
+    return _by_ways(block, agg, keys, exprs[: measure.n_sorts], ways)
 
 
-def _ways(measure: Measure, value: Expr) -> list[_Way]:
-    """The values that a row may have, in the order in which one of them decides its group."""
-    if not needs_model(value):
+def _ways(measure: Measure) -> list[_Way]:
+    """The values that a row may have, in the order in which one of them decides its group; none if
+    that order spares no answer."""
+    (value,), condition = measure.args, measure.filter
+    if condition is not None:
+        return _gated(condition, replace(measure, exprs=measure.exprs[:-1]))
+    if not needs_model(value) or measure.n_sorts:
         return []
     if measure.name in _OF_BOOLEANS:
         decisive = measure.name == "bool_or"
         tests = [_Way(boolean_literal(True), value)]
         tests.append(_Way(boolean_literal(False), function("is_false", (value,))))
-        return [*(tests if decisive else tests[::-1]), _Way(None, None)]
-    if measure.name not in ("max", "min") or not isinstance(value, Node):
+        return [*(tests if decisive else tests[::-1]), _OTHERS]
+    if measure.name not in ("max", "min") or not isinstance(value, Node) or value.name != "if_then":
         return []
-    if value.name != "if_then" or len(value.children) not in (2, 3):
-        return []
-    condition, *results = value.children
-    numbers = [literal(result) for result in results]
-    if any(type(number) is not int for number in numbers):
-        return []
-    found = [_Way(results[0], condition)]
+    when, *results = value.children
     if len(results) == 1:
-        return [*found, _Way(None, None)]
-    found.append(_Way(results[1], function("is_not_true", (condition,))))
+        if not needs_model(results[0]) and not never_fails(results[0]):
+            return []  # it is read in order, also on rows that do not meet the condition
+        return _gated(when, replace(measure, exprs=(results[0],)))
+    numbers = [literal(result) for result in results]
+    if len(results) != 2 or any(type(number) is not int for number in numbers):
+        return []
+    found = [_Way(results[0], when), _Way(results[1], function("is_not_true", (when,)))]
     best = numbers.index((max if measure.name == "max" else min)(numbers))  # type: ignore[type-var]
     return [found[best], found[1 - best]._replace(condition=None)]
 
 
-def _by_ways(block: Block, agg: Aggregation, keys: tuple[Expr, ...], ways: Sequence[_Way]) -> Plan:
+def _gated(condition: Expr, measure: Measure) -> list[_Way]:
+    """The ways of ``measure``, which has no FILTER, over the rows that meet a condition."""
+    (value,) = measure.args
+    found = _ways(measure) if needs_model(value) else [_Way(value, None)]
+    if not found:
+        return []
+    ways = (way for way in found if way.value is not None)
+    return [*(way._replace(condition=_both(condition, way.condition)) for way in ways), _OTHERS]
+
+
+def _both(one: Expr, other: Expr | None) -> Expr:
+    return one if other is None else function("and", (one, other))
+
+
+def _by_ways(
+    block: Block,
+    agg: Aggregation,
+    keys: tuple[Expr, ...],
+    sorts: tuple[Expr, ...],
+    ways: Sequence[_Way],
+) -> Plan:
     own = Field(block.source.width)
     numbers = [integer_literal(i) for i in range(len(ways))]
     terms: list[Expr] = []
@@ -109,8 +159,13 @@ def _by_ways(block: Block, agg: Aggregation, keys: tuple[Expr, ...], ways: Seque
         terms.append(chosen if way.condition is None else function("and", (chosen, way.condition)))
     source = joined(block.source, rows_of(numbers), ())
     where = (*block.where, function("or", tuple(terms)))
-    select = (*keys, case(branches, None))
+    n = len(keys)
+    first = (own, *sorts) if sorts else ()
+    select = (*keys, case(branches, None), *first)
     (measure,) = agg.measures
-    over = replace(measure, exprs=(Field(len(keys)),))
-    fields = tuple(Field(i) for i in range(len(keys)))
-    return aggregated(Block(source, where, select), replace(agg, keys=fields, measures=(over,)))
+    value, *by = all_fields(len(select))[n:]
+    over = replace(unfiltered(measure), exprs=(*by[1:], value))
+    if by:
+        over = sorted_first_by(over, by[0], descending=measure.name == "last_value")
+    groups = replace(agg, keys=all_fields(n), measures=(over,))
+    return aggregated(Block(source, where, select), groups)

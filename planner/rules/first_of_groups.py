@@ -2,7 +2,7 @@
 
 before: ``filter n <= k`` over ``row_number() OVER (PARTITION BY g ORDER BY d) AS n`` over
         ``block(t) where llm(x)``; ``aggregate first_value(v ORDER BY d) by g``, which DISTINCT ON
-        is, or ``aggregate max(d) by g``, over the block
+        is, last_value or ``aggregate max(d) by g``, over the block
 after:  the same over the block over ``sort by d`` over ``t`` with a limit of k for each ``g``; of
         an aggregate, k = 1
 safe:   the first k rows of a group that pass are among the rows of the block, which reads its
@@ -32,7 +32,7 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
     windows,
 )
-from blendfusion.planner.ir.sorts import ASC, DESC, Direction, sorted_by
+from blendfusion.planner.ir.sorts import ASC, DESC, Direction, reverse, sorted_by
 from blendfusion.planner.rules.extreme_values import among_equal
 from blendfusion.planner.rules.first_rows import below_projections, over
 from blendfusion.planner.rules.ranked_limits import first_ranks
@@ -87,7 +87,7 @@ def _filter(plan: Rel) -> Plan:
 
 def _aggregate(plan: Rel) -> Plan:
     agg = aggregation(plan)
-    if not agg.has_one_grouping or not agg.measures or not isinstance(plan.inputs[0], Block):
+    if not agg.one_group_a_row or not agg.measures or not isinstance(plan.inputs[0], Block):
         return plan
     orders = {_order(measure) for measure in agg.measures}
     order = orders.pop() if len(orders) == 1 else None
@@ -103,10 +103,12 @@ def _order(measure: Measure) -> tuple[tuple[Expr, ...], tuple[Direction, ...]] |
         return None
     if measure.name in _OF_EXTREME and not measure.n_sorts:
         return measure.args[:1], (_OF_EXTREME[measure.name],)
-    if measure.name != "first_value" or not measure.n_sorts:
+    if measure.name not in ("first_value", "last_value") or not measure.n_sorts:
         return None
     function = RelMessage.FromString(measure.template).aggregate.measures[0].measure
     directions = tuple(key.direction for key in function.sorts)
+    if measure.name == "last_value":
+        directions = tuple(map(reverse, directions))
     return measure.exprs[: measure.n_sorts], directions
 
 

@@ -5,13 +5,18 @@ after:  the same over the block over ``t`` where ``n`` is not NULL; or the condi
         is true
 safe:   such aggregates leave out NULLs, and rows that do not meet their FILTER. Without groups, a
         row has no other effect.
+
+before: ``aggregate max(n) FILTER (WHERE llm(x))`` over ``block(t)``; also of several aggregates
+        with one condition
+after:  ``aggregate max(n)`` over ``block(t) where llm(x)``, which other rules know
+safe:   without groups, there is one row in either case.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.ir.aggregates import Measure, aggregation
+from blendfusion.planner.ir.aggregates import Measure, aggregated, aggregation, unfiltered
 from blendfusion.planner.ir.necessary import ALWAYS, all_of, any_of, necessary, not_null
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -35,9 +40,14 @@ def rows_that_count(plan: Plan) -> Plan:
     block, agg = plan.inputs[0], aggregation(plan)
     if not isinstance(block, Block) or not may_move(block):
         return plan
-    if not any(map(needs_model, block.where)):
-        return plan
     if agg.n_before_measures or not agg.measures:
+        return plan
+    filters = {measure.filter for measure in agg.measures}
+    own = filters.pop() if len(filters) == 1 else None
+    if own is not None and needs_model(condition := inline(own, block.select)):
+        chosen = replace(block, where=(*block.where, *conjuncts(condition)))
+        return aggregated(chosen, replace(agg, measures=tuple(map(unfiltered, agg.measures))))
+    if not any(map(needs_model, block.where)):
         return plan
     condition = any_of([_needed(measure, block) for measure in agg.measures])
     source = restricted(block.source, [c for c in conjuncts(condition) if c != ALWAYS])
