@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from substrait.proto import Rel as RelMessage
 
 from blendfusion.planner.ir.messages import holes, serialized
-from blendfusion.planner.ir.nodes import Expr, Plan, Rel
+from blendfusion.planner.ir.nodes import Expr, Plan, Rel, once_a_plan
 from blendfusion.planner.ir.sorts import ASC, DESC
 
 
@@ -60,8 +60,10 @@ class Aggregation:
         return bool(self.keys) and self.one_group_a_row
 
 
-def aggregation(rel: Rel) -> Aggregation:
+@once_a_plan
+def aggregation(rel: Plan) -> Aggregation:
     """Split an aggregate relation; ``aggregated`` rebuilds it."""
+    assert isinstance(rel, Rel)
     message = RelMessage.FromString(rel.template)
     names = [_measure_name(i, rel) for i in range(len(message.aggregate.measures))]
     exprs = iter(rel.exprs)

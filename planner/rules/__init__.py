@@ -21,6 +21,7 @@ from blendfusion.planner.rules.call_extraction import call_extraction
 from blendfusion.planner.rules.cheap_joins_first import cheap_joins_first
 from blendfusion.planner.rules.chosen_rows import chosen_rows
 from blendfusion.planner.rules.columns_that_meet import columns_that_meet
+from blendfusion.planner.rules.compared_counts import compared_counts
 from blendfusion.planner.rules.copied_predicates import copied_predicates
 from blendfusion.planner.rules.costly_predicates_last import costly_predicates_last
 from blendfusion.planner.rules.cross_joins import cross_joins
@@ -146,6 +147,7 @@ RULES: tuple[Rule, ...] = (
     # Rows that must stay, before the others.
     Rule("lazy_join_conditions", lazy_join_conditions, ("block", "project"), last=True),
     Rule("semi_join_reduction", semi_join_reduction, ("join", "cross"), last=True),
+    Rule("compared_counts", compared_counts, last=True),  # as first_of_groups
     # When a block has its last columns and rows, and before any one of them will do.
     Rule("first_of_groups", first_of_groups, ("aggregate", "filter"), last=True),
     # When a block has its last columns.

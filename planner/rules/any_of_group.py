@@ -62,14 +62,14 @@ _OF_FIRST = ("first_value", "last_value")
 _OF_BOOLEANS = ("bool_or", "bool_and")
 
 
-class _Way(NamedTuple):
+class Way(NamedTuple):
     """A value of the aggregate, and the condition under which a row has it; None: every row may."""
 
     value: Expr | None
     condition: Expr | None
 
 
-_OTHERS = _Way(None, None)
+OTHERS = Way(None, None)
 """A group is there by any row; its value is NULL then."""
 
 
@@ -96,10 +96,10 @@ def any_of_group(plan: Plan) -> Plan:
     ways = _ways(replace(measure, exprs=exprs)) if own or any(map(needs_model, block.where)) else []
     if not ways:
         return plan
-    return _by_ways(block, agg, keys, exprs[: measure.n_sorts], ways)
+    return by_ways(block, agg, keys, exprs[: measure.n_sorts], ways)
 
 
-def _ways(measure: Measure) -> list[_Way]:
+def _ways(measure: Measure) -> list[Way]:
     """The values that a row may have, in the order in which one of them decides its group; none if
     that order spares no answer."""
     (value,), condition = measure.args, measure.filter
@@ -109,9 +109,9 @@ def _ways(measure: Measure) -> list[_Way]:
         return []
     if measure.name in _OF_BOOLEANS:
         decisive = measure.name == "bool_or"
-        tests = [_Way(boolean_literal(True), value)]
-        tests.append(_Way(boolean_literal(False), function("is_false", (value,))))
-        return [*(tests if decisive else tests[::-1]), _OTHERS]
+        tests = [Way(boolean_literal(True), value)]
+        tests.append(Way(boolean_literal(False), function("is_false", (value,))))
+        return [*(tests if decisive else tests[::-1]), OTHERS]
     if measure.name not in ("max", "min") or not isinstance(value, Node) or value.name != "if_then":
         return []
     when, *results = value.children
@@ -122,32 +122,35 @@ def _ways(measure: Measure) -> list[_Way]:
     numbers = [literal(result) for result in results]
     if len(results) != 2 or any(type(number) is not int for number in numbers):
         return []
-    found = [_Way(results[0], when), _Way(results[1], function("is_not_true", (when,)))]
+    found = [Way(results[0], when), Way(results[1], function("is_not_true", (when,)))]
     best = numbers.index((max if measure.name == "max" else min)(numbers))  # type: ignore[type-var]
     return [found[best], found[1 - best]._replace(condition=None)]
 
 
-def _gated(condition: Expr, measure: Measure) -> list[_Way]:
+def _gated(condition: Expr, measure: Measure) -> list[Way]:
     """The ways of ``measure``, which has no FILTER, over the rows that meet a condition."""
     (value,) = measure.args
-    found = _ways(measure) if needs_model(value) else [_Way(value, None)]
+    found = _ways(measure) if needs_model(value) else [Way(value, None)]
     if not found:
         return []
     ways = (way for way in found if way.value is not None)
-    return [*(way._replace(condition=_both(condition, way.condition)) for way in ways), _OTHERS]
+    return [*(way._replace(condition=_both(condition, way.condition)) for way in ways), OTHERS]
 
 
 def _both(one: Expr, other: Expr | None) -> Expr:
     return one if other is None else function("and", (one, other))
 
 
-def _by_ways(
+def by_ways(
     block: Block,
     agg: Aggregation,
     keys: tuple[Expr, ...],
     sorts: tuple[Expr, ...],
-    ways: Sequence[_Way],
-) -> Plan:
+    ways: Sequence[Way],
+) -> Rel:
+    """The aggregate ``agg`` of one measure, of which each row has the values of ``ways``, each
+    where it meets the condition. ``keys`` and ``sorts``, the order of the measure, are over the
+    source of the block."""
     own = Field(block.source.width)
     numbers = [integer_literal(i) for i in range(len(ways))]
     terms: list[Expr] = []

@@ -65,6 +65,12 @@ def among_equal(block: Block) -> tuple[Expr, ...]:
     """The order in which a block is asked about rows that are equal in a query's order: first those
     that pass whatever the answers are, then by values, so that a second run asks nothing."""
     texts = dict.fromkeys(arg for e in block.where for ask in asks(e) for arg in ask.args)
-    others: tuple[Expr, ...] = tuple(t for t in texts if isinstance(cast_to_text(t) or t, Field))
+    others = (t for t in texts if isinstance(cast_to_text(t) or t, Field))
+    return (*certain_first(block), *others)
+
+
+def certain_first(block: Block) -> tuple[Expr, ...]:
+    """The order in which the rows of a block come first that pass whatever the answers are; none if
+    there are none such."""
     fails = any_of([to_fail(term) for term in block.where])
-    return others if fails in (ALWAYS, NEVER) else (function("is_true", (fails,)), *others)
+    return () if fails in (ALWAYS, NEVER) else (function("is_true", (fails,)),)

@@ -47,7 +47,7 @@ _OF_EXTREME = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class Wanted:
     """The first ``count`` rows of each group by ``keys``, over the columns of a block."""
 
     groups: tuple[Expr, ...]
@@ -78,8 +78,8 @@ def _filter(plan: Rel) -> Plan:
             continue
         if not all(numbering(w) == order for e in numbered.exprs for w in windows(e)):
             continue
-        wanted = _Wanted(order.partitions, order.keys, order.directions, count)
-        new = _limited(numbered.inputs[0], wanted)
+        wanted = Wanted(order.partitions, order.keys, order.directions, count)
+        new = with_first(numbered.inputs[0], wanted)
         if new is not None:
             return plan.with_inputs(over(plan.inputs[0], numbered, numbered.with_inputs(new)))
     return plan
@@ -93,7 +93,7 @@ def _aggregate(plan: Rel) -> Plan:
     order = orders.pop() if len(orders) == 1 else None
     if order is None or (agg.measures[0].name in _OF_EXTREME and order[0][0] in agg.keys):
         return plan  # of equal rows, any one is enough
-    new = _limited(plan.inputs[0], _Wanted(agg.keys, *order))
+    new = with_first(plan.inputs[0], Wanted(agg.keys, *order))
     return plan if new is None else plan.with_inputs(new)
 
 
@@ -112,7 +112,7 @@ def _order(measure: Measure) -> tuple[tuple[Expr, ...], tuple[Direction, ...]] |
     return measure.exprs[: measure.n_sorts], directions
 
 
-def _limited(plan: Plan, wanted: _Wanted) -> Plan | None:
+def with_first(plan: Plan, wanted: Wanted) -> Plan | None:
     """A block, perhaps below projections, with a limit for each group; None if that spares
     nothing."""
     columns, block = below_projections(plan)
