@@ -8,7 +8,7 @@ from substrait.proto import Rel as RelMessage
 
 from blendfusion.planner.ir.messages import holes, serialized
 from blendfusion.planner.ir.nodes import Expr, Plan, Rel, once_a_plan
-from blendfusion.planner.ir.sorts import ASC, DESC
+from blendfusion.planner.ir.sorts import ASC, DESC, Direction, reverse
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,18 @@ def aggregation(rel: Plan) -> Aggregation:
     del message.aggregate.measures[:]
     del message.aggregate.grouping_expressions[:]
     return Aggregation(serialized(message), tuple(exprs), tuple(measures))
+
+
+def order_of_first(measure: Measure) -> tuple[tuple[Expr, ...], tuple[Direction, ...]] | None:
+    """The order of whose first row ``first_value`` and ``last_value`` have the value; None of other
+    aggregates, and without an order."""
+    if measure.name not in ("first_value", "last_value") or not measure.n_sorts:
+        return None
+    message = RelMessage.FromString(measure.template).aggregate.measures[0].measure
+    directions = tuple(key.direction for key in message.sorts)
+    if measure.name == "last_value":
+        directions = tuple(map(reverse, directions))
+    return measure.exprs[: measure.n_sorts], directions
 
 
 def unfiltered(measure: Measure) -> Measure:

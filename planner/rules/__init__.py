@@ -141,7 +141,8 @@ RULES: tuple[Rule, ...] = (
     Rule(COSTLY_PREDICATES_LAST, costly_predicates_last, ("join",), last=True),
     # When the block stands below its aggregate.
     Rule("small_groups", small_groups, ("filter",), last=True),
-    Rule("tied_partitions", tied_partitions, ("filter",), last=True),  # as small_groups
+    # As small_groups.
+    Rule("tied_partitions", tied_partitions, ("filter", "project", "aggregate"), last=True),
     # Before a side is a partner.
     Rule("join_tree_reduction", join_tree_reduction, ("join", "cross"), last=True),
     # Rows that must stay, before the others.

@@ -37,6 +37,7 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.windows import order_of
 from blendfusion.planner.rules.answers_with_partners import is_kept
 from blendfusion.planner.rules.pull_up import null_for_nulls
+from blendfusion.planner.rules.tied_rows import spares_answers
 
 _OF_ONE_ROW = ("first_value", "last_value", "nth_value")
 
@@ -109,7 +110,7 @@ def _aggregate(plan: Rel, block: Block) -> Plan:
     places = [m.n_sorts if m.name in _OF_ONE_ROW and m.args else None for m in agg.measures]
     others = [*agg.keys]
     for measure, place in zip(agg.measures, places, strict=True):
-        others += _without(measure.exprs, place)
+        others += _others(block, measure.exprs, place, range(measure.n_sorts))
     chosen = _Chosen(block, _needed_calls(block, others))
     shown: list[Expr] = [*all_fields(plan.width)]
     measures = list(agg.measures)
@@ -128,8 +129,16 @@ def _aggregate(plan: Rel, block: Block) -> Plan:
     return Block(aggregated(below, changed), (), tuple(shown))
 
 
-def _without(exprs: Sequence[Expr], place: int | None) -> list[Expr]:
-    return [e for i, e in enumerate(exprs) if i != place]
+def _are_kept(exprs: Sequence[Expr]) -> bool:
+    return all(is_kept(ask) for e in exprs for ask in asks(e))
+
+
+def _others(block: Block, exprs: Sequence[Expr], place: int | None, keys: range) -> list[Expr]:
+    """The expressions that a function reads beside its argument at ``place``, and beside answers
+    among the ``keys`` of its order, if these are asked for ties alone (see ``tied_partitions``)."""
+    by = tuple(inline(exprs[i], block.select) for i in keys)
+    tied = place is not None and spares_answers(by) and _are_kept(by)
+    return [e for i, e in enumerate(exprs) if i != place and not (tied and i in keys)]
 
 
 def _with(exprs: Sequence[Expr], place: int | None, new: Expr) -> tuple[Expr, ...]:
@@ -139,7 +148,7 @@ def _with(exprs: Sequence[Expr], place: int | None, new: Expr) -> tuple[Expr, ..
 def _windows(plan: Rel, block: Block) -> Plan:
     found = (w for e in plan.exprs for w in windows(e) if isinstance(w, Node))
     inside = {w: _argument(w) for w in found}
-    others = [e for w, place in inside.items() for e in _without(w.children, place)]
+    others = [e for w, place in inside.items() for e in _others(block, w.children, place, _keys(w))]
     others += [e for e in plan.exprs if not has_window(e)]
     chosen = _Chosen(block, _needed_calls(block, others))
     computed: list[Expr] = []
@@ -148,7 +157,7 @@ def _windows(plan: Rel, block: Block) -> Plan:
         shown[w] = column = Field(len(computed))
         passed = None
         # An expression above may have the same calls.
-        if place is not None and all(map(is_kept, asks(inline(w.children[place], block.select)))):
+        if place is not None and _are_kept([inline(w.children[place], block.select)]):
             passed = chosen.passed(w.children[place])
         if passed is not None:
             argument, above = passed
@@ -167,10 +176,14 @@ def _windows(plan: Rel, block: Block) -> Plan:
 
 def _argument(window: Node) -> int | None:
     """The place of the argument among the children of a window that chooses a row."""
-    if window.name.removeprefix("window:") not in _OF_ONE_ROW:
-        return None
+    return _keys(window).stop if window.name.removeprefix("window:") in _OF_ONE_ROW else None
+
+
+def _keys(window: Node) -> range:
+    """The places of the keys of a window's order among its children."""
     order = order_of(window)
-    return len(order.partitions) + len(order.keys)
+    n = len(order.partitions)
+    return range(n, n + len(order.keys))
 
 
 def _outside_windows(expr: Expr) -> Iterator[Field]:

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from substrait.proto import Rel as RelMessage
-
-from blendfusion.planner.ir.aggregates import Measure, aggregation
+from blendfusion.planner.ir.aggregates import Measure, aggregation, order_of_first
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -32,11 +30,10 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
     windows,
 )
-from blendfusion.planner.ir.sorts import ASC, DESC, Direction, reverse, sorted_by
+from blendfusion.planner.ir.sorts import ASC, DESC, Direction, sorted_by
 from blendfusion.planner.rules.extreme_values import among_equal
 from blendfusion.planner.rules.first_rows import below_projections, over
-from blendfusion.planner.rules.ranked_limits import first_ranks
-from blendfusion.planner.rules.tied_partitions import numbering
+from blendfusion.planner.rules.ranked_limits import first_ranks, numbering
 
 _OF_EXTREME = {
     "max": DESC,
@@ -103,13 +100,7 @@ def _order(measure: Measure) -> tuple[tuple[Expr, ...], tuple[Direction, ...]] |
         return None
     if measure.name in _OF_EXTREME and not measure.n_sorts:
         return measure.args[:1], (_OF_EXTREME[measure.name],)
-    if measure.name not in ("first_value", "last_value") or not measure.n_sorts:
-        return None
-    function = RelMessage.FromString(measure.template).aggregate.measures[0].measure
-    directions = tuple(key.direction for key in function.sorts)
-    if measure.name == "last_value":
-        directions = tuple(map(reverse, directions))
-    return measure.exprs[: measure.n_sorts], directions
+    return order_of_first(measure)
 
 
 def with_first(plan: Plan, wanted: Wanted) -> Plan | None:

@@ -30,7 +30,7 @@ from blendfusion.planner.ir.nodes import (
     substitute,
 )
 from blendfusion.planner.ir.traversal import subplans
-from blendfusion.planner.ir.windows import order_of
+from blendfusion.planner.ir.windows import WindowOrder, order_of
 from blendfusion.udfs.declare.top_ranks import with_ranks
 
 DESCENDING = (
@@ -93,6 +93,11 @@ def first_ranks(term: Expr) -> tuple[Expr, int]:
     if name not in _AT_MOST or len(numbers) != 1 or type(numbers[0]) is not int:
         return term, 0
     return rank, numbers[0] + _AT_MOST[name]
+
+
+def numbering(expr: Expr) -> WindowOrder | None:
+    """The order in which ``expr`` numbers the rows of each partition; None if it does not."""
+    return order_of(expr) if isinstance(expr, Node) and expr.name in NUMBERS else None
 
 
 def _numbered(plan: Plan, index: int, wanted: int) -> Plan | None:

@@ -3,6 +3,9 @@
 before: ``filter n <= k`` over ``row_number() OVER (PARTITION BY g ORDER BY a, llm(x)) AS n``
 after:  the same over ``CASE WHEN … THEN llm(x) END``, where the rows of a partition with equal
         ``a`` are several, and not behind the first ``k``; also of ``rank`` and ``dense_rank``
+before: ``first_value(v) OVER (PARTITION BY g ORDER BY a, llm(x))``, and such an aggregate by ``g``,
+        also of last_value
+after:  the same, where the first rows of a partition by ``a`` are several
 safe:   a row that is alone with its ``a`` has the same number whatever its answer is, and rows
         behind the first ``k`` by ``a`` are not among these (see ``tied_rows``). Nothing but windows
         of the same order reads the answers there; a result that shows them has them from above.
@@ -10,8 +13,13 @@ safe:   a row that is alone with its ``a`` has the same number whatever its answ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
+from substrait.proto import Expression as ExpressionMessage
+
+from blendfusion.planner.ir.aggregates import aggregated, aggregation, order_of_first
 from blendfusion.planner.ir.builders import boolean_literal, filtered, projected
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -21,6 +29,7 @@ from blendfusion.planner.ir.nodes import (
     Plan,
     Rel,
     all_fields,
+    asks,
     conjuncts,
     fields,
     has_window,
@@ -32,15 +41,25 @@ from blendfusion.planner.ir.nodes import (
     substitute,
     windows,
 )
+from blendfusion.planner.ir.sorts import Direction
+from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.ir.windows import WindowOrder, order_of
-from blendfusion.planner.rules.first_rows import below_projections
-from blendfusion.planner.rules.ranked_limits import NUMBERS, first_ranks
+from blendfusion.planner.rules.answers_with_partners import is_kept
+from blendfusion.planner.rules.first_of_groups import Wanted, with_first
+from blendfusion.planner.rules.first_rows import below_projections, up_to_ties
+from blendfusion.planner.rules.ranked_limits import first_ranks, numbering
 from blendfusion.planner.rules.tied_rows import Places, spares_answers, with_answers
 
 
 def tied_partitions(plan: Plan) -> Plan:
-    if not isinstance(plan, Rel) or plan.kind != "filter":
+    if not isinstance(plan, Rel) or not asks_anything(plan):
         return plan
+    if plan.kind == "aggregate":
+        return _aggregate(plan)
+    if plan.kind == "project":
+        own = next((w for e in plan.exprs for w in windows(e) if _is_first(w)), None)
+        new = None if own is None else _spared(plan, own, 1, (), all_fields(plan.width))
+        return plan if new is None else new
     columns, numbered = below_projections(plan.inputs[0])
     if not isinstance(numbered, Rel) or not any(map(has_window, numbered.exprs)):
         return plan
@@ -54,9 +73,69 @@ def tied_partitions(plan: Plan) -> Plan:
     return plan
 
 
-def numbering(expr: Expr) -> WindowOrder | None:
-    """The order in which ``expr`` numbers the rows of each partition; None if it does not."""
-    return order_of(expr) if isinstance(expr, Node) and expr.name in NUMBERS else None
+def _places(expr: Expr) -> WindowOrder | None:
+    """The order by which ``expr`` numbers the rows of each partition, or of whose first row it has
+    the value; None if it does neither."""
+    order = numbering(expr)
+    if order is not None or not isinstance(expr, Node) or not _is_first(expr):
+        return order
+    order = order_of(expr)
+    args = expr.children[len(order.partitions) + len(order.keys) :]
+    return None if any(map(needs_model, args)) else order
+
+
+def _is_first(window: Expr) -> bool:
+    """Whether a window has the value of the first row of each partition."""
+    if not isinstance(window, Node) or window.name != "window:first_value":
+        return False
+    function = ExpressionMessage.FromString(window.template).window_function
+    bounds = (function.lower_bound.WhichOneof("kind"), function.upper_bound.WhichOneof("kind"))
+    return bounds[0] == "unbounded" and bounds[1] in ("unbounded", "current_row", "following")
+
+
+def _aggregate(plan: Rel) -> Plan:
+    agg = aggregation(plan)
+    orders = {order_of_first(measure) for measure in agg.measures}
+    if not agg.one_group_a_row or len(orders) != 1 or any(m.filter for m in agg.measures):
+        return plan
+    columns, block = below_projections(plan.inputs[0])
+    order = orders.pop()
+    if order is None or not isinstance(block, Block) or block.once or not may_move(block):
+        return plan
+    columns = tuple(inline(e, block.select) for e in columns)
+    by, groups = (tuple(inline(e, columns) for e in part) for part in (order[0], agg.keys))
+    exprs = [tuple(inline(e, columns) for e in m.exprs) for m in agg.measures]
+    args = [e for m, own in zip(agg.measures, exprs, strict=True) for e in own[m.n_sorts :]]
+    if not spares_answers(by) or any(map(needs_model, (*groups, *args))):
+        return plan
+    if "set" in block.source.kinds or any(is_volatile(e) or e.rels for e in (*by, *groups, *args)):
+        return plan  # as in tied_rows
+    rows = _candidates(block, groups, by, order[1])
+    rows, known, _ = with_answers(rows, by, Places(order[1], groups, end=1))
+    measures = tuple(
+        replace(m, exprs=tuple(substitute(e, known.get) for e in own))
+        for m, own in zip(agg.measures, exprs, strict=True)
+    )
+    return aggregated(rows, replace(agg, keys=groups, measures=measures))
+
+
+def _candidates(
+    block: Block, groups: tuple[Expr, ...], by: tuple[Expr, ...], directions: Sequence[Direction]
+) -> Plan:
+    """The rows of a block, without those that the keys before the first answer leave out: of each
+    group, only the first one that passes, and those that equal it, have the first place."""
+    source = block.source
+    if not block.where:
+        return source
+    cheap = tuple(takewhile(lambda key: not needs_model(key), by))
+    found: Plan | None = None
+    if all(is_kept(a) for e in block.where for a in asks(e)):
+        wanted = Wanted(groups, cheap, tuple(directions[: len(cheap)]))
+        first = with_first(replace(block, select=all_fields(source.width)), wanted)
+        places = tuple(dict.fromkeys((*groups, *cheap)))
+        found = None if first is None else up_to_ties(source, places, first)
+    source = source if found is None else found
+    return Block(source, block.where, all_fields(source.width))
 
 
 def _spared(
@@ -69,12 +148,13 @@ def _spared(
         return None
     below = tuple(inline(e, block.select) for e in below)
     exprs = tuple(inline(e, below) for e in numbered.exprs)
-    order = numbering(inline(number, below))
+    order = _places(inline(number, below))
     if order is None or not spares_answers(order.keys):
         return None
     if any(is_volatile(e) or e.rels for e in exprs):
         return None
-    if not all(numbering(w) == order for e in exprs for w in windows(e) if needs_model(w)):
+    found = [w for e in exprs for w in windows(e) if needs_model(w)]
+    if not all(_places(w) == order and _is_first(w) == _is_first(number) for w in found):
         return None
     hidden = {i for i, e in enumerate(exprs) if needs_model(e) and not has_window(e)}
     if any(fields(term) & hidden for term in terms):
