@@ -14,6 +14,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn, TextIO
 
+from blendfusion.cli.termination import Terminated, terminable
 from blendfusion.errors import BlendFusionError, QueryError, close_matches, fitted
 from blendfusion.redaction import printable
 
@@ -43,12 +44,14 @@ _COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, 2 for an error, 130 after Ctrl-C."""
+    """Run the command and return its exit status: 0, 2 for an error, 130 after Ctrl-C, 143 after
+    SIGTERM, 129 after SIGHUP."""
     try:
-        return _main(_with_command(sys.argv[1:] if argv is None else argv))
+        with terminable():
+            return _main(_with_command(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt as problem:  # also while modules are imported
         print(fitted(str(problem) or "interrupted"), file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return problem.status if isinstance(problem, Terminated) else EXIT_INTERRUPTED
 
 
 def _main(given: Sequence[str]) -> int:

@@ -16,6 +16,7 @@ import blendfusion as bf
 from blendfusion.cli.results import Rows, check_output, format_for, page_of, write
 from blendfusion.cli.sessions import add_session, budget_of, interruption, session_of
 from blendfusion.cli.statements import script, split
+from blendfusion.cli.termination import Terminated
 from blendfusion.errors import BlendFusionError, QueryError, close_matches, fitted
 from blendfusion.files.reading import register_spec
 from blendfusion.models.weights.python_packages import cache_folder
@@ -377,6 +378,8 @@ def _prompt(shell: Shell) -> int:
     while not shell.done:
         try:
             text = prompt.prompt(PROMPT)
+        except Terminated:
+            raise
         except KeyboardInterrupt:
             continue
         except EOFError:
@@ -395,6 +398,8 @@ def _survives(shell: Shell, text: str) -> bool:
     except BlendFusionError as error:
         error.print()
         return False
+    except Terminated:
+        raise
     except KeyboardInterrupt:
         print(fitted(interruption(shell.session, begun)), file=sys.stderr)
         return False

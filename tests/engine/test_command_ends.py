@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from loopback import Body, Reply, serving
 from stored_answers import TASK
 
 from blendfusion.errors import CacheWarning
@@ -70,3 +73,47 @@ def test_a_file_of_data_is_no_damaged_cache(tmp_path: Path) -> None:
     store.close()
     assert [f.name for f in tmp_path.iterdir()] == ["sales.csv"]
     assert file.read_text() == "text\na\n"
+
+
+@pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_that_ends_the_command_keeps_its_answers(
+    tmp_path: Path, name: str, status: int
+) -> None:
+    rows, cache = tmp_path / "t.csv", tmp_path / "answers.sqlite"
+    rows.write_text("x\n" + "".join(f"value {n}\n" for n in range(300)))
+    answered = []
+
+    def script(body: Body) -> Reply:
+        answered.append(body)
+        time.sleep(0.02)
+        return Reply("Yes")
+
+    with serving(script) as server:
+        query = "SELECT x FROM t WHERE llm_filter('Is it good?', x)"
+        files = ["--table", str(rows), "--cache", str(cache), "--output", str(tmp_path / "o.csv")]
+        process = subprocess.Popen(
+            [BLENDFUSION, "query", query, "--model", f"openai:tiny@{server.url}", *files],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while len(answered) < 40:
+            time.sleep(0.05)
+        process.send_signal(getattr(signal, name))
+        _, shown = process.communicate(timeout=60)
+        assert "their answers are kept: run it again" in " ".join(shown.split())
+        assert process.returncode == status
+    assert {file.name.split("-")[0] for file in tmp_path.iterdir()} == {"t.csv", "answers.sqlite"}
+    kept = run(f"blendfusion cache export --path {cache}").stdout.splitlines()
+    assert len(kept) >= 20
+
+
+def test_a_signal_ends_the_page() -> None:
+    command = [BLENDFUSION, "ui", "--no-browser", "--model", "openai:tiny@http://127.0.0.1:9/v1"]
+    process = subprocess.Popen(
+        [*command, "--cache", "off"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert "http://127.0.0.1" in process.stdout.readline()
+    process.terminate()
+    assert process.communicate(timeout=30)[1] == ""
+    assert process.returncode == 0
