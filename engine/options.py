@@ -425,6 +425,9 @@ def declared(name: str) -> Field[Any]:
     known = {option.name: option for option in fields(Options)}
     if name not in known:
         others = ("cache", "budget", "prices", "embedder", "cluster")  # arguments of bf.connect
+        if name in others:
+            hint = f"It is given at the start: bf.connect({name}=…), --{name.replace('prices', 'price')}."
+            raise OptionError(f"'{name}' is none of the options that can be set", hint=hint)
         raise OptionError(f"unknown option '{name}'", hint=close_matches(name, [*known, *others]))
     return known[name]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from blendfusion.cache import CACHE_VARIABLE, CopiedStore, store_for
-from blendfusion.errors import OptionError
+from blendfusion.errors import CacheWarning, OptionError
 from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
 from blendfusion.models.stores.sqlite import MEGABYTE
 from blendfusion.options import Options
@@ -55,9 +56,19 @@ def _with_store(
         reason = f"there is no file of stored answers: {CACHE_VARIABLE} is off"
         raise OptionError(reason, hint="Pass --path PLACE.")
     try:
-        return run(store, arguments)
+        if arguments.path and run is not _import and _is_missing(store.path):
+            raise OptionError(f"there is no file of stored answers at '{arguments.path}'")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", CacheWarning)  # no file of answers, or a damaged one
+            return run(store, arguments)
+    except CacheWarning as problem:
+        raise OptionError(str(problem)) from problem
     finally:
         store.close()
+
+
+def _is_missing(place: object) -> bool:
+    return isinstance(place, Path) and not place.exists()
 
 
 def _stats(store: CopiedStore, arguments: argparse.Namespace) -> int:
@@ -117,9 +128,9 @@ def _import(store: CopiedStore, arguments: argparse.Namespace) -> int:
         with nullcontext(sys.stdin) if from_input else _text(Path(arguments.file)) as lines:
             new = store.add(entries_of(lines))
     except WrongLine as problem:
-        raise OptionError(
-            f"{arguments.file}: {problem}", hint="The lines above it were added."
-        ) from problem
+        first = str(problem).startswith("line 1:")
+        hint = "It is no file of 'cache export'." if first else "The lines above it were added."
+        raise OptionError(f"{arguments.file}: {problem}", hint=hint) from problem
     except (OSError, UnicodeDecodeError) as problem:
         raise OptionError(
             f"'{arguments.file}' cannot be read into the cache: {problem}"

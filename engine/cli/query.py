@@ -51,6 +51,13 @@ def _query(arguments: argparse.Namespace) -> int:
         raise QueryError("the query is empty")
     style = arguments.format or format_for(arguments.output)
     check_output(style, arguments.output)
+    unwritten = [n for n in ("output", "manifest") if getattr(arguments, n) is not None]
+    if unwritten and (arguments.explain or arguments.analyze):
+        shown = "explain" if arguments.explain else "analyze"
+        raise QueryError(
+            f"--{shown} prints the plan and writes no rows to --{unwritten[0]}",
+            hint="Leave one out. The plan of a run is in its --trace FILE, too.",
+        )
     with session_of(arguments) as session:
         frame = session.sql(text, budget=budget_of(arguments), dialect=arguments.dialect)
         with _traced(frame, arguments.trace):

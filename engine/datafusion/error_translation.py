@@ -366,7 +366,7 @@ def exists(text: str) -> QueryError | None:
     name = found[1].split(".")[-1]
     return QueryError(
         f"there is a table '{name}' already",
-        hint=f"session.deregister_table('{name}') removes it.",
+        hint=f"session.deregister_table('{name}') removes it; --table NAME=PATH names another one.",
     )
 
 

@@ -281,16 +281,24 @@ def test_export_and_import(
 
 
 def test_errors_of_the_command(
-    tmp_path: Path, path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, stored: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = tmp_path / "wrong.jsonl"
     wrong.write_text("{}\n")
+    data = tmp_path / "sales.csv"
+    data.write_text("a,b\n")
+    none = str(tmp_path / "none.sqlite")
     for arguments, said in (
+        (["stats", "--path", none], "there is no file of stored answers at"),
+        (["clear", "--path", none], "there is no file of stored answers at"),
+        (["export", "--path", none], "there is no file of stored answers at"),
+        (["clear", "--path", str(data)], "it is no database"),
+        (["import", str(data), "--path", str(stored)], "It is no file of 'cache export'."),
         (["stats"], "no file of stored answers: BLENDFUSION_CACHE is off"),
         (["stats", "--path", str(tmp_path)], "is a folder"),
-        (["import", str(wrong), "--path", str(path)], "line 1: not answers that"),
-        (["import", str(tmp_path / "none"), "--path", str(path)], "No such file"),
-        (["export", str(tmp_path / "no" / "x"), "--path", str(path)], "cannot be written"),
+        (["import", str(wrong), "--path", str(stored)], "line 1: not answers that"),
+        (["import", str(tmp_path / "none"), "--path", str(stored)], "No such file"),
+        (["export", str(tmp_path / "no" / "x"), "--path", str(stored)], "cannot be written"),
     ):
         assert main(["cache", *arguments]) == 2
         assert said in capsys.readouterr().err

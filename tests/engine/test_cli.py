@@ -301,3 +301,15 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     stubbed(monkeypatch, bug)
     with pytest.raises(ZeroDivisionError):
         main(["query", "SELECT 1"])
+
+
+@pytest.mark.parametrize("shown", ["explain", "analyze"])
+@pytest.mark.parametrize("target", ["output", "manifest"])
+def test_a_plan_writes_no_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], shown: str, target: str
+) -> None:
+    """Nothing is asked for rows that would be dropped."""
+    file = tmp_path / "rows.csv"
+    assert main(["query", "SELECT 1", f"--{shown}", f"--{target}", str(file)]) == 2
+    assert f"--{shown} prints the plan and writes no rows to --{target}" in capsys.readouterr().err
+    assert not file.exists()
