@@ -55,6 +55,11 @@ def _structured(call: Call) -> Written:
     return structured(call, call.schema("output_schema"))
 
 
+def _aggregate(call: Call) -> Written:
+    yield from wrapped("llm_qa(", call.value("instruction"), ", ")
+    yield from wrapped("", call.joined("input"), ")")
+
+
 def _field(call: Call, name: str) -> Written:
     if not call.has("output_schema"):
         raise call.refused(None, f"there is no field '{name}'", "It has result.")
@@ -91,7 +96,9 @@ FUNCTIONS = (
     _typed("BOOL", "llm_bool"),
     _typed("INT", "llm_int"),
     _typed("DOUBLE", "llm_float"),
-    function("AI.AGG(input, instruction)", "llm_qa({instruction}, {input})", ignored=_OF_MODELS),
+    function(
+        "AI.AGG(input, instruction)", _aggregate, "llm_qa(instruction, input)", ignored=_OF_MODELS
+    ),
     function(
         "AI.SIMILARITY(content1, content2)",
         "llm_similarity({content1}, {content2})",

@@ -33,6 +33,8 @@ _TYPES = {
     "BOOL": "BOOLEAN",
 }
 """Types of the warehouses by their names in BlendFusion's schemas."""
+_OF_WAREHOUSES = ("AI.", "ML.", "SNOWFLAKE.CORTEX.")
+"""How names begin that can be nothing else than functions of warehouses."""
 _JOINED = ("CONCAT",)
 _TEMPLATE = "PROMPT"
 _ENDS = (".", "?", "!", ":")
@@ -130,7 +132,9 @@ class Call:
         given = self.literal(name, "a list of literal texts")
         found = [_described(item) for item in (given if isinstance(given, list) else [None])]
         if None in found:
-            raise self.refused(name, f"{name} must be a list of literal texts here")
+            raise self.refused(
+                name, f"{name} must be a list of literal texts here", "Write ['a', 'b']."
+            )
         return [pair for pair in found if pair is not None]
 
     def pairs(self, name: str) -> list[tuple[str, str]]:
@@ -170,6 +174,12 @@ class Call:
                 return _escaped(text.rstrip(": ")), woven
         return "".join(_escaped(p) if isinstance(p, str) else "{}" for p in parts).strip(), woven
 
+    def joined(self, name: str) -> Written:
+        """A prompt as one text."""
+        for i, part in enumerate(self._parts(self.arguments[name])):
+            yield " || " * bool(i)
+            yield from [quoted(part)] if isinstance(part, str) else self.weaver.woven(*part)
+
     def refused(self, argument: str | None, problem: str, hint: str | None = None) -> QueryError:
         """The error of an argument, or of the whole call."""
         span = self.arguments.get(argument) if argument else None
@@ -192,6 +202,12 @@ class Call:
         else:
             joined = reader.parts(start, stop, TokenType.DPIPE)
             inner = joined if len(joined) > 1 else None
+        if (
+            reader.kind(start) == TokenType.L_BRACKET
+            and reader.kind(start + 1) == TokenType.L_BRACE
+        ):
+            hint = "Write 'Is it good? ' || column, or PROMPT('Is {0} good?', column)."
+            raise self.refused(None, "a prompt is one text here, no list of messages", hint)
         if inner is None:
             yield span
             return
@@ -250,6 +266,10 @@ def _claim(
     if name in refused:
         raise reader.refused(at, f"{name} has no translation", refused[name])
     if name not in functions:
+        if name.startswith(_OF_WAREHOUSES):
+            alone = name.rpartition(".")[2]
+            hint = f"Write {alone}." if alone in functions else close_matches(name, functions)
+            raise reader.refused(at, f"{name} has no translation", hint)
         return
     function, close = functions[name], reader.close[behind]
     call = Call(function, weaver, at, close + 1, {})
