@@ -1,12 +1,14 @@
-"""Asks only about the rows that first_value, last_value and nth_value choose.
+"""Asks only about the rows that first_value, last_value, nth_value, lag and lead choose.
 
 before: ``aggregate first_value(llm(x) ORDER BY d) by k`` over ``block(t) select …, llm(x)``; also
         such a window over the block
 after:  ``llm(v)`` over ``aggregate first_value(x ORDER BY d) AS v by k``; of an expression of
-        several columns, ``v`` is a struct of these
+        several columns, ``v`` is a struct of these, and where ``lag`` has a default, which is there
+        where the struct is NULL
 safe:   each of these functions has the value of its argument on one row, or NULL where there is no
-        such row, which is not asked about. The columns of a struct come from the same row. Nothing
-        else reads the answer, which would be asked for on all rows then.
+        such row, which is not asked about. The columns of a struct come from the same row. No
+        aggregate or predicate reads the answer, which would be asked for on all rows then; a column
+        beside windows that does is computed above them, too, where a limit may leave few rows.
 """
 
 from __future__ import annotations
@@ -14,8 +16,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
+from substrait.proto import Expression as ExpressionMessage
+
 from blendfusion.planner.ir.aggregates import aggregated, aggregation
-from blendfusion.planner.ir.builders import case, function, projected, text_literal
+from blendfusion.planner.ir.builders import (
+    case,
+    function,
+    is_null_literal,
+    projected,
+    text_literal,
+)
+from blendfusion.planner.ir.messages import serialized
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -39,7 +51,15 @@ from blendfusion.planner.rules.answers_with_partners import is_kept
 from blendfusion.planner.rules.pull_up import null_for_nulls
 from blendfusion.planner.rules.tied_rows import spares_answers
 
-_OF_ONE_ROW = ("first_value", "last_value", "nth_value")
+_OF_NEIGHBOURS = ("window:lag", "window:lead")
+_LITERALS = {
+    pa.bool_(): "boolean",
+    pa.int64(): "i64",
+    pa.float64(): "fp64",
+    pa.string(): "string",
+}
+"""The kinds of literals of types of answers."""
+_OF_ONE_ROW = ("first_value", "last_value", "nth_value", "lag", "lead")
 
 
 def chosen_rows(plan: Plan) -> Plan:
@@ -63,17 +83,19 @@ class _Chosen:
     carried: list[Expr] = field(default_factory=list)
     """Further columns of the block."""
 
-    def passed(self, value: Expr) -> tuple[Field, Callable[[Expr], Expr]] | None:
+    def passed(
+        self, value: Expr, default: Expr | None = None
+    ) -> tuple[Field, Callable[[Expr], Expr]] | None:
         """(the column that is chosen instead of the column ``value`` of the block, what this is of
-        the chosen one); None if that spares nothing."""
+        the chosen one, ``default`` where there is none); None if that spares nothing."""
         value = inline(value, self.block.select)
         read = sorted(fields(value))
         own = asks(value)
         if not own or not read or any(ask.domain is not None or ask in self.needed for ask in own):
             return None
-        if len(read) == 1 and null_for_nulls(value):
+        if len(read) == 1 and null_for_nulls(value) and default is None:
             only = Field(read[0])
-            return self._column(only), lambda v: substitute(
+            return self.column(only), lambda v: substitute(
                 value, lambda part: v if part == only else None
             )
         place: dict[Expr, int] = {Field(column): i for i, column in enumerate(read)}
@@ -84,11 +106,12 @@ class _Chosen:
                     return None
                 return function("get_field", (chosen, text_literal(f"c{place[part]}")))
 
-            return case([(function("is_not_null", (chosen,)), substitute(value, own))], None)
+            return case([(function("is_not_null", (chosen,)), substitute(value, own))], default)
 
-        return self._column(function("struct", tuple(place))), of_struct
+        return self.column(function("struct", tuple(place))), of_struct
 
-    def _column(self, expr: Expr) -> Field:
+    def column(self, expr: Expr) -> Field:
+        """The place of a further column of the block."""
         if expr not in self.carried:
             self.carried.append(expr)
         return Field(self.block.width + self.carried.index(expr))
@@ -133,6 +156,11 @@ def _are_kept(exprs: Sequence[Expr]) -> bool:
     return all(is_kept(ask) for e in exprs for ask in asks(e))
 
 
+def _may_be_above(expr: Expr) -> bool:
+    own = asks(expr)
+    return bool(own) and all(ask.domain is None and is_kept(ask) for ask in own)
+
+
 def _others(block: Block, exprs: Sequence[Expr], place: int | None, keys: range) -> list[Expr]:
     """The expressions that a function reads beside its argument at ``place``, and beside answers
     among the ``keys`` of its order, if these are asked for ties alone (see ``tied_partitions``)."""
@@ -146,29 +174,39 @@ def _with(exprs: Sequence[Expr], place: int | None, new: Expr) -> tuple[Expr, ..
 
 
 def _windows(plan: Rel, block: Block) -> Plan:
-    found = (w for e in plan.exprs for w in windows(e) if isinstance(w, Node))
-    inside = {w: _argument(w) for w in found}
-    others = [e for w, place in inside.items() for e in _others(block, w.children, place, _keys(w))]
-    others += [e for e in plan.exprs if not has_window(e)]
-    chosen = _Chosen(block, _needed_calls(block, others))
+    inside = [w for e in plan.exprs for w in windows(e) if isinstance(w, Node)]
+    outside = dict.fromkeys(column for e in plan.exprs for column in _outside_windows(e))
+    # An expression above may have the same calls.
+    above = {c for c in outside if _may_be_above(block.select[c.index])}
+    others = [e for w in inside for e in _others(block, w.children, _argument(w), _keys(w))]
+    chosen = _Chosen(
+        block, _needed_calls(block, [*others, *(c for c in outside if c not in above)])
+    )
     computed: list[Expr] = []
     shown: dict[Expr, Expr] = {}
-    for w, place in inside.items():
-        shown[w] = column = Field(len(computed))
-        passed = None
-        # An expression above may have the same calls.
-        if place is not None and _are_kept([inline(w.children[place], block.select)]):
-            passed = chosen.passed(w.children[place])
-        if passed is not None:
-            argument, above = passed
-            shown[w] = above(column)
-            w = replace(w, children=_with(w.children, place, argument))
-        computed.append(w)
+
+    def place(expr: Expr) -> Field:
+        if expr not in computed:
+            computed.append(expr)
+        return Field(computed.index(expr))
+
+    for w in inside:
+        argument = _argument(w)
+        passed = None if argument is None else _passed(chosen, w, argument)
+        if argument is None or passed is None:
+            shown[w] = place(w)
+        else:
+            shown[w] = passed[1](place(_with_argument(w, argument, passed[0])))
     if not chosen.carried:
         return plan
-    for column in dict.fromkeys(f for e in plan.exprs for f in _outside_windows(e)):
-        shown[column] = Field(len(computed))
-        computed.append(column)
+    for column in outside:
+        if column in above:
+            shown[column] = substitute(
+                block.select[column.index],
+                lambda part: place(chosen.column(part)) if isinstance(part, Field) else None,
+            )
+        else:
+            shown[column] = place(column)
     source, moved = chosen.source(computed)
     below = projected(source, tuple(substitute(e, moved) for e in computed))
     return Block(below, (), tuple(substitute(e, shown.get) for e in plan.exprs))
@@ -184,6 +222,47 @@ def _keys(window: Node) -> range:
     order = order_of(window)
     n = len(order.partitions)
     return range(n, n + len(order.keys))
+
+
+def _passed(
+    chosen: _Chosen, window: Node, argument: int
+) -> tuple[Field, Callable[[Expr], Expr]] | None:
+    value = inline(window.children[argument], chosen.block.select)
+    if not _are_kept([value]):
+        return None
+    default = None
+    if window.name in _OF_NEIGHBOURS and len(window.children) > argument + 2:
+        default = window.children[argument + 2]
+    if default is None or is_null_literal(default):
+        return chosen.passed(window.children[argument])
+    default = _as_answer(default, value)
+    return None if default is None else chosen.passed(window.children[argument], default)
+
+
+def _as_answer(default: Expr, value: Expr) -> Expr | None:
+    """The literal ``default`` in the type of the call ``value``; None for others."""
+    if not isinstance(value, Ask) or not isinstance(default, Node):
+        return None
+    wanted = _LITERALS.get(value.call.type)
+    message = ExpressionMessage.FromString(default.template).literal
+    own = message.WhichOneof("literal_type")
+    if own == "i64" and wanted == "fp64":
+        double = ExpressionMessage()
+        double.literal.fp64 = message.i64
+        return Node("literal", serialized(double))
+    return default if own == wanted else None
+
+
+def _with_argument(window: Node, place: int, new: Expr) -> Node:
+    """``window`` of ``new``, and without a default."""
+    children = window.children
+    if window.name not in _OF_NEIGHBOURS or len(children) < place + 3:
+        return replace(window, children=_with(children, place, new))
+    message = ExpressionMessage.FromString(window.template)
+    del message.window_function.arguments[2:]
+    return replace(
+        window, template=serialized(message), children=(*children[:place], new, children[place + 1])
+    )
 
 
 def _outside_windows(expr: Expr) -> Iterator[Field]:
