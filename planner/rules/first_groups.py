@@ -5,6 +5,9 @@ before: ``limit k`` over ``sort by g, n`` over ``aggregate count(*) AS n, avg(a)
 after:  the same over the block over ``t semi join first on g``, where ``first`` is ``limit k`` over
         ``sort by g, n`` over ``aggregate count(*) AS n by g`` over ``t``; over ``sort by g`` where
         the limit stands above no sort
+before: ``limit k`` over ``sort by g`` over ``aggregate avg(a) by g`` over ``block(t) where llm(x)``
+after:  the same over the block over ``t semi join first on g``, where ``first`` is the block over
+        ``sort by g`` over ``t``, until it has rows of k groups; without aggregates, over ``first``
 safe:   the first k groups are known without answers, where none decides which rows there are. If
         only the first keys of the sort need none, groups that are equal in these come, too. ``t``
         is read twice, and must have the same rows, and counts, each time.
@@ -32,6 +35,7 @@ from blendfusion.planner.ir.nodes import (
     Plan,
     Rel,
     all_fields,
+    asks,
     conjuncts,
     fields,
     inline,
@@ -41,8 +45,10 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
     substitute,
 )
-from blendfusion.planner.ir.sorts import directions_of, sorted_by
+from blendfusion.planner.ir.sorts import ASC, Direction, directions_of, sorted_by
 from blendfusion.planner.ir.traversal import asks_anything
+from blendfusion.planner.rules.answers_with_partners import is_kept
+from blendfusion.planner.rules.extreme_values import among_equal
 from blendfusion.planner.rules.first_rows import (
     below_projections,
     first_by,
@@ -69,12 +75,19 @@ def first_groups(plan: Plan) -> Plan:
     if count is None or not isinstance(groups, Rel) or groups.kind != "aggregate":
         return plan
     block, agg = groups.inputs[0], aggregation(groups)
-    if not isinstance(block, Block) or block.once or block.where or not may_move(block):
+    if not isinstance(block, Block) or block.once or not may_move(block):
         return plan
-    if not agg.has_one_grouping or not any(map(needs_model, block.select)):
+    if not agg.has_one_grouping or not block.calls_here:
         return plan
     by = tuple(inline(key, columns) for key in sort.exprs) if sort else ()
-    first = _first(block, agg, by, terms, sort, offset + count)
+    first: Plan | None
+    if block.where:
+        passing = None if terms else _first_passing(block, agg, by, sort, offset + count)
+        if passing is not None and not agg.measures and {*passing.select} == {*block.select}:
+            return over(plan, block, replace(passing, select=block.select))
+        first = passing
+    else:
+        first = _first(block, agg, by, terms, sort, offset + count)
     if first is None:
         return plan
     width = block.source.width
@@ -131,6 +144,33 @@ def _first(
     else:
         first = limited(_sorted(groups, known, len(keys), sort), 0, count)
     return None if first is None else projected(first, all_fields(len(keys)))
+
+
+def _first_passing(
+    block: Block, agg: Aggregation, by: Sequence[Expr], sort: Rel | None, count: int
+) -> Block | None:
+    """The keys of the first ``count`` groups by ``by`` that have a row, perhaps of more; None if
+    nothing is known."""
+    keys = tuple(inline(key, block.select) for key in agg.keys)
+    if any(needs_model(k) or is_volatile(k) or literal_like(k) for k in keys):
+        return None
+    if any(is_volatile(e) or max(fields(e), default=0) >= len(keys) for e in by):
+        return None
+    if not sort and not agg.measures:
+        return None  # of the groups in any order, a limit takes the first ones that come
+    if agg.measures and (
+        small(exact(block.source)) is None
+        or not all(is_kept(a) for e in block.where for a in asks(e))
+    ):
+        return None
+    order: dict[Expr, Direction] = {}
+    directions = directions_of(sort) if sort else ()
+    for key, direction in zip([inline(e, keys) for e in by], directions, strict=True):
+        order.setdefault(key, direction)
+    for key in (*keys, *among_equal(block)):
+        order.setdefault(key, ASC)
+    source = sorted_by(block.source, [*order], [*order.values()])
+    return Block(source, block.where, keys, count=count, once=True)
 
 
 def _sorted(groups: Plan, by: tuple[Expr, ...], n_keys: int, sort: Rel) -> Rel:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import pyarrow as pa
 import pytest
 from scripts import Counted, hashed, unordered
 
@@ -52,6 +55,68 @@ def test_the_first_groups_alone_are_asked_about(sql: str, asked: int) -> None:
     assert planned.asked(sql) == asked
     if "random" not in sql:
         assert planned.rows(sql) == plain.rows(sql)
+
+
+F = "llm_filter('f', x)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "most"),
+    [  # of ten rows each, one of the first four passes
+        (f"SELECT DISTINCT k FROM t WHERE {F} ORDER BY k LIMIT 2", 6),
+        (f"SELECT DISTINCT k FROM t WHERE {F} ORDER BY k DESC LIMIT 1 OFFSET 1", 6),
+        (f"SELECT DISTINCT k, big FROM t WHERE {F} ORDER BY big, k NULLS FIRST LIMIT 2", 6),
+        (f"SELECT k FROM t WHERE {F} GROUP BY k ORDER BY k LIMIT 1", 4),
+        (
+            f"SELECT k + 1 AS j, count(*) AS n FROM t WHERE {F} GROUP BY k + 1 ORDER BY j LIMIT 1",
+            10,
+        ),
+        (f"SELECT k, avg(id) AS n FROM t WHERE {F} GROUP BY k ORDER BY k LIMIT 2", 20),
+        (f"SELECT k, avg({S}) AS n FROM t WHERE {F} GROUP BY k ORDER BY k LIMIT 1", 20),
+        (f"SELECT k, max(id) AS n FROM t WHERE {F} GROUP BY k ORDER BY k DESC LIMIT 2", 22),
+        (f"SELECT DISTINCT ON (k) k, id FROM t WHERE {F} ORDER BY k, id LIMIT 2", 8),
+        (f"SELECT k, max(id) FILTER (WHERE {F}) AS n FROM t GROUP BY k ORDER BY k LIMIT 2", 6),
+        (f"SELECT k, bool_or({F}) AS v FROM t GROUP BY k ORDER BY k LIMIT 2", 6),
+    ],
+)
+def test_the_first_groups_of_rows_that_a_model_chooses(sql: str, most: int) -> None:
+    planned, plain = (Counted(hashed, planner=p).add("t", T) for p in (True, False))
+    assert planned.session.sql(sql).prepared.reason is None
+    assert planned.asked(sql) <= most
+    assert planned.rows(sql) == plain.rows(sql)
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_random_tables(number: int) -> None:
+    source = random.Random(number)
+    size = source.choice([0, 1, 60, 200])
+    columns: dict[str, list[object]] = {
+        "id": [*range(size)],
+        "k": [source.choice([None, *range(20)]) for _ in range(size)],
+        "d": [source.choice([None, 0.5, float("nan")]) for _ in range(size)],
+        "x": [source.choice([None, *(f"v{i}" for i in range(90))]) for _ in range(size)],
+    }
+    schema = pa.schema({"id": "int64", "k": "int64", "d": "float64", "x": "string"})
+    table = pa.table(columns, schema)
+    planned, plain = (Counted(hashed, planner=p).add("t", table) for p in (True, False))
+    where = [F, f"{F} OR id % 7 = 0", f"{F} AND llm_filter('g', x)", f"NOT {F} AND id > 5"]
+    for _ in range(10):
+        keys = source.choice([["k"], ["k"], ["k", "d"], ["k % 3", "d"], ["-k"]])
+        measures = source.sample(
+            ["count(*)", "max(id)", f"sum({S})", "count(d)"], source.choice([0, 1, 2])
+        )
+        ways = ["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]
+        order = [f"{i + 1}{source.choice(ways)}" for i in range(len(keys))]
+        source.shuffle(order)
+        shown = ", ".join(f"{e} AS c{i}" for i, e in enumerate([*keys, *measures]))
+        limit = f"LIMIT {source.choice([1, 2, 5, 100])}{source.choice(['', ' OFFSET 2'])}"
+        sql = (
+            f"SELECT {shown} FROM t WHERE {source.choice(where)} GROUP BY {', '.join(keys)} "
+            f"ORDER BY {', '.join(order)} {limit}"
+        )
+        assert planned.session.sql(sql).prepared.reason is None, sql
+        planned.asked(sql)
+        assert planned.rows(sql) == plain.rows(sql), sql
 
 
 @pytest.mark.parametrize("having", ["", " HAVING count(*) > 9"])
