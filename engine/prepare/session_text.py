@@ -16,6 +16,7 @@ from blendfusion.dialects.dispatch import OURS, by_number, planned, spoken
 from blendfusion.errors import ArgumentError, QueryError
 from blendfusion.options import declared
 from blendfusion.prepare.caller_tables import Variables
+from blendfusion.prepare.created_tables import created
 from blendfusion.prepare.query import Query
 from blendfusion.sql.information import as_query, option_shown
 from blendfusion.sql.read_only import READING, check_text
@@ -89,8 +90,9 @@ class SessionText:
         query = Query(as_query(self.text), options, param_values, named, budget, self.source)
         if options is not READING:
             query = replace(query, variables=self.variables)
-        shown = _explained(session, parsed, query) if isinstance(parsed, Explain) else None
-        return query.planned(session) if shown is None else session.new_table(pa.table(shown))
+        if not isinstance(parsed, Explain):
+            return created(session, query) or query.planned(session)
+        return _explained(session, parsed, query) or query.planned(session)
 
     def _check_read_only(self, session: Session, named: Mapping[str, object]) -> None:
         if session.reads_paths:
@@ -102,8 +104,9 @@ class SessionText:
         check_text(self.text, session.table_functions, inserted)
 
 
-def _explained(session: Session, parsed: Explain, query: Query) -> dict[str, list[str]] | None:
-    """The columns of an EXPLAIN; None where DataFusion's own shows as much as it should."""
+def _explained(session: Session, parsed: Explain, query: Query) -> Frame | None:
+    """The frame of an EXPLAIN, with the trace of an analysed run; None where DataFusion's own shows
+    as much as it should."""
     inner = replace(query, text=parsed.query).planned(session)
     if inner.prepared.calls and parsed.form in ("", "indent"):
         if parsed.analyze and parsed.creates:
@@ -111,10 +114,13 @@ def _explained(session: Session, parsed: Explain, query: Query) -> dict[str, lis
                 "EXPLAIN ANALYZE of CREATE … AS would create it", hint="EXPLAIN ANALYZE its query."
             )
         text = inner.explain_text(analyze=parsed.analyze, verbose=parsed.verbose)
-        return {"plan": text.splitlines()}
+        frame = session.new_table(pa.table({"plan": text.splitlines()}))
+        frame.latest.trace = inner.latest.trace
+        return frame
     withheld = parsed.analyze and session.options.show_values == "off"
     if not withheld and not inner.prepared.calls:
         return None
     shown = query.planned(session).to_pydict()
     plans = map(without_digests, shown["plan"])
-    return shown | {"plan": list(map(without_filters, plans) if withheld else plans)}
+    plan = list(map(without_filters, plans) if withheld else plans)
+    return session.new_table(pa.table(shown | {"plan": plan}))

@@ -84,6 +84,35 @@ def creates_table(sql: str) -> bool:
     return _CREATES_TABLE.match(sql) is not None
 
 
+def query_inside(sql: str) -> tuple[int, int] | None:
+    """The offsets of the query of CREATE TABLE … AS, INSERT INTO … or COPY (…) TO …; None for
+    another statement, and for one without a query.
+
+    >>> query_inside("COPY (SELECT 1) TO 'a.csv'")
+    (6, 14)
+    """
+    if first_word(sql) not in ("CREATE", "INSERT", "COPY"):
+        return None
+    tree = TokenTree(sql)
+    end = len(tree.tokens)
+    while end and tree.kind(end - 1) == TokenType.SEMICOLON:
+        end -= 1
+    if not tree.balanced or tree.first(0, end, TokenType.SEMICOLON) is not None:
+        return None
+    if creates_table(sql):
+        behind = tree.first(0, end, TokenType.ALIAS)
+        start = end if behind is None else behind + 1
+    elif tree.word(0) == "COPY" and tree.opens(1):
+        start, end = 2, tree.close[1]
+    elif tree.word(0) == "INSERT":
+        places = range(end)
+        start = next((i for i in places if tree.word(i) in _QUERIES and not tree.depth(0, i)), end)
+    else:
+        return None
+    is_query = tree.word(start) in _QUERIES or tree.opens(start)
+    return tree.span(start, end) if start < end and is_query else None
+
+
 def selecting_all(sql: str) -> Translation | None:
     """``FROM t …`` without SELECT with ``SELECT *`` before it; None for another text.
 

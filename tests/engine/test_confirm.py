@@ -104,20 +104,23 @@ def test_every_run_is_confirmed_by_itself(terminal: Answered) -> None:
     frame.limit(3).collect()
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        pytest.param(f"CREATE TABLE made AS {QUERY}", id="create"),
-        pytest.param(f"COPY ({QUERY}) TO 'nowhere.csv'", id="copy"),
-    ],
-)
-def test_an_unknown_number_of_values_is_confirmed(terminal: Answered, statement: str) -> None:
+def test_an_unknown_number_of_values_is_confirmed(terminal: Answered) -> None:
     terminal("n\n")
     model = bf.ScriptedModel(hashed)
     session = connected(model, 1_000)
     with pytest.raises(bf.NotConfirmed):
-        session.sql(statement).collect()
+        session.sql(f"COPY ({QUERY}) TO 'nowhere.csv'").collect()
     assert model.calls == []
+
+
+def test_a_created_table_is_confirmed_by_its_number_of_values(terminal: Answered) -> None:
+    terminal("n\n")
+    model = bf.ScriptedModel(hashed)
+    with pytest.raises(bf.NotConfirmed):
+        connected(model, 99).sql(f"CREATE TABLE made AS {QUERY}")
+    assert model.calls == []
+    connected(model, 100).sql(f"CREATE TABLE made AS {QUERY}")
+    assert len(model.calls) == 100
 
 
 def test_calls_that_options_need_are_expected_too() -> None:

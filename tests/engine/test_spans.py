@@ -106,7 +106,7 @@ def test_stages_that_run_in_turn_have_a_span_each(seen: Seen) -> None:
 
 def test_create_table_as_is_a_query(db: Counted, seen: Seen) -> None:
     db.session.sql("CREATE TABLE kept AS SELECT llm_int('length', y) AS n FROM u")
-    assert seen.tree() == ["blendfusion.query", "  blendfusion.batch"]
+    assert seen.tree() == ["blendfusion.query", "  blendfusion.stage", "    blendfusion.batch"]
     assert seen.spans[0].attributes[f.VALUES] == 2
 
 

@@ -1,0 +1,72 @@
+"""CREATE TABLE … AS a query with calls: the query runs as any other, and the table gets its rows.
+
+DataFusion carries the statement out while it plans it, so that its plan is no plan of stages.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from datafusion import SessionContext
+
+from blendfusion.prepare.query import Query
+from blendfusion.sql.parameters import spelled_parameters
+from blendfusion.sql.statements import creates_table, query_inside
+from blendfusion.sql.tokenizer import sql_of
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.session import Session
+
+_NAME = re.compile(
+    r"""\bTABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:"(?:[^"]|"")*"|\w+)(?:\s*\.\s*(?:"(?:[^"]|"")*"|\w+))*)""",
+    re.IGNORECASE,
+)
+_REPLACES = re.compile(r"\s*CREATE\s+OR\s+REPLACE\b", re.IGNORECASE)
+_ROWS = "written_rows"
+
+
+def created(session: Session, query: Query) -> Frame | None:
+    """The frame of CREATE TABLE … AS with calls, carried out: its trace is that of the query. None
+    for another statement, and for a table whose columns' types say what the calls are asked for.
+
+    A table that exists already asks nothing: the statement is then an error, or does nothing."""
+    if query.options is not None or not creates_table(query.text):
+        return None
+    inside = query_inside(query.text)
+    found = _calls(session, query)
+    if inside is None or not found:
+        return None
+    start, stop = inside
+    blank = re.sub(r"[^\n]", " ", query.text[:start])
+    rows = replace(query, text=sql_of(blank + query.text[start:stop]))
+    if _calls(session, rows) != found:
+        return None  # the table's columns have types
+    frame = rows.planned(session)
+    replaces = _REPLACES.match(query.text) is not None
+    is_there = not replaces and _exists(session, query.text)
+    table = frame.schema().empty_table() if is_there else frame.to_arrow_table()
+    statement = f"{query.text[:start]}SELECT * FROM ${_ROWS}"
+    made = Query(statement, named_params={_ROWS: session.new_table(table)}).planned(session)
+    made.latest.trace = frame.latest.trace
+    return made
+
+
+def _calls(session: Session, query: Query) -> set[str]:
+    parameters = spelled_parameters(query.param_values, query.named_params)
+    ready = session.calls.typed(session, query.text, parameters, whole=True)
+    return {call.name for call in ready.calls}
+
+
+def _exists(session: Session, sql: str) -> bool:
+    """Whether there is a table of the name that a CREATE TABLE gives."""
+    found = _NAME.search(sql)
+    if found is None:
+        return False
+    try:
+        SessionContext.table(session, found[1])
+    except Exception:  # there is none
+        return False
+    return True
