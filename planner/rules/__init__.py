@@ -53,6 +53,7 @@ from blendfusion.planner.rules.ranked_partitions import ranked_partitions
 from blendfusion.planner.rules.rows_of_other_branches import rows_of_other_branches
 from blendfusion.planner.rules.rows_that_count import rows_that_count
 from blendfusion.planner.rules.semi_join_reduction import semi_join_reduction
+from blendfusion.planner.rules.separate_aggregates import separate_aggregates
 from blendfusion.planner.rules.similar_first import similar_first
 from blendfusion.planner.rules.small_groups import small_groups
 from blendfusion.planner.rules.subquery_columns import subquery_columns
@@ -148,6 +149,7 @@ RULES: tuple[Rule, ...] = (
     # Rows that must stay, before the others.
     Rule("lazy_join_conditions", lazy_join_conditions, ("block", "project"), last=True),
     Rule("semi_join_reduction", semi_join_reduction, ("join", "cross"), last=True),
+    Rule("separate_aggregates", separate_aggregates, ("aggregate",), last=True),  # before these
     Rule("compared_counts", compared_counts, last=True),  # as first_of_groups
     # When a block has its last columns and rows, and before any one of them will do.
     Rule("first_of_groups", first_of_groups, ("aggregate", "filter"), last=True),

@@ -86,7 +86,7 @@ def _aggregate(plan: Rel) -> Plan:
     agg = aggregation(plan)
     if not agg.one_group_a_row or not agg.measures or not isinstance(plan.inputs[0], Block):
         return plan
-    orders = {_order(measure) for measure in agg.measures}
+    orders = {order_of_value(measure) for measure in agg.measures}
     order = orders.pop() if len(orders) == 1 else None
     if order is None or (agg.measures[0].name in _OF_EXTREME and order[0][0] in agg.keys):
         return plan  # of equal rows, any one is enough
@@ -94,7 +94,7 @@ def _aggregate(plan: Rel) -> Plan:
     return plan if new is None else plan.with_inputs(new)
 
 
-def _order(measure: Measure) -> tuple[tuple[Expr, ...], tuple[Direction, ...]] | None:
+def order_of_value(measure: Measure) -> tuple[tuple[Expr, ...], tuple[Direction, ...]] | None:
     """The order of whose first row an aggregate is the value; None for others."""
     if measure.filter is not None or not measure.args:
         return None

@@ -104,7 +104,7 @@ def db() -> Counted:
          "GROUP BY t.k", 3),
         # Others need all rows that pass.
         (f"SELECT k, max(id) AS m, count(*) AS c FROM t WHERE {F} GROUP BY k", N),
-        (f"SELECT k, max(id) AS m, min(id) AS c FROM t WHERE {F} GROUP BY k", N),
+        (f"SELECT k, max(id) AS m, avg(id) AS c FROM t WHERE {F} GROUP BY k", N),
         (f"SELECT id, count(*) OVER (PARTITION BY k) AS c FROM t WHERE {F} "
          "QUALIFY row_number() OVER (PARTITION BY k ORDER BY id) = 1", N),
         (f"SELECT id FROM t WHERE {F} QUALIFY rank() OVER (PARTITION BY k ORDER BY id) = 1", N),
