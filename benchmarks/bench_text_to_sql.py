@@ -288,6 +288,7 @@ def print_links(folder: Path) -> None:
     known: dict[str, tuple[ValueIndex, frozenset[str]]] = {}
     for part in ("choose", "report"):
         ranks: list[int] = []
+        others: list[int] = []
         for database, question, gold in questions(folder, part, sys.maxsize):
             if database not in known:
                 known[database] = _index(opened(folder, database, bf.ScriptedModel(_never)))
@@ -297,9 +298,15 @@ def print_links(folder: Path) -> None:
             named = {one.this.casefold() for one in literals if one.is_string} & stored
             found = [link.value.casefold() for link in index.links(question)]
             ranks += [found.index(value) if value in found else MISSED for value in named]
+            others.append(sum(value not in named for value in found))
         for most in (5, 8):
             hits = sum(rank < most for rank in ranks)
             print(f"{part}: recall of links at {most}: {interval(hits, len(ranks))}")
+        free = sum(not count for count in others)
+        print(
+            f"{part}: {sum(others) / len(others):.2f} links a question to values that its query lacks;"
+        )
+        print(f"{part}: questions without such a link: {interval(free, len(others))}")
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import log
@@ -25,7 +25,10 @@ _LEAST = 0.45
 _FEW = 3
 """Values of a column that are linked if the question mentions the column."""
 _FEW_SCORE = 0.5
+_SHORTEST = 4
+"""The fewest letters of a word, asked or stored, that may have another spelling."""
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SIBILANTS = ("sses", "xes", "zes", "ches", "shes")
 STOP_WORDS = frozenset(
     "a an and are as at be by did do does for from had has have how in is it its many me more most "
     "name names of on or show that the their there these those to was were what when where which "
@@ -43,6 +46,8 @@ class Link:
     """``table.column``."""
     value: str
     score: float
+    by_column: bool = False
+    """Whether the question mentions the column only."""
 
 
 class ValueIndex:
@@ -54,17 +59,20 @@ class ValueIndex:
         self._by_text: dict[str, list[int]] = defaultdict(list)
         self._by_word: dict[str, list[int]] = defaultdict(list)
         self._by_column: dict[str, list[int]] = defaultdict(list)
+        self._names = stems_of_names(catalog)
         for table in catalog.tables:
             for column in table.columns:
                 first = len(self._places)
                 for value in column.values:
                     self._add(f"{table.name}.{column.name}", value)
                 if len(column.values) <= _FEW:
-                    for word in _parts(column.name):
-                        self._by_column[word] += range(first, len(self._places))
+                    for word in name_stems(column.name) - STOP_WORDS:
+                        if len(word) > 2:
+                            self._by_column[word] += range(first, len(self._places))
         self._near: dict[str, list[str]] = defaultdict(list)
         for word in self._by_word:
-            self._near[word[0]].append(word)
+            if _has_spellings(word):
+                self._near[word[0]].append(word)
 
     def _add(self, column: str, value: str) -> None:
         words = words_of(value)
@@ -90,11 +98,11 @@ class ValueIndex:
         """The values that ``question`` mentions, best first, at most ``most`` and three a column.
 
         A value scores 2 if a span of the question is the whole value, with blanks or without, or
-        its initials, else the
-        share of its words that occur in the question, by their rarity and at least about one half;
-        a word in another spelling counts a little less, and words of whole values neither count
-        alone nor in another spelling. The values of a column with few values score a half if the
-        question has a word of the column's name, as *official* for ``IsOfficial``."""
+        its initials, else the share of its words that occur in the question, by their rarity and at
+        least about one half; a word in another spelling counts a little less. Words of whole
+        values, words of the names of tables and columns, and numbers neither count alone nor in
+        another spelling. The values of a column with few values score a half if the question has a
+        word of the column's name, as *official* for ``IsOfficial``."""
         mentioned_words = words_of(question)
         scores: dict[int, float] = {}
         whole: set[str] = set()
@@ -104,18 +112,21 @@ class ValueIndex:
                 if text not in STOP_WORDS and text in self._by_text:
                     scores.update(dict.fromkeys(self._by_text[text], 2.0))
                     whole.update(span.split())
-        unclear = [word for word in mentioned_words if word not in whole]
+        unclear = [w for w in mentioned_words if w not in whole and stem(w) not in self._names]
         weights = {w: _CLOSE_WEIGHT for word in unclear for w in self._spellings(word)}
         weights.update(dict.fromkeys(mentioned_words, 1.0))
-        for word in sorted({*weights} - STOP_WORDS - whole):
+        alone = {word for word in weights if not word.isdigit() and stem(word) not in self._names}
+        for word in sorted(alone - STOP_WORDS - whole):
             for place in self._by_word.get(word, ()):
                 if place not in scores:
                     scores[place] = self._share(self._places[place][2], weights)
+        mentioned = {place: score for place, score in scores.items() if score >= _LEAST}
+        found = dict(mentioned)
         for word in {*mentioned_words} - STOP_WORDS - whole:
             for place in self._by_column.get(stem(word), ()):
-                scores[place] = max(scores.get(place, 0.0), _FEW_SCORE)
-        best = sorted((-score, place) for place, score in scores.items() if score >= _LEAST)
-        return list(self._first(best, most))
+                found[place] = max(found.get(place, 0.0), _FEW_SCORE)
+        best = sorted((-score, place) for place, score in found.items())
+        return list(self._first(best, most, mentioned))
 
     def _share(self, words: Sequence[str], weights: Mapping[str, float]) -> float:
         """The weighed share of ``words``; a word of many values counts less."""
@@ -123,18 +134,20 @@ class ValueIndex:
         own = zip(words, rarities, strict=True)
         return sum(weights.get(word, 0.0) * rarity for word, rarity in own) / sum(rarities)
 
-    def _first(self, best: list[tuple[float, int]], most: int) -> Iterator[Link]:
+    def _first(
+        self, best: list[tuple[float, int]], most: int, mentioned: Container[int]
+    ) -> Iterator[Link]:
         per_column: dict[str, int] = defaultdict(int)
         for score, place in best:
             column, value, _ = self._places[place]
             per_column[column] += 1
             if per_column[column] <= 3 and most > 0:
                 most -= 1
-                yield Link(column, value, -score)
+                yield Link(column, value, -score, place not in mentioned)
 
     def _spellings(self, word: str) -> list[str]:
         """The stored words that ``word`` may be another spelling of."""
-        if len(word) < 4 or word in STOP_WORDS:
+        if not _has_spellings(word) or word in STOP_WORDS:
             return []
         return get_close_matches(word, self._near.get(word[0], ()), n=3, cutoff=_CLOSE)
 
@@ -148,25 +161,43 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.casefold()))
 
 
-def _parts(name: str) -> Iterator[str]:
-    """The stems of the words of a column's name.
+def name_stems(name: str) -> set[str]:
+    """The stems of the words of a table's or a column's name.
 
-    >>> list(_parts("IsOfficial")), list(_parts("pet_types"))
-    (['official'], ['pet', 'type'])
+    >>> sorted(name_stems("IsOfficial")), sorted(name_stems("pet_types"))
+    (['is', 'official'], ['pet', 'type'])
     """
-    for part in _PARTS.findall(name):
-        word = part.casefold()
-        if len(word) > 2 and word not in STOP_WORDS:
-            yield stem(word)
+    return {stem(word.casefold()) for part in _WORD.findall(name) for word in _split(part)}
+
+
+def stems_of_names(catalog: Catalog) -> set[str]:
+    """The stems of the words of the names of tables and columns."""
+    names = {table.name for table in catalog.tables}
+    names |= {column.name for table in catalog.tables for column in table.columns}
+    return {word for name in names for word in name_stems(name)}
+
+
+def _split(part: str) -> list[str]:
+    return _PARTS.findall(part) if part.isascii() and part.isalpha() else [part]
 
 
 def stem(word: str) -> str:
-    """A word without the s of a plural; short words stay.
+    """A word without the ending of a plural; short words stay. ``ie`` at the end is ``y``, in the
+    singular too, so that both have one stem.
 
-    >>> stem("teachers"), stem("bus")
-    ('teacher', 'bus')
+    >>> [stem(word) for word in ("teachers", "bus", "classes", "class", "countries", "movie")]
+    ['teacher', 'bus', 'class', 'class', 'country', 'movy']
     """
-    return word[:-1] if word.endswith("s") and len(word) > 3 else word
+    if word.endswith(_SIBILANTS):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith("ss") and len(word) > 3:
+        word = word[:-1]
+    return f"{word[:-2]}y" if word.endswith("ie") and len(word) > 3 else word
+
+
+def _has_spellings(word: str) -> bool:
+    """Whether a word may be spelled in another way: it is long enough, and no number."""
+    return len(word) >= _SHORTEST and not any(map(str.isdigit, word))
 
 
 def _spans(words: tuple[str, ...]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from blendfusion.text_to_sql.links import Link, words_of
+from blendfusion.text_to_sql.links import Link, stem, stems_of_names, words_of
 from blendfusion.text_to_sql.literals import strings
 from blendfusion.text_to_sql.schema.catalog import Catalog
 
@@ -18,14 +18,12 @@ def omitted_value(question: str, sql: str, links: Sequence[Link], catalog: Catal
     are about. A value inside a longer one that the question names does not count, nor does a word
     of the names of tables and columns."""
     named = {words_of(link.value): link for link in links if _within(link.value, question)}
-    names = {table.name for table in catalog.tables}
-    names |= {column.name for table in catalog.tables for column in table.columns}
-    known = {word for name in names for word in words_of(name.replace("_", " "))}
+    known = stems_of_names(catalog)
     literals = [*strings(sql), *_NUMBER.findall(sql)]
     for words, link in named.items():
         longer = any(other != words and _within(link.value, o.value) for other, o in named.items())
         used = any(_within(link.value, literal) for literal in literals)
-        if not longer and not used and not known.issuperset(words):
+        if not longer and not used and not known.issuperset(map(stem, words)):
             return link
     return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from blendfusion.text_to_sql.links import Link, stem, words_of
+from blendfusion.text_to_sql.links import Link, name_stems, stem, words_of
 from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table, split
 from blendfusion.text_to_sql.schema.keys import Key
 from blendfusion.text_to_sql.schema.names import written_name
@@ -76,11 +76,16 @@ def values_of(
     problem: str | None = None,
     examples: Sequence[tuple[str, str]] = (),
 ) -> tuple[str | None, ...]:
-    """The values of one request about the tables ``visible`` to a model."""
+    """The values of one request about the tables ``visible`` to a model.
+
+    Where the question mentions a column but none of its values, these are not listed: the samples
+    show them, and models filter by all that are listed.
+    """
     tables = "\n".join((*(described(t, catalog.keys) for t in catalog.tables), *catalog.metrics))
     return (
         f"{_EXAMPLES if has_free_text(catalog) else ''}Tables:\n{tables}",
-        "\n".join(f"{link.column} = {quoted(link.value)}" for link in links) or None,
+        "\n".join(f"{link.column} = {quoted(link.value)}" for link in links if not link.by_column)
+        or None,
         as_lines(examples) or None,
         question,
         query,
@@ -132,9 +137,5 @@ def _samples(column: Column) -> Iterable[str]:
 def _likeness(table: Table, question: str, mentioned: bool) -> float:
     words = set(words_of(question))
     names = (table.name, table.note, *(f"{c.name}_{c.note}" for c in table.columns))
-    own = {w for name in names for w in _parts(name)}
+    own = {w for name in names for w in name_stems(name)}
     return len({stem(w) for w in words} & own) + 2.0 * mentioned
-
-
-def _parts(name: str) -> set[str]:
-    return {stem(word) for part in name.split("_") for word in words_of(part)}

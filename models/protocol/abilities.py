@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from blendfusion.errors import ModelFailed
 from blendfusion.types import Task
@@ -74,15 +73,6 @@ class Abilities:
     def __post_init__(self) -> None:
         if self.at_once < 1:
             raise ModelFailed(f"a model answers at least 1 request at once, not {self.at_once}")
-
-
-class Able(Protocol):
-    """A model that declares abilities."""
-
-    @property
-    def abilities(self) -> Abilities:
-        """The abilities at this moment. Cheap: nothing is loaded for it."""
-        ...
 
 
 def abilities_of(model: object) -> Abilities:

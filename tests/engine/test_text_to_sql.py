@@ -291,6 +291,31 @@ def test_links_to_values_beside_their_words(question: str, values: list[str]) ->
     assert [link.value for link in index.links(question)] == values
 
 
+@pytest.mark.parametrize(
+    ("question", "values"),
+    [
+        ("How many positive reviews does each movie have?", []),
+        ("Which movies were reviewed in ReelViews?", ["ReelViews"]),
+        ("What does the Quixote Movie Guide say?", ["Quixote Movie Guide"]),
+        ("How long did people live?", []),
+        ("Which movies are from 1980?", []),
+        ("Which movies have a score of 4?", []),
+    ],
+)
+def test_names_numbers_and_short_words_are_no_other_spelling(
+    question: str, values: list[str]
+) -> None:
+    """A word of a table's or a column's name tells nothing of a value, unless beside other words;
+    nor does a number; *live* is not ``LIE``."""
+    columns = (
+        Column("movie_id", "TEXT", values=("198", "190", "1988", "7")),
+        Column("publication", "TEXT", values=("ReelViews", "Quixote Movie Guide", "Movie Reviews")),
+        Column("score", "TEXT", values=("4/5", "4 of 10", "LIE", "3")),
+    )
+    index = ValueIndex(Catalog((Table("reviews", columns), Table("movies", ()))))
+    assert [link.value for link in index.links(question)] == values
+
+
 def test_a_value_without_blanks_is_linked_to_its_words() -> None:
     columns = (Column("state", "TEXT", values=("NorthCarolina", "Ohio", "Carolina")),)
     index = ValueIndex(Catalog((Table("addresses", columns),)))
