@@ -80,6 +80,10 @@ class Frame(DataFrame):
         """The table that this frame reads, if it has no name of its own."""
         self.latest = Latest()
         """The latest run of this frame."""
+        self.source: Frame | None = None
+        """The query of an INSERT or a COPY, which runs first; None for another frame."""
+        self.statement: Callable[[pa.Table], Frame] | None = None
+        """The frame of the statement over the rows of ``source``."""
 
     @property
     def df(self) -> Any:
@@ -203,7 +207,9 @@ class Frame(DataFrame):
         of two has the lower of each limit. A run that would need more raises BudgetExceeded. Its
         answers are kept, and a run with a larger budget continues from there.
         """
-        return Frame(self.df, self._session, self.origin, checked_budget(budget))
+        frame = Frame(self.df, self._session, self.origin, checked_budget(budget))
+        frame.source, frame.statement = self.source, self.statement
+        return frame
 
     def _parsed(self, text: str, place: str) -> Expr:
         """``text`` as an expression; ``place`` is the SQL before it, which determines its type."""
@@ -226,7 +232,7 @@ class Frame(DataFrame):
 
     def prepare(self, *, parts: bool) -> Prepared:
         """A plan of this frame; ``parts``: parts of the query may be staged separately."""
-        return prepare(self, parts=parts)
+        return prepare(self.source or self, parts=parts)
 
     def answered(self, dispatcher: Dispatcher, *, eager: bool) -> Generator[pa.Table, None, None]:
         """The result as tables of this frame's schema, at least one, with the answers of

@@ -13,7 +13,7 @@ from datafusion import DataFrame, SessionContext
 
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.errors import BlendFusionError, PlanError
-from blendfusion.execution.executor import Execution, as_schema
+from blendfusion.execution.executor import Execution, as_schema, joined
 from blendfusion.observe.progress import progress
 from blendfusion.planner.driver import reason
 from blendfusion.reports.confirmation import confirm
@@ -67,6 +67,11 @@ def answered(
 ) -> Generator[pa.Table, None, None]:
     """The result as tables of the frame's schema, at least one, with the answers of
     ``dispatcher``."""
+    if frame.source is not None and frame.statement is not None:
+        rows = joined(list(frame.source.answered(dispatcher, eager=True)))
+        frame.latest.execution = frame.source.latest.execution
+        yield frame.statement(rows).to_arrow_table()
+        return
     schema = result_schema(frame)
     session = frame.session
     session.calls.settle(session, frame.prepared.calls, dispatcher)

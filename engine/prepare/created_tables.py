@@ -1,14 +1,18 @@
-"""CREATE TABLE … AS a query with calls: the query runs as any other, and the table gets its rows.
+"""CREATE TABLE … AS, INSERT and COPY of a query with calls: the query runs as any other, and the
+statement takes its rows.
 
-DataFusion carries the statement out while it plans it, so that its plan is no plan of stages.
+DataFusion carries CREATE out while it plans it, and Substrait has no INSERT and no COPY, so that
+their plans are no plans of stages.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from datafusion import SessionContext
 
 from blendfusion.prepare.query import Query
@@ -25,6 +29,7 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _REPLACES = re.compile(r"\s*CREATE\s+OR\s+REPLACE\b", re.IGNORECASE)
+_WRITES = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+(?:INSERT|COPY)\b", re.IGNORECASE | re.DOTALL)
 _ROWS = "written_rows"
 
 
@@ -35,6 +40,31 @@ def created(session: Session, query: Query) -> Frame | None:
     A table that exists already asks nothing: the statement is then an error, or does nothing."""
     if query.options is not None or not creates_table(query.text):
         return None
+    rows = _query_of(session, query)
+    if rows is None:
+        return None
+    frame = rows.planned(session)
+    replaces = _REPLACES.match(query.text) is not None
+    is_there = not replaces and _exists(session, query.text)
+    table = frame.schema().empty_table() if is_there else frame.to_arrow_table()
+    made = _over(session, query, table)
+    made.latest.trace = frame.latest.trace
+    return made
+
+
+def fed(session: Session, query: Query, frame: Frame) -> Frame:
+    """``frame`` of ``query``; if that is an INSERT or a COPY of a query with calls, it runs that
+    query by its stages first."""
+    rows = _query_of(session, query) if _WRITES.match(query.text) else None
+    if rows is not None:
+        frame.source = rows.planned(session)
+        frame.statement = partial(_over, session, query)
+    return frame
+
+
+def _query_of(session: Session, query: Query) -> Query | None:
+    """The query inside of a statement; None if it asks nothing, or if the statement says what its
+    calls are asked for."""
     inside = query_inside(query.text)
     found = _calls(session, query)
     if inside is None or not found:
@@ -42,16 +72,14 @@ def created(session: Session, query: Query) -> Frame | None:
     start, stop = inside
     blank = re.sub(r"[^\n]", " ", query.text[:start])
     rows = replace(query, text=sql_of(blank + query.text[start:stop]))
-    if _calls(session, rows) != found:
-        return None  # the table's columns have types
-    frame = rows.planned(session)
-    replaces = _REPLACES.match(query.text) is not None
-    is_there = not replaces and _exists(session, query.text)
-    table = frame.schema().empty_table() if is_there else frame.to_arrow_table()
-    statement = f"{query.text[:start]}SELECT * FROM ${_ROWS}"
-    made = Query(statement, named_params={_ROWS: session.new_table(table)}).planned(session)
-    made.latest.trace = frame.latest.trace
-    return made
+    return rows if _calls(session, rows) == found else None
+
+
+def _over(session: Session, query: Query, table: pa.Table) -> Frame:
+    """The frame of a statement with ``table`` in the place of its query."""
+    start, stop = query_inside(query.text) or (0, 0)
+    text = f"{query.text[:start]}SELECT * FROM ${_ROWS}{query.text[stop:]}"
+    return Query(text, named_params={_ROWS: session.new_table(table)}).planned(session)
 
 
 def _calls(session: Session, query: Query) -> set[str]:

@@ -105,12 +105,14 @@ def query_inside(sql: str) -> tuple[int, int] | None:
     elif tree.word(0) == "COPY" and tree.opens(1):
         start, end = 2, tree.close[1]
     elif tree.word(0) == "INSERT":
-        places = range(end)
-        start = next((i for i in places if tree.word(i) in _QUERIES and not tree.depth(0, i)), end)
+        start = next((i for i in range(end) if _is_query(tree, i) and not tree.depth(0, i)), end)
     else:
         return None
-    is_query = tree.word(start) in _QUERIES or tree.opens(start)
-    return tree.span(start, end) if start < end and is_query else None
+    return tree.span(start, end) if start < end and _is_query(tree, start) else None
+
+
+def _is_query(tree: TokenTree, at: int) -> bool:
+    return tree.word(at) in _QUERIES or (tree.opens(at) and tree.is_query(at, tree.close[at] + 1))
 
 
 def selecting_all(sql: str) -> Translation | None:

@@ -109,7 +109,7 @@ def test_an_unknown_number_of_values_is_confirmed(terminal: Answered) -> None:
     model = bf.ScriptedModel(hashed)
     session = connected(model, 1_000)
     with pytest.raises(bf.NotConfirmed):
-        session.sql(f"COPY ({QUERY}) TO 'nowhere.csv'").collect()
+        session.sql("UPDATE t SET x = 'y' WHERE llm_filter('holds 7', x)").collect()
     assert model.calls == []
 
 

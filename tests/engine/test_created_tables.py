@@ -1,7 +1,8 @@
-"""CREATE TABLE … AS asks what its query asks, and the table has the rows of the query."""
+"""CREATE TABLE … AS, INSERT and COPY ask what their query asks, and have the rows of the query."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -96,3 +97,65 @@ def test_an_analysed_plan_has_its_trace() -> None:
         "EXPLAIN ANALYZE SELECT x FROM t WHERE g = 1 AND llm_filter('holds 3', x)"
     )
     assert frame.trace.usage.values == len(db.model.calls) == 10
+
+
+INSERTS = {
+    "a query": ("INSERT INTO kept SELECT x, llm_int('length', x) FROM t WHERE g = 1", 10),
+    "other order": (
+        "INSERT INTO kept (n, x) SELECT llm_int('length', x), x FROM t WHERE g = 1;",
+        10,
+    ),
+    "a name": (
+        "INSERT INTO kept (x) WITH q AS (SELECT x FROM t WHERE g = 1) SELECT x FROM q "
+        "WHERE llm_filter('holds 3', x)",
+        10,
+    ),
+    "values": ("INSERT INTO kept VALUES ('k', llm_int('length', 'abc'))", 1),
+    "parentheses": ("INSERT INTO kept (SELECT x, llm_int('length', x) FROM t WHERE g = 1)", 10),
+}
+
+
+@pytest.mark.parametrize("planner", [True, False])
+@pytest.mark.parametrize("title", INSERTS)
+def test_an_insert_asks_what_its_query_asks(title: str, planner: bool) -> None:
+    statement, most = INSERTS[title]
+    found = []
+    for db in (connected(planner=planner), connected(planner=False)):
+        db.session.sql("CREATE TABLE kept (x VARCHAR, n BIGINT)")
+        frame = db.session.sql(statement)
+        assert "not run" in repr(frame)
+        assert db.model.calls == []
+        (counted,) = frame.to_pylist()
+        rows = db.rows("SELECT x, n FROM kept")
+        assert counted == {"count": len(rows)}
+        assert frame.trace.usage.values == len(db.model.calls)
+        assert not db.session.options.planner or len(db.model.calls) <= most
+        found.append(unordered(rows))
+        frame.collect()
+        assert len(db.rows("SELECT x FROM kept")) == 2 * len(rows)
+    assert found[0] == found[1]
+
+
+def test_a_budget_ends_an_insert_before_a_row() -> None:
+    db = connected()
+    db.session.sql("CREATE TABLE kept (x VARCHAR)")
+    frame = db.session.sql("INSERT INTO kept SELECT x FROM t WHERE llm_filter('holds v', x)")
+    assert frame.estimate().total.values == 40
+    with pytest.raises(bf.BudgetExceeded):
+        frame.with_budget(bf.Budget(values=3)).collect()
+    assert db.rows("SELECT x FROM kept") == []
+    frame.collect()
+    assert len(db.rows("SELECT x FROM kept")) == len(db.model.calls) == 40
+
+
+@pytest.mark.parametrize("style", ["csv", "json", "parquet"])
+def test_a_copy_asks_what_its_query_asks(style: str, tmp_path: Path) -> None:
+    db = connected()
+    file = tmp_path / f"rows.{style}"
+    query = "SELECT x, llm_int('length', x) FROM t WHERE g = $g"
+    frame = db.session.sql(f"COPY ({query}) TO '{file}' STORED AS {style}", param_values={"g": 1})
+    assert frame.to_pylist() == [{"count": 10}]
+    assert len(db.model.calls) == 10
+    written = db.session.register_file(file, "written")
+    assert written.columns == ["x", "llm_int('length', x)"]
+    assert len(written.to_pylist()) == 10
