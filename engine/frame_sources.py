@@ -160,7 +160,7 @@ class FrameSources(OwnContext):
     read_json = _reader(SessionContext.read_json)
     read_csv = _reader(_headed(SessionContext.read_csv))
     register_csv = _headed(SessionContext.register_csv)
-    read_parquet = _reader(SessionContext.read_parquet)
+    read_parquet = _reader(OwnContext.read_parquet)
     read_avro = _reader(SessionContext.read_avro)
     read_arrow = _reader(SessionContext.read_arrow)
     read_empty = _source(SessionContext.read_empty)

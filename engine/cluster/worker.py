@@ -33,6 +33,7 @@ from blendfusion.cluster.range_messages import RangeMessage, RangeReply
 from blendfusion.cluster.ranges import LOCAL_RANGES
 from blendfusion.cluster.remote_dispatcher import Memory, Noted, RemoteDispatcher, memory_of
 from blendfusion.cluster.worker_models import WorkerModels
+from blendfusion.datafusion.parquet_statistics import SETTING
 from blendfusion.datafusion.substrait_io import batches_of, frame_of
 from blendfusion.errors import BlendFusionError
 from blendfusion.execution.expressions import RowWise
@@ -129,7 +130,7 @@ class _Steps:
     def _run(self, counts: Counts, noted: Noted) -> None:
         fragment = self._fragment
         function = open_during_function()
-        context = SessionContext(SessionConfig().with_target_partitions(1))
+        context = SessionContext(SessionConfig({SETTING: "false"}).with_target_partitions(1))
         context.register_udf(function)
         for name, table in fragment.tables.items():
             if isinstance(table, FileTable) and table.method == "register_lance":

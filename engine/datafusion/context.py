@@ -17,6 +17,7 @@ from datafusion import (
     TableFunction,
 )
 
+from blendfusion.datafusion.parquet_statistics import read_as_written
 from blendfusion.datafusion.process_guard import check_process, no_pickle, this_process
 from blendfusion.datafusion.schema_metadata import WithoutMetadata
 from blendfusion.datafusion.substrait_io import batches_of
@@ -59,6 +60,16 @@ class OwnContext(WithoutMetadata):
         else:
             adopted.claim(self)
             self._ctx = adopted.inner
+
+    def register_parquet(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        """Register a Parquet file, or a folder of such, as the table ``name``."""
+        read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
+        super().register_parquet(name, path, *args, **kwargs)
+
+    def read_parquet(self, path: Any, *args: Any, **kwargs: Any) -> DataFrame:
+        """A frame of a Parquet file, or of a folder of such."""
+        read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
+        return super().read_parquet(path, *args, **kwargs)
 
     @property
     def functions(self) -> list[ScalarUDF]:

@@ -218,3 +218,39 @@ def test_metadata_of_a_schema_does_not_matter(way: str) -> None:
             WHERE k.sector = 'i' AND llm_filter('A?', k.name) AND h.symbol LIKE '%A%'""")
         assert len(rows.to_pylist()) == 36
         assert len(model.calls) == 1
+
+
+NUMBERS = [[1.0, 1.0], [1.0, float("nan")], [float("inf"), float("nan")], [0.5, None]]
+
+
+@pytest.mark.parametrize("way", ["file", "folder", "pattern", "register", "read", "query"])
+def test_not_a_number_beside_one_number_stays_what_it_is(way: str, tmp_path: Path) -> None:
+    """The statistics of a Parquet file leave it out: DataFusion takes the column for a constant."""
+    for number, values in enumerate(NUMBERS):
+        column = pa.array(values, pa.float64())
+        names = [f"{number}a", f"{number}b"]
+        pq.write_table(pa.table({"k": names, "v": column}), tmp_path / f"{number}.parquet")
+    model = bf.ScriptedModel(lambda call: True)
+    with bf.connect(model, cache=None, progress="off", read_files="local") as session:
+        place = tmp_path / "1.parquet" if way == "file" else tmp_path
+        if way == "register":
+            session.register_parquet("t", str(tmp_path))
+        elif way == "read":
+            session.register_view("t", session.read_parquet(tmp_path))
+        elif way != "query":
+            session.register_file(f"{tmp_path}/*.parquet" if way == "pattern" else place, "t")
+        source = f"'{tmp_path}/1.parquet'" if way == "query" else "t"
+        for query in ("SELECT k, v FROM {}", "SELECT k, v FROM {} WHERE llm_filter('q', k)"):
+            found = {row["k"]: row["v"] for row in session.sql(query.format(source)).to_pylist()}
+            assert str(found["1a"]) == "1.0"
+            assert str(found["1b"]) == "nan"
+            assert way in ("file", "query") or str(found["2b"]) == "nan"
+            assert len(found) == (2 if way in ("file", "query") else 8)
+
+
+def test_statistics_count_where_they_hide_nothing(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"v": [1.0, 1.0]}), tmp_path / "t.parquet")
+    with bf.connect(None, cache=None) as session:
+        session.register_file(tmp_path / "t.parquet")
+        (shown,) = session.sql("SHOW datafusion.execution.collect_statistics").to_pylist()
+        assert shown["value"] == "true"
