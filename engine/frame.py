@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 import pyarrow as pa
 from datafusion import DataFrame, Expr, SessionContext, lit
 from datafusion import functions as f
+from datafusion.catalog import Table
 from datafusion.record_batch import RecordBatch
 
 from blendfusion.budget import Budget, checked_budget, lowest
@@ -46,7 +47,15 @@ from blendfusion.reports.trace import Trace
 from blendfusion.udfs.declare.call_registry import readable
 from blendfusion.udfs.register.python_functions import llm_join
 from blendfusion.unsupported.execution_path import Prepared, optimized, prepare, understood_error
-from blendfusion.unsupported.provenance import Origin, Verb, given, pointed, unread, written
+from blendfusion.unsupported.provenance import (
+    Origin,
+    Verb,
+    given,
+    pointed,
+    unnamed_tables,
+    unread,
+    written,
+)
 from blendfusion.unsupported.right_joins import keeping_rows
 
 if TYPE_CHECKING:
@@ -209,6 +218,7 @@ class Frame(DataFrame):
         """
         frame = Frame(self.df, self._session, self.origin, checked_budget(budget))
         frame.source, frame.statement = self.source, self.statement
+        frame.unnamed_table = self.unnamed_table
         return frame
 
     def _parsed(self, text: str, place: str) -> Expr:
@@ -384,11 +394,16 @@ class Frame(DataFrame):
 
     def cache(self) -> Frame:
         """A frame over the stored result: the model is asked once, now."""
-        if not self.prepared.calls:
-            return Frame(Pump().call(self._plain.cache).df, self._session, budget=self.budget)
-        cached = Frame(self._result().df, self._session, budget=self.budget)
+        asks = bool(self.prepared.calls)
+        stored = self._result() if asks else Pump().call(self._plain.cache)
+        cached = self._session.unnamed(stored).with_budget(self.budget)
         cached.latest.trace = self.latest.trace
         return cached
+
+    def into_view(self, temporary: bool = False) -> Table:
+        """This frame as a table, for ``session.register_table``."""
+        self._session.views.hold(f"view {id(self)}", unnamed_tables(self))
+        return DataFrame.into_view(self, temporary)
 
     def show(self, num: int = 20) -> None:
         limited = self.limit(num)

@@ -51,7 +51,7 @@ def _reader(
     """As ``_source``, for a method whose DataFrame reads a table without a name."""
 
     def reader(self: FrameSources, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
-        return self._unnamed(inherited(self, *args, **kwargs))
+        return self.unnamed(inherited(self, *args, **kwargs))
 
     return update_wrapper(reader, inherited)
 
@@ -93,9 +93,9 @@ class FrameSources(OwnContext):
 
     def new_table(self, table: pa.Table) -> Frame:
         """A frame over ``table``, which is not registered."""
-        return self._unnamed(self.plain_frame(table))
+        return self.unnamed(self.plain_frame(table))
 
-    def _unnamed(self, df: DataFrame) -> Frame:
+    def unnamed(self, df: DataFrame) -> Frame:
         """A frame over a frame of DataFusion that reads a table without a name."""
         table = UnnamedTable(self, df, "frame")
         frame = self.new_frame(SessionContext.table(self, table.name))

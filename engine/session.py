@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from datafusion import (
+    DataFrame,
     RuntimeEnvBuilder,
     SessionConfig,
     SessionContext,
@@ -69,7 +70,7 @@ from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.register.open_during import open_during_function
 from blendfusion.unsupported.opaque_tables import LeafMaker
-from blendfusion.unsupported.provenance import Text
+from blendfusion.unsupported.provenance import Text, unnamed_tables
 from blendfusion.unsupported.views import Views
 
 INTERNAL = frozenset(
@@ -77,7 +78,7 @@ INTERNAL = frozenset(
     "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept "
     "lazy_embedder leaf_maker measured new_frame new_table own_names places_of plain_dispatcher plain_frame "
     "plan_warnings pooled query_files reads_paths remembered_vectors rules_off similar_first_pays small_rows "
-    "table_functions views workbench_source".split()
+    "table_functions unnamed views workbench_source".split()
 )
 """The names of a session for other modules of the package; completion and the reference omit
 them."""
@@ -265,6 +266,16 @@ class Session(EvaluationSession):
         chosen = table_name(os.fspath(path)) if name is None else name
         register_file(self, os.fspath(path), chosen, delimiter)
         return self.table(chosen)
+
+    def register_view(self, name: str, df: DataFrame) -> None:
+        """Register a frame as the view ``name``: a query over it is planned with it."""
+        super().register_view(name, df)
+        self.views.hold(name, unnamed_tables(df) if isinstance(df, Frame) else ())
+
+    def deregister_table(self, name: str) -> None:
+        """Remove the table or view ``name``."""
+        super().deregister_table(name)
+        self.views.release(name)
 
     # --- queries ---------------------------------------------------------------------------------
 

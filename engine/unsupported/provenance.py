@@ -60,6 +60,20 @@ def _text(frame: Frame) -> Text | None:
     return origin
 
 
+def unnamed_tables(frame: Frame) -> list[UnnamedTable]:
+    """The tables without a name of their own that ``frame`` reads."""
+    found, waiting = [], [frame]
+    while waiting:
+        one = waiting.pop()
+        found += [] if one.unnamed_table is None else [one.unnamed_table]
+        if isinstance(one.origin, Text):
+            found += one.origin.tables.values()
+        elif one.origin is not None:
+            given = (one.origin.below, *one.origin.args, *one.origin.kwargs.values())
+            waiting += [value for value in given if hasattr(value, "unnamed_table")]
+    return found
+
+
 def unread(frame: Frame) -> tuple[str, ...]:
     """The parts of its SQL that say nothing of the types of answers."""
     text = _text(frame)

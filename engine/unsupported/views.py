@@ -1,9 +1,10 @@
-"""Keeps the SQL of views with calls; DataFusion keeps only their plans."""
+"""Keeps the SQL of views with calls, and the tables without a name that views read; DataFusion
+keeps only their plans."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.sql.tokenizer import tokenize
@@ -21,12 +22,22 @@ class Views:
 
     def __init__(self) -> None:
         self._queries: dict[str, str] = {}
-        self._tables: dict[str, Mapping[str, UnnamedTable]] = {}
+        self._tables: dict[str, Iterable[UnnamedTable]] = {}
+
+    def hold(self, name: str, tables: Iterable[UnnamedTable]) -> None:
+        """Keep the ``tables`` that the view ``name`` reads, by whose names it is planned, until
+        another is called so."""
+        self._tables[name.strip('"').lower()] = tables
+
+    def release(self, name: str) -> None:
+        """Forget what ``hold`` kept."""
+        self._tables.pop(name.strip('"').lower(), None)
 
     def note(self, sql: str, tables: Mapping[str, UnnamedTable]) -> None:
-        """Remember ``sql``, and the ``tables`` of the frames in it, if it creates a view with
-        calls."""
-        if _HEAD.match(sql) is None or not calls_in(sql):
+        """Remember ``sql`` if it creates a view with calls, and the ``tables`` of the frames in
+        it."""
+        has_calls = bool(calls_in(sql))
+        if _HEAD.match(sql) is None or not (has_calls or tables):
             return
         tokens = tokenize(sql)
         at = 0
@@ -36,8 +47,9 @@ class Views:
         if behind is None or behind + 1 >= len(tokens):
             return
         name = sql[tokens[at].start : tokens[behind - 1].end + 1]
-        self._tables[name.lower()] = tables
-        self._queries[name.lower()] = sql[tokens[behind + 1].start :].rstrip().rstrip(";")
+        self.hold(name, list(tables.values()))
+        if has_calls:
+            self._queries[name.lower()] = sql[tokens[behind + 1].start :].rstrip().rstrip(";")
 
     def query(self, name: str) -> str | None:
         """The query of the view ``name``, in SQL notation."""

@@ -94,3 +94,39 @@ def test_no_table_is_seen() -> None:
     assert HIDDEN_CATALOG not in session.catalog_names()
     assert "frame_" not in str(session.sql("SHOW TABLES").to_pylist())
     assert frame.count() == 40
+
+
+MADE: dict[str, Callable[[bf.Session, str], object]] = {
+    "read": lambda s, file: s.register_view("v", s.read_csv(file)),
+    "verbs": lambda s, file: s.register_view("v", s.read_csv(file).filter(bf.col("n") < 9)),
+    "join": lambda s, file: s.register_view(
+        "v", s.read_csv(file).join(s.from_pydict({"n": [1, 2]}), on="n")
+    ),
+    "budget": lambda s, file: s.register_view("v", s.read_csv(file).with_budget(None)),
+    "a view of a frame": lambda s, file: s.register_table("v", s.read_csv(file).into_view()),
+    "a query": lambda s, file: s.register_view("v", s.sql("FROM $f", f=s.read_csv(file))),
+    "SQL": lambda s, file: s.sql("CREATE VIEW v AS SELECT * FROM $f", f=s.read_csv(file)),
+    "stored": lambda s, file: s.register_view("v", s.read_csv(file).cache()),
+    "stored answers": lambda s, file: s.register_view(
+        "v", s.read_csv(file).filter(bf.llm_filter("q", "x")).cache()
+    ),
+}
+
+
+@pytest.mark.parametrize("way", MADE)
+def test_a_view_over_a_table_without_a_name_is_planned(way: str, tmp_path: Path) -> None:
+    """Its frame is gone by then, which gave the table its name."""
+    file = tmp_path / "rows.csv"
+    file.write_text("x,n\n" + "".join(f"a{n},{n}\n" for n in range(6)))
+    model = bf.ScriptedModel(lambda call: True)
+    with bf.connect(model, cache=None, progress="off") as session:
+        MADE[way](session, str(file))
+        gc.collect()
+        model.calls.clear()
+        frame = session.sql("SELECT x FROM v WHERE llm_filter('other', x) AND n = 1")
+        assert frame.to_pydict() == {"x": ["a1"]}
+        assert [call.values for call in model.calls] == [("a1",)]
+        assert "Plain plan" not in frame.explain_text()
+        session.deregister_table("v")
+        session.register_view("v", session.from_pydict({"x": ["b"], "n": [1]}))
+        assert session.sql("SELECT x FROM v WHERE llm_filter('q', x)").to_pydict() == {"x": ["b"]}
