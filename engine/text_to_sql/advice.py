@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from blendfusion.text_to_sql.check import Attempt
 from blendfusion.text_to_sql.links import ValueIndex
+from blendfusion.text_to_sql.listed_values import listed
 from blendfusion.text_to_sql.literals import strings
 from blendfusion.text_to_sql.schema.catalog import Catalog
 from blendfusion.udfs.declare.arguments import quoted
@@ -17,7 +18,7 @@ _MOST = 4
 
 def advice(failed: Attempt, catalog: Catalog, index: ValueIndex) -> list[str]:
     """Sentences about the catalogue that bear on the problem of ``failed``, at most ``_MOST``."""
-    return [*_columns(failed, catalog), *_values(failed, index)][:_MOST]
+    return [*_columns(failed, catalog), *_values(failed, catalog, index)][:_MOST]
 
 
 def _columns(failed: Attempt, catalog: Catalog) -> Iterator[str]:
@@ -34,8 +35,13 @@ def _columns(failed: Attempt, catalog: Catalog) -> Iterator[str]:
         yield f"The column is {' or '.join(holders)}: join that table."
 
 
-def _values(failed: Attempt, index: ValueIndex) -> Iterator[str]:
+def _values(failed: Attempt, catalog: Catalog, index: ValueIndex) -> Iterator[str]:
+    item = listed(failed.sql, catalog)
+    if item is not None:
+        yield item.fact
     for text in dict.fromkeys(strings(failed.sql)):
+        if item is not None and item.item == text:
+            continue
         columns = index.columns_with(text)
         if columns:
             yield f"{quoted(text)} is a value of {' or '.join(columns[:3])}."

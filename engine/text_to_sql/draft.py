@@ -22,6 +22,7 @@ from blendfusion.text_to_sql.before import Before
 from blendfusion.text_to_sql.check import FAILS, GIVES_ROWS, NULLS, Attempt, Checked, check
 from blendfusion.text_to_sql.grammar.lark import grammar_of
 from blendfusion.text_to_sql.links import ValueIndex
+from blendfusion.text_to_sql.listed_values import listed
 from blendfusion.text_to_sql.literals import shown_query
 from blendfusion.text_to_sql.named_values import omitted_value
 from blendfusion.text_to_sql.prompt import drafting, has_free_text, values_of, visible
@@ -378,8 +379,8 @@ class _Writer:
 
     def _with_doubt(self, checked: Checked) -> Checked:
         """The draft with a problem that its rows do not show: it leaves out a value that the
-        question names, or counts nothing for a literal with another spelling than the stored
-        one."""
+        question names, takes an item of lists for a whole value, or counts nothing for a literal
+        with another spelling than the stored one."""
         attempt = checked.attempt
         if attempt.rank != GIVES_ROWS:
             return checked
@@ -389,6 +390,11 @@ class _Writer:
         if omitted is not None:
             problem = f"the query leaves out {quoted(omitted.value)}, which the question names"
             hint = f"It is a value of {omitted.column}."
+        elif (item := listed(attempt.sql, self._catalog)) is not None:
+            problem, hint = (
+                f"{item.column} has lists, and the query compares whole values",
+                item.fact,
+            )
         elif misspelled is not None:
             problem, hint = "the query counts nothing", misspelled
         else:

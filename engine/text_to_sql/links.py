@@ -30,9 +30,12 @@ _SHORTEST = 4
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _SIBILANTS = ("sses", "xes", "zes", "ches", "shes")
 STOP_WORDS = frozenset(
-    "a an and are as at be by did do does for from had has have how in is it its many me more most "
-    "name names of on or show that the their there these those to was were what when where which "
-    "who whose with all any each every list find give number count".split()
+    "a about after against all also among an and any are as at be because been before being between "
+    "both but by can could did do does during each either every for from had has have he her his how "
+    "if in into is it its many me might more most must my name names neither nor of on or our per "
+    "shall she should show since so some such than that the their them then there these they this "
+    "those through to until upon was we were what when where whether which while who whose why with "
+    "within without would you your list find give number count".split()
 )
 """Words that are too frequent in questions to name a value alone."""
 

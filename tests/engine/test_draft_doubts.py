@@ -240,3 +240,50 @@ def test_an_early_interruption_ends_without_a_traceback(
     monkeypatch.setattr("blendfusion.cli.main.import_module", interrupted)
     assert main(["ask", "Who?"]) == 130
     assert capsys.readouterr().err == "interrupted\n"
+
+
+FILMS = {
+    "title": ["A", "B", "C", "D"],
+    "genre": ["Horror, Comedy", "Comedy", "Drama; Horror", "Western"],
+    "place": ["Paris", "Paris in Texas", "Rome", "Rome"],
+}
+LISTS = (
+    "films.genre has lists, and the query compares whole values. 1 value of films.genre is a list "
+    "with 'Comedy', such as 'Horror, Comedy': genre ILIKE '%Comedy%' finds it."
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("SELECT title FROM films WHERE genre = 'Comedy'", LISTS),
+        ("SELECT title FROM films f WHERE f.genre IN ('Western', 'Comedy')", LISTS),
+        ("SELECT title FROM films WHERE 'comedy' = lower(genre) OR genre = 'Western'", ""),
+        ("SELECT title FROM films WHERE genre ILIKE '%Comedy%'", ""),
+        ("SELECT title FROM films WHERE place = 'Paris'", ""),
+    ],
+)
+def test_an_item_of_lists_is_no_whole_value(query: str, problem: str) -> None:
+    model = bf.ScriptedModel(lambda call: query)
+    session = bf.connect(model, cache=None, progress="off", show_values="on")
+    session.from_pydict(FILMS, name="films")
+    assert session.ask("Which are they?").problem == problem
+
+
+def test_an_item_that_is_no_value_is_repaired_by_the_lists_that_have_it() -> None:
+    seen: list[str | None] = []
+
+    def reply(call: bf.Request) -> str:
+        seen.append(call.values[-1])
+        like = "SELECT title FROM films WHERE genre ILIKE '%Horror%'"
+        return like if len(seen) > 1 else "SELECT title FROM films WHERE genre = 'Horror'"
+
+    session = bf.connect(bf.ScriptedModel(reply), cache=None, progress="off", show_values="on")
+    session.from_pydict(FILMS, name="films")
+    draft = session.ask("Which are they?")
+    assert draft.run().to_pydict() == {"title": ["A", "C"]}
+    assert seen[1] is not None
+    assert seen[1].endswith(
+        "2 values of films.genre are lists with 'Horror', such as 'Drama; Horror': "
+        "genre ILIKE '%Horror%' finds them."
+    )

@@ -298,6 +298,7 @@ def test_links_to_values_beside_their_words(question: str, values: list[str]) ->
         ("Which movies were reviewed in ReelViews?", ["ReelViews"]),
         ("What does the Quixote Movie Guide say?", ["Quixote Movie Guide"]),
         ("How long did people live?", []),
+        ("What do they say about the plot?", []),
         ("Which movies are from 1980?", []),
         ("Which movies have a score of 4?", []),
     ],
@@ -309,7 +310,11 @@ def test_names_numbers_and_short_words_are_no_other_spelling(
     nor does a number; *live* is not ``LIE``."""
     columns = (
         Column("movie_id", "TEXT", values=("198", "190", "1988", "7")),
-        Column("publication", "TEXT", values=("ReelViews", "Quixote Movie Guide", "Movie Reviews")),
+        Column(
+            "publication",
+            "TEXT",
+            values=("ReelViews", "Quixote Movie Guide", "Movie Reviews", "About.com"),
+        ),
         Column("score", "TEXT", values=("4/5", "4 of 10", "LIE", "3")),
     )
     index = ValueIndex(Catalog((Table("reviews", columns), Table("movies", ()))))
