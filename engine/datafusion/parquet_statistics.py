@@ -7,6 +7,7 @@ for a constant, and reads NaN as that value.
 from __future__ import annotations
 
 import glob
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,13 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datafusion import SessionContext
 
+from blendfusion.errors import QueryError
+
 SETTING = "datafusion.execution.collect_statistics"
 
 
 def read_as_written(context: SessionContext, path: object, extension: str) -> None:
     """Have ``context`` plan without the statistics of files, if those of the local files at
-    ``path`` (a file, a folder, a pattern) would turn NaN into a number."""
-    if any(map(_hides_nan, _files(str(path), extension))):
+    ``path`` (a file, a folder, a pattern) would turn NaN into a number. Raises QueryError for two
+    columns of one name, of which DataFusion reads the first alone."""
+    files = list(_files(str(path), extension))
+    for file in files[:1]:
+        _check_names(file)
+    if any(map(_hides_nan, files)):
         SessionContext.sql(context, f"SET {SETTING} = false")
 
 
@@ -31,6 +38,19 @@ def _files(path: str, extension: str) -> Iterator[Path]:
     place = path.removeprefix("file://")
     for found in map(Path, sorted(glob.glob(place))) if glob.has_magic(place) else [Path(place)]:
         yield from found.rglob(f"*{extension}") if found.is_dir() else [found]
+
+
+def _check_names(file: Path) -> None:
+    import pyarrow.parquet as pq
+
+    names: list[str] = []
+    with suppress(OSError, pa.ArrowException):
+        names = pq.read_schema(file).names
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise QueryError(
+            f"'{file.name}' has two columns '{twice}'", hint="Rename one, and write the file again."
+        )
 
 
 def _hides_nan(file: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,16 @@ def _array_of_pandas(data: pd.DataFrame, name: Any) -> pa.Array:
 
 
 def check_types(data: Any) -> None:
-    """Raises ArgumentError for a frame of Polars with a column of a type that Arrow lacks."""
+    """Raises ArgumentError for a frame of Polars with a column of a type that Arrow lacks, and for
+    a table of Arrow with two columns of one name."""
+    if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        names = data.schema.names
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+        if twice is not None:
+            raise ArgumentError(
+                f"the table has two columns {twice!r}",
+                hint="Rename one: table.rename_columns([…]).",
+            )
     if not hasattr(data, "collect_schema"):
         return
     for name, kind in data.collect_schema().items():

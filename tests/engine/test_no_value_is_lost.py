@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import blendfusion as bf
@@ -80,6 +81,22 @@ def test_objects_of_polars_are_refused_and_sparse_columns_are_read(session: bf.S
                 use(pl.DataFrame([values]))
     sparse = pd.DataFrame({"a": pd.arrays.SparseArray([0, 0, 1])})
     assert session.from_pandas(sparse).to_pydict() == {"a": [0, 0, 1]}
+
+
+def test_two_columns_of_one_name_are_an_error(session: bf.Session, tmp_path: Path) -> None:
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    pq.write_table(twice, tmp_path / "t.parquet")
+    for use in (
+        lambda: session.from_arrow(twice, "twice"),
+        lambda: session.from_arrow(twice.to_batches()[0], "twice"),
+        lambda: session.sql("SELECT * FROM $t", t=twice),
+        lambda: session.register_file(tmp_path / "t.parquet", "twice"),
+        lambda: session.read_parquet(tmp_path / "t.parquet"),
+    ):
+        with pytest.raises(bf.BlendFusionError, match="has two columns 'a'") as raised:
+            use()
+        assert str(raised.value.hint).startswith("Rename one")
+    assert session.from_pydict({"a": [1]}, "twice").to_pydict() == {"a": [1]}
 
 
 def test_columns_of_arrow_stay_as_they_are(session: bf.Session) -> None:
