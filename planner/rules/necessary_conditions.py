@@ -145,7 +145,7 @@ def _holds(plan: Plan, condition: Expr) -> bool:
         kind, side = join_type(plan), side_of(condition, left.width)
         if side == "left" and kind in PASSES_ON[0]:
             return _holds(left, condition)
-        if side == "right" and kind == "inner":
+        if side == "right" and kind in ("inner", "right"):
             return _holds(right, shift(condition, -left.width))
         if kind in ("right_semi", "right_anti"):
             return _holds(right, condition)

@@ -27,6 +27,7 @@ from blendfusion.planner.substrait.join_condition_bug import readable
 from blendfusion.planner.substrait.offset_bug import may_lose_rows
 from blendfusion.planner.substrait.read import Root
 from blendfusion.planner.substrait.right_join_bug import as_left_join
+from blendfusion.planner.substrait.sort_key_bug import apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def staged(root: Root) -> Staged:
 
     def cut(plan: Plan) -> Plan:
         if not isinstance(plan, Block):
-            return as_left_join(readable(plan))
+            return apart(as_left_join(readable(plan)))
         block = plan
         if plan.has_subqueries:
             where = tuple(substitute(e, with_domain) for e in plan.where)
@@ -110,7 +111,7 @@ def staged(root: Root) -> Staged:
         below = limits(top.inputs[0])
         return plan if below is top.inputs[0] else projected(top.with_inputs(below), columns)
 
-    plan = below_top(transform(root.plan, cut, (Block.kind, "join")))
+    plan = below_top(transform(root.plan, cut, (Block.kind, "join", "sort")))
     if not isinstance(
         plan, Stored
     ):  # DataFusion runs the last plan, so it is the source of the last stage

@@ -2,7 +2,8 @@
 
 ``pytest tests/planner/test_value_bound.py --cases 100000`` runs 10,000 queries, and
 ``python tests/planner/test_value_bound.py 60000 70000`` prints the bounds of those with these
-numbers, the values beyond them by kind of query, and each query with more than two of them.
+numbers, the values beyond them by kind of query, and each query with more than two of them; a third
+argument, ``limited``, those of queries of which few rows matter.
 benchmarks/README.md has the figures.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +21,14 @@ from zlib import crc32
 
 import pyarrow as pa
 import pytest
-from bounded_queries import EXCESS, Bounded, bounded_query, kind_of, small_tables
+from bounded_queries import (
+    EXCESS,
+    Bounded,
+    bounded_query,
+    kind_of,
+    limited_query,
+    small_tables,
+)
 from random_choices import Choices
 from scripts import Counted, tuples, unordered
 from value_bound import LABELS, Bound, Oracle, Question, TooManyQuestions, in_our_sql
@@ -92,13 +100,14 @@ class Outcome(NamedTuple):
     """Why the query ran without the planner, if it did."""
 
 
-def outcomes(numbers: range, *, drawn: bool = True) -> Iterator[Outcome]:
-    """What came of each query, but for those with too many questions for the oracle; with answers
-    of its own, or those of all."""
+def outcomes(
+    numbers: range, query: Callable[[Choices], Bounded] = bounded_query
+) -> Iterator[Outcome]:
+    """What came of each query, but for those with too many questions for the oracle."""
     for number in numbers:
-        truth.draw = number if drawn else None
+        truth.draw = number
         with suppress(TooManyQuestions):
-            yield outcome(bounded_query(Choices.seeded(number)), number % DATABASES)
+            yield outcome(query(Choices.seeded(number)), number % DATABASES)
 
 
 def outcome(query: Bounded, number: int) -> Outcome:
@@ -136,6 +145,18 @@ def test_queries_ask_hardly_more_than_the_bound(part: int, cases: int) -> None:
     assert asked <= 1.05 * in_turn + 3
     assert asked <= 1.04 * or_failed + 3
     assert asked <= 1.08 * mean + 2 * len(seen) ** 0.5
+
+
+def test_limited_queries_ask_less_than_all_rows(cases: int) -> None:
+    """Counts that are compared, first rows of groups, first groups, neighbours: all have rows that
+    no one knows to be in vain beforehand."""
+    seen = list(outcomes(range(cases // 40), limited_query))
+    for query, rows, expected, questions, _, plain in seen:
+        assert plain is None, in_our_sql(query.template)
+        assert rows == expected, in_our_sql(query.template)
+        assert len(questions) == len({*questions}), in_our_sql(query.template)
+    asked = sum(len(o.asked) for o in seen)
+    assert asked <= 1.25 * sum(o.bound.in_turn for o in seen) + 3
 
 
 @pytest.mark.parametrize("number", [113_310, 113_461, 150_647])
@@ -203,8 +224,9 @@ def test_conditions_that_calls_imply_spare_values(template: str, asked: int) -> 
 
 
 def main() -> None:
-    first, end = map(int, sys.argv[1:])
-    seen = list(outcomes(range(first, end)))
+    first, end = map(int, sys.argv[1:3])
+    query = limited_query if sys.argv[3:] == ["limited"] else bounded_query
+    seen = list(outcomes(range(first, end), query))
     asked = sum(len(o.asked) for o in seen)
     wrong = sum(o.rows != o.expected for o in seen)
     plain = sum(o.plain is not None for o in seen)

@@ -74,6 +74,16 @@ def bounded_query(choices: Choices) -> Bounded:
             return query
 
 
+def limited_query(choices: Choices) -> Bounded:
+    """A query with at least one call, of which a limit, a comparison or an order leaves few rows:
+    counts that are compared, the first rows of groups, the first groups, neighbours."""
+    while True:
+        writer = _Writer(choices)
+        query = writer.limited()
+        if writer.calls:
+            return query
+
+
 @dataclass
 class _Source:
     sql: str
@@ -129,6 +139,45 @@ class _Writer:
         if choices.chance(40):
             shown += f", {self._value(source.columns)} AS v"
         return Bounded(f"SELECT {shown} FROM {source.sql}{where}", False)
+
+    def limited(self) -> Bounded:
+        source, choices = self._source(), self.choices
+        column = choices.pick([c for c in source.columns if not c.endswith(".id")])
+        first = choices.pick(source.columns)
+        total = ", ".join(f"{name} NULLS LAST" for name in source.key)
+        order = f"{first}{choices.pick(['', ' DESC'])} NULLS LAST"
+        condition = self._boolean(source.columns, 1)
+        count = choices.pick(["count(*)", f"count(*) FILTER (WHERE {condition})",
+                              f"sum(CASE WHEN {condition} THEN 1 ELSE 0 END)"])  # fmt: skip
+        test = f"{count} {choices.pick(['> 0', '> 1', '>= 2', '= 0', '= 1', '< 2'])}"
+        rows = f"FROM {source.sql}{self._where(source)}"
+        way = choices.weighted(
+            counted=2, having=3, extreme=3, beside=2, groups=3, neighbours=3, ties=3
+        )
+        if way == "counted":
+            return Bounded(f"SELECT CASE WHEN {test} THEN 1 ELSE 0 END AS n {rows}", False)
+        if way == "having":
+            return Bounded(f"SELECT {column} AS g {rows} GROUP BY {column} HAVING {test}", False)
+        if way in ("extreme", "beside"):
+            name = choices.pick(["min", "max"])
+            shown = f"{name}({first}) FILTER (WHERE {condition}) AS n"
+            if way == "beside":
+                shown += choices.pick([", count(*) AS m", f", {name}({column}) AS m"])
+            if choices.chance(30):
+                return Bounded(f"SELECT {shown} {rows}", False)
+            return Bounded(f"SELECT {column} AS g, {shown} {rows} GROUP BY {column}", False)
+        if way == "groups":
+            limit = f"ORDER BY {column} NULLS LAST LIMIT {choices.pick([1, 2])}"
+            shown = choices.pick([column, f"{column}, count(*) AS n"])
+            return Bounded(f"SELECT {shown} {rows} GROUP BY {column} {limit}", True)
+        answer, key = self._value(source.columns), ", ".join(source.key)
+        if way == "neighbours":
+            window = f"{choices.pick(['lag', 'lead'])}({answer}) OVER (ORDER BY {total})"
+            limit = f"ORDER BY {total} LIMIT {choices.pick([1, 2])}"
+            return Bounded(f"SELECT {key}, {window} AS v {rows} {limit}", True)
+        window = f"(PARTITION BY {column} ORDER BY {order}, {answer} NULLS LAST, {total})"
+        chosen = f"first_value({source.key[0]}) OVER {window}"
+        return Bounded(f"SELECT {key}, {chosen} AS v {rows}", False)
 
     # --- FROM ------------------------------------------------------------------------------------
 

@@ -1,0 +1,23 @@
+"""Separates sorts from what stands below them, where DataFusion 55 would misread their keys.
+
+It takes a part of a key that equals an expression of the relation below, such as the predicate of a
+filter, for a column of that relation, and does not find it.
+"""
+
+from __future__ import annotations
+
+from blendfusion.planner.ir.nodes import Field, Plan, Rel, all_fields, walk
+
+
+def apart(plan: Plan) -> Plan:
+    """A sort with a projection of all columns below it, where its keys contain an expression of its
+    input. Any other relation is returned unchanged."""
+    if not isinstance(plan, Rel) or plan.kind != "sort":
+        return plan
+    below = plan.inputs[0]
+    if not isinstance(below, Rel) or below.kind not in ("filter", "fetch", "sort"):
+        return plan
+    own = {e for e in below.exprs if not isinstance(e, Field)}
+    if not own or not any(part in own for key in plan.exprs for part in walk(key)):
+        return plan
+    return plan.with_inputs(Rel("project", b"", (below,), all_fields(below.width), below.width))
