@@ -15,6 +15,9 @@ from blendfusion.cli.sessions import add_session, budget_of, session_of
 from blendfusion.errors import QueryError
 from blendfusion.observe.progress import spent
 from blendfusion.replay.record import recorded
+from blendfusion.sql.statements import first_word
+
+_STATEMENTS = ("CREATE", "INSERT", "COPY", "UPDATE", "DELETE", "DROP")
 
 
 def add_arguments(query: argparse.ArgumentParser) -> None:
@@ -57,6 +60,11 @@ def _query(arguments: argparse.Namespace) -> int:
         raise QueryError(
             f"--{shown} prints the plan and writes no rows to --{unwritten[0]}",
             hint="Leave one out. The plan of a run is in its --trace FILE, too.",
+        )
+    first = first_word(text)
+    if arguments.manifest is not None and first in _STATEMENTS:
+        raise QueryError(
+            f"--manifest records a query, and this is {first}", hint="Record the query in it."
         )
     with session_of(arguments) as session:
         frame = session.sql(text, budget=budget_of(arguments), dialect=arguments.dialect)

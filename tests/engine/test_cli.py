@@ -313,3 +313,12 @@ def test_a_plan_writes_no_rows(
     assert main(["query", "SELECT 1", f"--{shown}", f"--{target}", str(file)]) == 2
     assert f"--{shown} prints the plan and writes no rows to --{target}" in capsys.readouterr().err
     assert not file.exists()
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE x AS SELECT 1", "COPY (SELECT 1) TO 'x.csv'"])
+def test_a_manifest_is_of_a_query(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], statement: str
+) -> None:
+    assert main(["query", statement, "--manifest", str(tmp_path / "run.json")]) == 2
+    assert "--manifest records a query, and this is C" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
