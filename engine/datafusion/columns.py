@@ -49,8 +49,13 @@ def columns_of(frame: DataFrame) -> Iterator[Column]:
     try:
         DataFrame.parse_sql_expr(frame, '"\x00"')
     except Exception as problem:
-        listed = str(problem).partition("Valid fields are ")[2]
-    at = 0
+        listed = str(problem)
+    yield from columns_listed(listed)
+
+
+def columns_listed(problem: str) -> Iterator[Column]:
+    """The columns that an error of DataFusion lists, in order; none if it lists none."""
+    listed, at = problem.partition("Valid fields are ")[2], 0
     while found := _FIELD.match(listed, at):
         column, at = column_of(found[1]), found.end()
         if column is not None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from blendfusion.datafusion.columns import columns_listed
 from blendfusion.datafusion.foreign_words import foreign, text_of
 from blendfusion.datafusion.other_systems import form_remedy, function_remedy
 from blendfusion.errors import BlendFusionError, QueryError, close_matches
@@ -271,12 +272,11 @@ def _column(text: str, context: SessionContext, query: str) -> QueryError | None
     if not found:
         return None
     name = found[1].strip("'").replace('"', "")
-    listed = re.search(r"Valid fields are (.+?)\.(?:\s|$)", text)
-    valid = [f.strip().replace('"', "") for f in (listed[1] if listed else "").split(", ")]
-    columns = [v for v in valid if v and readable(v) == v]
+    listed = [column for column in columns_listed(text) if readable(column.sql) == column.sql]
+    known = [column for column in listed if column.relation or not _CALL.fullmatch(column.name)]
     relation, _, last = name.rpartition(".")
-    relations = sorted({column.rpartition(".")[0] for column in columns} - {""})
-    names = [column.rpartition(".")[2] for column in columns]
+    relations = sorted({column.relation.replace('"', "") for column in known} - {""})
+    names = [column.name for column in known]
     hint = _as_written(close_matches(last, names))
     folded = next((column for column in names if column.lower() == last.lower()), None)
     if folded is not None and folded != last:
@@ -292,6 +292,8 @@ def _column(text: str, context: SessionContext, query: str) -> QueryError | None
     return QueryError(f"unknown column '{name}'", hint=hint or "No column can be named here.")
 
 
+_CALL = re.compile(r"\w+\(.*\)")
+"""The value of an aggregate function, in the list of names: no column."""
 _SUGGESTED = re.compile(r"mean '(.*\W.*)'\?$")
 
 

@@ -120,3 +120,11 @@ def test_lines_on_a_terminal_break_between_words(
         "of text",
     ]
     assert capsys.readouterr().err.splitlines() == lines
+
+
+def test_known_columns_are_no_aggregates() -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: 1), cache=None)
+    session.from_pydict({"stars": [1], "text": ["a"], "a.b": [2]}, name="reviews")
+    with pytest.raises(bf.QueryError) as raised:
+        session.sql("SELECT avg(stars), sum(stars + 1) FROM reviews GROUP BY category")
+    assert raised.value.hint == "Known: a.b, stars, text."
