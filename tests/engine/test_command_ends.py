@@ -38,6 +38,14 @@ def test_a_reader_that_has_seen_enough_is_no_error(style: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("style", ["table", "csv", "json"])
+def test_what_the_terminal_cannot_show_is_no_error(style: str) -> None:
+    query = "SELECT 'größe ✓' AS a"
+    done = run(f'blendfusion query "{query}" --format {style}', PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("größe ✓" if style != "table" else r"gr\xf6\xdfe \u2713") in done.stdout
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
 @pytest.mark.parametrize(
     "command",
