@@ -28,6 +28,7 @@ _NAME = re.compile(
     r"""\bTABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:"(?:[^"]|"")*"|\w+)(?:\s*\.\s*(?:"(?:[^"]|"")*"|\w+))*)""",
     re.IGNORECASE,
 )
+_PART = re.compile(r'"(?:[^"]|"")*"|\w+')
 _REPLACES = re.compile(r"\s*CREATE\s+OR\s+REPLACE\b", re.IGNORECASE)
 _WRITES = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+(?:INSERT|COPY)\b", re.IGNORECASE | re.DOTALL)
 _ROWS = "written_rows"
@@ -37,16 +38,16 @@ def created(session: Session, query: Query) -> Frame | None:
     """The frame of CREATE TABLE … AS with calls, carried out: its trace is that of the query. None
     for another statement, and for a table whose columns' types say what the calls are asked for.
 
-    A table that exists already asks nothing: the statement is then an error, or does nothing."""
+    A table that exists, or whose schema does not, asks nothing: the statement is then an error, or
+    does nothing."""
     if query.options is not None or not creates_table(query.text):
         return None
     rows = _query_of(session, query)
     if rows is None:
         return None
     frame = rows.planned(session)
-    replaces = _REPLACES.match(query.text) is not None
-    is_there = not replaces and _exists(session, query.text)
-    table = frame.schema().empty_table() if is_there else frame.to_arrow_table()
+    takes = _takes_rows(session, query.text)
+    table = frame.to_arrow_table() if takes else frame.schema().empty_table()
     made = _over(session, query, table)
     made.latest.trace = frame.latest.trace
     return made
@@ -88,13 +89,21 @@ def _calls(session: Session, query: Query) -> set[str]:
     return {call.name for call in ready.calls}
 
 
-def _exists(session: Session, sql: str) -> bool:
-    """Whether there is a table of the name that a CREATE TABLE gives."""
+def _takes_rows(session: Session, sql: str) -> bool:
+    """Whether a CREATE TABLE makes one: its schema is there, and no table of its name, unless it
+    replaces that."""
     found = _NAME.search(sql)
     if found is None:
+        return True
+    names = [name.strip('"') if '"' in name else name.lower() for name in _PART.findall(found[1])]
+    catalogs = names[-3:-2] or ["datafusion"]
+    try:
+        for schema in names[-2:-1]:
+            SessionContext.catalog(session, catalogs[0]).schema(schema)
+    except KeyError:
         return False
     try:
         SessionContext.table(session, found[1])
     except Exception:  # there is none
-        return False
-    return True
+        return True
+    return _REPLACES.match(sql) is not None

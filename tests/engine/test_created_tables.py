@@ -56,7 +56,13 @@ def test_a_table_that_exists_asks_nothing() -> None:
     db.session.sql("CREATE TABLE IF NOT EXISTS t AS " + query)
     with pytest.raises(bf.BlendFusionError, match="already exists"):
         db.session.sql(f"CREATE TABLE T AS {query}")
+    for name in ("nowhere.made", 'datafusion."No".made', "no.public.made"):
+        with pytest.raises(bf.QueryError):
+            db.session.sql(f"CREATE OR REPLACE TABLE {name} AS {query}")
     assert db.model.calls == []
+    db.session.sql("CREATE SCHEMA here")
+    db.session.sql(f"CREATE TABLE datafusion.here.made AS {query} AND g = 3")
+    assert len(db.model.calls) == 10
     assert len(db.rows("SELECT x FROM t")) == 40
 
 
