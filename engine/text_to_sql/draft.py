@@ -24,7 +24,7 @@ from blendfusion.text_to_sql.grammar.lark import grammar_of
 from blendfusion.text_to_sql.links import ValueIndex
 from blendfusion.text_to_sql.listed_values import listed
 from blendfusion.text_to_sql.literals import shown_query
-from blendfusion.text_to_sql.named_values import omitted_value
+from blendfusion.text_to_sql.named_values import omitted_value, unnamed_value
 from blendfusion.text_to_sql.prompt import drafting, has_free_text, values_of, visible
 from blendfusion.text_to_sql.rules import by_rule
 from blendfusion.text_to_sql.schema.catalog import Catalog, read_catalog
@@ -398,8 +398,21 @@ class _Writer:
         elif misspelled is not None:
             problem, hint = "the query counts nothing", misspelled
         else:
-            return checked
+            return self._with_note(checked)
         return replace(checked, attempt=replace(attempt, problem=problem, hint=hint, rank=NULLS))
+
+    def _with_note(self, checked: Checked) -> Checked:
+        """The draft with a problem to read, not to repair: it compares with a value that the
+        question does not name. Outside of conversations, whose queries keep earlier predicates."""
+        attempt = checked.attempt
+        found = unnamed_value(self._question, attempt.sql, self._index, self._catalog)
+        if found is None or self._before is not None:
+            return checked
+        column, text = found
+        problem = (
+            f"the question does not name {quoted(text)}, with which the query compares {column}"
+        )
+        return replace(checked, attempt=replace(attempt, problem=problem))
 
 
 def _names(session: Session, catalog: Catalog) -> frozenset[str]:

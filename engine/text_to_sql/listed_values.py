@@ -4,13 +4,10 @@ value is ``Horror, Comedy``."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlglot import exp
-
 from blendfusion.text_to_sql.schema.catalog import Catalog
-from blendfusion.text_to_sql.where import parsed, tables
+from blendfusion.text_to_sql.where import compared, parsed, tables
 from blendfusion.udfs.declare.arguments import quoted
 
 _NUMBER = re.compile(r"[\d.,:/ -]*")
@@ -56,7 +53,7 @@ def listed(sql: str, catalog: Catalog) -> Listed | None:
         if table.name.lower() in read
         for column in table.columns
     ]
-    for name, item in _compared(tree):
+    for name, item in compared(tree):
         if _NUMBER.fullmatch(item) or "%" in item or "_" in item:
             continue
         item_of = re.compile(
@@ -70,17 +67,3 @@ def listed(sql: str, catalog: Catalog) -> Listed | None:
             if lists := tuple(sorted(found)):
                 return Listed(item, place, lists)
     return None
-
-
-def _compared(tree: exp.Expr) -> Iterator[tuple[str, str]]:
-    """The columns that are compared with texts, and the texts."""
-    for term in tree.find_all(exp.EQ, exp.In):
-        sides = [term.this, term.expression] if isinstance(term, exp.EQ) else [term.this]
-        texts = [*sides, *(term.expressions if isinstance(term, exp.In) else ())]
-        for column in sides:
-            if isinstance(column, exp.Column):
-                yield from (
-                    (column.name, text.name)
-                    for text in texts
-                    if isinstance(text, exp.Literal) and text.is_string
-                )

@@ -1,13 +1,15 @@
-"""Finds a stored value that a question names and a draft leaves out."""
+"""Finds a stored value that a question names and a draft leaves out, and one that only the draft
+names."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from blendfusion.text_to_sql.links import Link, stem, stems_of_names, words_of
+from blendfusion.text_to_sql.links import Link, ValueIndex, stem, stems_of_names, words_of
 from blendfusion.text_to_sql.literals import strings
 from blendfusion.text_to_sql.schema.catalog import Catalog
+from blendfusion.text_to_sql.where import compared, parsed
 
 _NUMBER = re.compile(r"\b\d+\b")
 
@@ -25,6 +27,28 @@ def omitted_value(question: str, sql: str, links: Sequence[Link], catalog: Catal
         used = any(_within(link.value, literal) for literal in literals)
         if not longer and not used and not known.issuperset(map(stem, words)):
             return link
+    return None
+
+
+def unnamed_value(
+    question: str, sql: str, index: ValueIndex, catalog: Catalog
+) -> tuple[str, str] | None:
+    """A column of ``sql``, and a stored value that it is compared with although the question
+    neither names it nor has a word of it; None if there is none.
+
+    A model may have it from the samples, or mean a word of the question by it (``AT`` for
+    Austria). A value in the note of a column is explained by it.
+    """
+    tree = parsed(sql)
+    if tree is None:
+        return None
+    linked = {link.value.casefold() for link in index.links(question, most=len(question))}
+    words = set(map(stem, words_of(question)))
+    notes = [column.note for table in catalog.tables for column in table.columns]
+    for column, text in compared(tree):
+        named = text.casefold() in linked or words.intersection(map(stem, words_of(text)))
+        if not named and index.columns_with(text) and not any(_within(text, n) for n in notes):
+            return column, text
     return None
 
 

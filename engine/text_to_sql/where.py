@@ -1,6 +1,8 @@
-"""The tables and predicates of a drafted query, by its syntax tree."""
+"""The tables, predicates and compared texts of a drafted query, by its syntax tree."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
@@ -28,3 +30,17 @@ def predicates(tree: exp.Expr) -> list[exp.Expr]:
     if not isinstance(where, exp.Where):
         return []
     return list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
+
+
+def compared(tree: exp.Expr) -> Iterator[tuple[str, str]]:
+    """The names of columns that a query compares with texts, by ``=`` or IN, and the texts."""
+    for term in tree.find_all(exp.EQ, exp.In):
+        sides = [term.this, term.expression] if isinstance(term, exp.EQ) else [term.this]
+        texts = [*sides, *(term.expressions if isinstance(term, exp.In) else ())]
+        for column in sides:
+            if isinstance(column, exp.Column):
+                yield from (
+                    (column.name, text.name)
+                    for text in texts
+                    if isinstance(text, exp.Literal) and text.is_string
+                )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -254,20 +255,44 @@ LISTS = (
 
 
 @pytest.mark.parametrize(
-    ("query", "problem"),
+    ("question", "query", "problem"),
     [
-        ("SELECT title FROM films WHERE genre = 'Comedy'", LISTS),
-        ("SELECT title FROM films f WHERE f.genre IN ('Western', 'Comedy')", LISTS),
-        ("SELECT title FROM films WHERE 'comedy' = lower(genre) OR genre = 'Western'", ""),
-        ("SELECT title FROM films WHERE genre ILIKE '%Comedy%'", ""),
-        ("SELECT title FROM films WHERE place = 'Paris'", ""),
+        ("Which?", "SELECT title FROM films WHERE genre = 'Comedy'", LISTS),
+        ("Which?", "SELECT title FROM films f WHERE f.genre IN ('Western', 'Comedy')", LISTS),
+        ("Which westerns?", "SELECT title FROM films WHERE genre = 'Western'", ""),
+        ("Which?", "SELECT title FROM films WHERE genre ILIKE '%Comedy%'", ""),
+        ("Which in Paris?", "SELECT title FROM films WHERE place = 'Paris'", ""),
     ],
 )
-def test_an_item_of_lists_is_no_whole_value(query: str, problem: str) -> None:
+def test_an_item_of_lists_is_no_whole_value(question: str, query: str, problem: str) -> None:
     model = bf.ScriptedModel(lambda call: query)
     session = bf.connect(model, cache=None, progress="off", show_values="on")
     session.from_pydict(FILMS, name="films")
-    assert session.ask("Which are they?").problem == problem
+    assert session.ask(question).problem == problem
+
+
+def test_a_value_that_the_question_does_not_name_is_a_problem_to_read() -> None:
+    """Not to repair: it may be what the question means by another word."""
+    asked: list[bf.Request] = []
+    query = "SELECT name FROM singers WHERE city = 'Rome'"
+
+    def reply(call: bf.Request) -> str:
+        asked.append(call)
+        return query
+
+    session = bf.connect(bf.ScriptedModel(reply), cache=None, progress="off", show_values="on")
+    session.from_pydict(CITIES, name="singers")
+    draft = session.ask("Who lives in the capital of Italy?")
+    assert draft.problem == (
+        "the question does not name 'Rome', with which the query compares city."
+    )
+    assert len(asked) == 1
+    assert session.ask("Who lives in Rome?").problem == ""
+    assert session.ask("Who lives in which city?").problem == ""
+    session.options = replace(session.options, show_values="off")
+    assert session.ask("Who lives there?").problem == (
+        "the question does not name …, with which the query compares city."
+    )
 
 
 def test_an_item_that_is_no_value_is_repaired_by_the_lists_that_have_it() -> None:
