@@ -33,13 +33,14 @@ from blendfusion.planner.ir.aggregates import (
 from blendfusion.planner.ir.builders import (
     boolean_literal,
     case,
+    filtered,
     function,
     integer_literal,
     literal,
     rows_of,
 )
 from blendfusion.planner.ir.joins import joined
-from blendfusion.planner.ir.necessary import never_fails
+from blendfusion.planner.ir.necessary import ALWAYS, necessary, never_fails
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -49,6 +50,7 @@ from blendfusion.planner.ir.nodes import (
     Rel,
     all_fields,
     asks,
+    conjuncts,
     inline,
     is_volatile,
     literal_like,
@@ -160,8 +162,10 @@ def by_ways(
         if way.value is not None:
             branches.append((chosen, way.value))
         terms.append(chosen if way.condition is None else function("and", (chosen, way.condition)))
-    source = joined(block.source, rows_of(numbers), ())
-    where = (*block.where, function("or", tuple(terms)))
+    term = function("or", tuple(terms))
+    possible = tuple(c for c in conjuncts(necessary(term)) if c != ALWAYS)
+    source = filtered(joined(block.source, rows_of(numbers), ()), possible)
+    where = (*block.where, term)
     n = len(keys)
     first = (own, *sorts) if sorts else ()
     select = (*keys, case(branches, None), *first)

@@ -7,6 +7,8 @@ before: the same of ``count(*) FILTER (WHERE llm(x))``, or of ``sum(CASE WHEN ll
         END)``
 after:  the same of ``v`` over ``t`` twice (see ``any_of_group``): rows with ``llm(x)`` count, and
         the others, which come last, keep their group
+before: the same beside other aggregates that need no answer, or few
+after:  each apart (see ``separate_aggregates``)
 safe:   nothing but comparisons with numbers reads the count, and these have the same result for all
         counts from the largest number on.
 """
@@ -50,10 +52,11 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.sorts import DESC, sorted_by
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.rules.answers_with_partners import is_kept
-from blendfusion.planner.rules.any_of_group import OTHERS, Way, by_ways
+from blendfusion.planner.rules.any_of_group import OTHERS, Way, any_of_group, by_ways
 from blendfusion.planner.rules.extreme_values import certain_first
 from blendfusion.planner.rules.first_of_groups import Wanted, with_first
 from blendfusion.planner.rules.first_rows import below_projections, over
+from blendfusion.planner.rules.separate_aggregates import separated
 
 _UP_TO = {"gt": 1, "gte": 0, "lt": 0, "lte": 1, "equal": 1, "not_equal": 1}
 """Comparisons of a count with a number, and what to add to the number: counts from there on have
@@ -150,9 +153,12 @@ def _moved(expr: Expr, place: dict[int, int]) -> Expr:
 def _counted(plan: Plan, read: Sequence[Expr]) -> Plan:
     assert isinstance(plan, Rel)
     agg, rows = aggregation(plan), plan.inputs[0]
-    if not agg.one_group_a_row or len(agg.measures) != 1:
+    n = agg.n_before_measures
+    if len(agg.measures) > 1:
+        return separated(plan, lambda own, places: _spared(own, n, places, read))
+    if not agg.one_group_a_row or not agg.measures:
         return plan
-    count = Field(agg.n_before_measures)
+    count = Field(n)
     enough = _enough(read, count)
     if enough is None or not _is_count(agg.measures[0]):
         return plan
@@ -179,6 +185,13 @@ def _counted(plan: Plan, read: Sequence[Expr]) -> Plan:
     wanted = Wanted(twice.exprs[1:], twice.exprs[:1], (DESC,), enough)
     new = with_first(twice.inputs[0], wanted)
     return plan if new is None else twice.with_inputs(new)
+
+
+def _spared(plan: Rel, n_keys: int, places: Sequence[int], read: Sequence[Expr]) -> Plan:
+    """One of several aggregates; ``read`` is over all of them."""
+    inside = {i: i for i in range(n_keys)} | {n_keys + p: n_keys + i for i, p in enumerate(places)}
+    own = _counted(plan, [_moved(e, inside) for e in read]) if len(places) == 1 else plan
+    return any_of_group(plan) if own is plan else own
 
 
 def _of_block(plan: Rel, agg: Aggregation, block: Block, enough: int) -> Plan:

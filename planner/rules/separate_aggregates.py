@@ -12,7 +12,7 @@ safe:   all of them have the same groups, those of the block, and each group onc
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -46,6 +46,12 @@ _WITHOUT_CALLS = "without calls"
 def separate_aggregates(plan: Plan) -> Plan:
     if not isinstance(plan, Rel) or plan.kind != "aggregate":
         return plan
+    return separated(plan, lambda own, _: any_of_group(own))
+
+
+def separated(plan: Rel, spared: Callable[[Rel, Sequence[int]], Plan]) -> Plan:
+    """The aggregate ``plan`` in parts. ``spared`` gives a part, of the aggregates at some places,
+    with fewer questions, or itself."""
     block, agg = plan.inputs[0], aggregation(plan)
     if len(agg.measures) < 2 or not agg.one_group_a_row or not isinstance(block, Block):
         return plan
@@ -65,7 +71,7 @@ def separate_aggregates(plan: Plan) -> Plan:
         if kind == _WITHOUT_CALLS:
             found.append(_below(block, part, keys))
             continue
-        fewer = any_of_group(own)
+        fewer = spared(own, places)
         if fewer is own and first_of_groups(own) is own:
             return plan
         found.append(fewer)

@@ -68,6 +68,10 @@ FIRST = 9
         (f"SELECT k FROM t GROUP BY k HAVING count(CASE WHEN {F} THEN 1 END) > 0", 4 * 3),
         (f"SELECT count(*) AS n FROM ({OF_GROUPS} count(*) > 0)", 4 * 3),
         (f"SELECT count(*) AS n FROM ({OF_GROUPS} count(*) > 0) g JOIN t ON g.k = t.k", 3 * 3),
+        # Beside other aggregates.
+        (f"SELECT k, avg(n) AS a FROM t GROUP BY k HAVING {FILTERED} >= 2", 4 * 6),
+        (f"SELECT k, max(id) AS m FROM t WHERE {F} GROUP BY k HAVING count(*) > 1", 4 * 6 + 4),
+        (f"SELECT {FILTERED} > 2 AS v, count(*) AS n, bool_or({F}) AS w FROM t", FIRST + 2),
         ("SELECT id FROM t WHERE (SELECT count(*) FROM t u WHERE u.k = t.k AND "
          "llm_filter('f', u.x)) > 0", 3 * 3),
         ("SELECT id FROM t WHERE (SELECT count(*) FROM t u WHERE u.k = t.k AND "
@@ -137,7 +141,12 @@ def _random_query(source: random.Random) -> str:
             f"({count} > 1 AND {count} < 4)",
         ]
     )
-    shape = source.randrange(6)
+    shape = source.randrange(8)
+    if shape > 5:
+        other = source.choice(
+            ["max(id)", "sum(n)", f"bool_or({F})", "count(*)", f"min(n) FILTER (WHERE {F})"]
+        )
+        return f"SELECT k, {other} AS m FROM t{where} GROUP BY k HAVING {test}"
     if shape == 0:
         return f"SELECT {test} AS v FROM t{where}"
     if shape == 1:
@@ -153,7 +162,7 @@ def _random_query(source: random.Random) -> str:
         "LEFT JOIN t u ON u.k = g.k AND u.n = 2"  # fmt: skip
 
 
-@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("number", range(14))
 def test_random_queries(number: int) -> None:
     source = random.Random(number)
     size = source.choice([0, 1, 30, 60])
