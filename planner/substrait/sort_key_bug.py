@@ -6,18 +6,27 @@ filter, for a column of that relation, and does not find it.
 
 from __future__ import annotations
 
-from blendfusion.planner.ir.nodes import Field, Plan, Rel, all_fields, walk
+from blendfusion.planner.ir.nodes import Expr, Node, Plan, Rel, all_fields, walk
 
 
 def apart(plan: Plan) -> Plan:
-    """A sort with a projection of all columns below it, where its keys contain an expression of its
-    input. Any other relation is returned unchanged."""
+    """A sort with a projection of all columns below it, where its keys contain an expression of
+    its input. Any other relation is returned unchanged."""
     if not isinstance(plan, Rel) or plan.kind != "sort":
         return plan
     below = plan.inputs[0]
     if not isinstance(below, Rel) or below.kind not in ("filter", "fetch", "sort"):
         return plan
-    own = {e for e in below.exprs if not isinstance(e, Field)}
-    if not own or not any(part in own for key in plan.exprs for part in walk(key)):
+    parts = [part for key in plan.exprs for part in walk(key)]
+    if not any(_alike(part, e) for e in below.exprs if isinstance(e, Node) for part in parts):
         return plan
     return plan.with_inputs(Rel("project", b"", (below,), all_fields(below.width), below.width))
+
+
+def _alike(one: Expr, other: Expr) -> bool:
+    """Whether two expressions are equal, but for what their messages hold beside their parts."""
+    if not isinstance(one, Node) or not isinstance(other, Node) or not one.children:
+        return one == other
+    if one.name != other.name or len(one.children) != len(other.children):
+        return False
+    return all(map(_alike, one.children, other.children))

@@ -187,6 +187,7 @@ def test_random_queries(number: int) -> None:
     [
         # A predicate of a filter stands in the key of the sort above it.
         f"SELECT k FROM t WHERE ({F} AND n <> 2) IS TRUE GROUP BY k ORDER BY k LIMIT 2",
+        f"SELECT k FROM t WHERE x IS NOT NULL AND {F} IS NOT TRUE GROUP BY k ORDER BY k LIMIT 1",
         f"SELECT min(x) FILTER (WHERE {F} OR n IS NULL) AS v FROM t WHERE k <> 0 OR {F} OR id > 1",
         # A condition that holds on the side of a right join went around for ever.
         """SELECT count(*) FILTER (WHERE b.k = 0) > 0 AS v
