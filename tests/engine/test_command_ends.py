@@ -99,14 +99,17 @@ def test_a_signal_that_ends_the_command_keeps_its_answers(
     with serving(script) as server:
         query = "SELECT x FROM t WHERE llm_filter('Is it good?', x)"
         files = ["--table", str(rows), "--cache", str(cache), "--output", str(tmp_path / "o.csv")]
+        number = getattr(signal, name)
+        inherited = signal.signal(number, signal.SIG_DFL)  # below nohup, SIGHUP is ignored
         process = subprocess.Popen(
             [BLENDFUSION, "query", query, "--model", f"openai:tiny@{server.url}", *files],
             stderr=subprocess.PIPE,
             text=True,
         )
+        signal.signal(number, inherited)
         while len(answered) < 40:
             time.sleep(0.05)
-        process.send_signal(getattr(signal, name))
+        process.send_signal(number)
         _, shown = process.communicate(timeout=60)
         assert "their answers are kept: run it again" in " ".join(shown.split())
         assert process.returncode == status

@@ -86,14 +86,14 @@ TWO_STAGES = (
 
 
 @pytest.mark.parametrize("problem", [RuntimeError("the model broke"), KeyboardInterrupt()])
-@pytest.mark.parametrize("question", ["tenth?", "other?"])
+@pytest.mark.parametrize(("question", "value"), [("tenth?", "v40"), ("other?", "v50")])
 def test_what_a_model_raises_reaches_the_caller_and_the_session_goes_on(
-    problem: BaseException, question: str
+    problem: BaseException, question: str, value: str
 ) -> None:
     broken = True
 
     def script(call: bf.Request) -> bool:
-        if broken and call.question == question and call.values[0] == "v40":
+        if broken and call.question == question and call.values[0] == value:
             raise problem
         return every_tenth(call)
 

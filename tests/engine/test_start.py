@@ -49,7 +49,7 @@ def test_the_start_imports_a_dozen_modules(code: str) -> None:
 def test_a_command_imports_no_other_command() -> None:
     found = imported(of_command("cache", "stats", "--help"))
     commands = {name for name in found if name.startswith("blendfusion.cli.")}
-    assert commands == {"blendfusion.cli.main", "blendfusion.cli.cache"}
+    assert commands == {f"blendfusion.cli.{name}" for name in ("main", "termination", "cache")}
 
 
 def test_every_name_is_there_after_a_bare_import() -> None:
