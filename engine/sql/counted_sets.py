@@ -2,7 +2,10 @@
 
 In DataFusion 55, ``a EXCEPT ALL b`` drops each row of ``a`` that ``b`` has at all, and ``a
 INTERSECT ALL b`` keeps all copies. Equal rows are numbered on both sides here, and then compared
-with their numbers: the second copy in ``a`` needs a second one in ``b``."""
+with their numbers: the second copy in ``a`` needs a second one in ``b``.
+
+No two rows of a numbered side are equal. So the operator keeps its ALL, which saves a DISTINCT:
+DataFusion 55 fails on one of a window below a LIMIT."""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ from blendfusion.udfs.declare.arguments import quoted_name
 _PERHAPS = re.compile(r"\b(except|intersect)\s+all\b", re.IGNORECASE)
 _OPERATORS = ("UNION", "EXCEPT", "INTERSECT")
 _TAIL = ("ORDER", "LIMIT", "OFFSET", "FETCH")
+_NUMBERED = "/* numbered */"
+"""Stands between the words of an operator whose sides are numbered."""
 _MOST = 32
 """Each round rewrites one operator."""
 
@@ -71,8 +76,16 @@ def _rewritten(reader: Reader, columns: Columns) -> str | None:
 def _left(reader: Reader) -> Iterator[str]:
     """The words of such operators."""
     for at in range(len(reader.tokens)):
-        if reader.word(at) in _OPERATORS[1:] and reader.word(at + 1) == "ALL":
+        if reader.word(at) in _OPERATORS[1:] and _counts(reader, at):
             yield reader.word(at)
+
+
+def _counts(reader: Reader, at: int) -> bool:
+    """Whether an operator has ALL and sides that are not numbered yet."""
+    if reader.word(at + 1) != "ALL":
+        return False
+    between = reader.text[reader.tokens[at].end + 1 : reader.tokens[at + 1].start]
+    return _NUMBERED not in between
 
 
 def _numbered(reader: Reader, found: _Operation, names: Sequence[str]) -> str:
@@ -85,7 +98,7 @@ def _numbered(reader: Reader, found: _Operation, names: Sequence[str]) -> str:
             "lr", ((found.start, found.at), (found.right, found.end)), strict=True
         )
     )
-    return f"SELECT {shown} FROM ({f' {found.word} '.join(sides)}) AS e"
+    return f"SELECT {shown} FROM ({f' {found.word} {_NUMBERED} ALL '.join(sides)}) AS e"
 
 
 def _operations(reader: Reader, query: Query) -> Iterator[_Operation]:
@@ -100,7 +113,7 @@ def _operations(reader: Reader, query: Query) -> Iterator[_Operation]:
         at = reader.close.get(at, at) + 1
     ends = [*operators, at]
     words = [reader.word(operator) for operator in operators]
-    counted = [reader.word(operator + 1) == "ALL" for operator in operators]
+    counted = [_counts(reader, operator) for operator in operators]
     for word in ("INTERSECT", "EXCEPT"):
         for i, operator in enumerate(operators):
             if words[i] != word or not counted[i]:

@@ -142,3 +142,14 @@ def test_other_texts_stay(sql: str) -> None:
         raise AssertionError(problem)
 
     assert counted_sets(sql, lambda common, relation: ["a"], warn) == sql
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_limit_above_is_no_problem(db: Counted, operator: str) -> None:
+    """DataFusion 55 fails on a DISTINCT of a window below a LIMIT."""
+    left = "SELECT a, b FROM t WHERE id < 15 AND (llm_filter('q', x) OR TRUE)"
+    query = f"{left} {operator} SELECT a, b FROM t WHERE id >= 9"
+    some = OPERATORS[operator](_bag(0, 15), _bag(9, 24))
+    rows = db.rows(f"{query} LIMIT 2")
+    assert len(rows) == 2
+    assert Counter(rows) <= some
