@@ -136,7 +136,7 @@ def test_an_owner_with_files_is_killed(folder: Path, seed: int) -> None:
             return rng.choice(with_files) if with_files else None
 
         frame = there.sql(QUERY)
-        with killing(pick, seed, most=2, seconds=0.8) as ended:
+        with killing(pick, seed, most=2, seconds=0.3) as ended:
             rows = frame.to_arrow_table()
     assert ended
     requests = requests_in(folder / "noted")

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 Pick = Callable[[random.Random], int | None]
 """Finds a process to kill; None: none yet."""
+_LOOKS_SECONDS = 0.005
+"""The pause before the next look, where there was none yet."""
 
 
 @contextmanager
@@ -22,14 +24,18 @@ def killing(pick: Pick, seed: int, *, most: int, seconds: float) -> Iterator[lis
 
     def kill() -> None:
         try:
-            while len(killed) < most and not done.wait(rng.random() * seconds):
+            pause = rng.random() * seconds
+            while len(killed) < most and not done.wait(pause):
                 process = pick(rng)
-                if process is not None:
-                    try:
-                        os.kill(process, signal.SIGKILL)
-                    except ProcessLookupError:
-                        continue
-                    killed.append(process)
+                if process is None:
+                    pause = _LOOKS_SECONDS
+                    continue
+                pause = rng.random() * seconds
+                try:
+                    os.kill(process, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+                killed.append(process)
         except BaseException as problem:
             problems.append(problem)
 
