@@ -1,6 +1,9 @@
-"""Tells kinds of Arrow types apart, whatever their layout."""
+"""Tells kinds of Arrow types apart, whatever their layout, and finds names that repeat."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
 
 import pyarrow as pa
 
@@ -24,3 +27,12 @@ def is_bytes(kind: pa.DataType) -> bool:
 def is_list(kind: pa.DataType) -> bool:
     """A type of lists of any length."""
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_list_view(kind))
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """The first name that stands more than once among ``names``; None if there is none.
+
+    >>> repeated(["a", "b", "a"]), repeated(["a", "A"])
+    ('a', None)
+    """
+    return next((name for name, count in Counter(names).items() if count > 1), None)

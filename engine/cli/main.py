@@ -46,7 +46,7 @@ _COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, 2 for an error, 130 after Ctrl-C, 143 after
     SIGTERM, 129 after SIGHUP."""
-    with suppress(AttributeError):  # a stream of the program that has no encoding
+    with suppress(AttributeError):  # tests and notebooks replace it by a stream without encoding
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         with terminable():

@@ -13,9 +13,12 @@ _NAMES = ("SIGTERM", "SIGHUP")
 
 
 class Terminated(KeyboardInterrupt):
-    """The process was asked to end by a signal. ``status``: its exit status, as shells count."""
+    """The process was asked to end by a signal."""
 
-    status = 0
+    def __init__(self, status: int) -> None:
+        super().__init__()
+        self.status = status
+        """The exit status of the process, as shells count."""
 
 
 @contextmanager
@@ -38,6 +41,4 @@ def terminable() -> Iterator[None]:
 
 def _raise(number: int, _frame: FrameType | None) -> NoReturn:
     signal.signal(number, signal.SIG_DFL)  # a second one ends at once
-    problem = Terminated()
-    problem.status = 128 + number
-    raise problem
+    raise Terminated(128 + number)

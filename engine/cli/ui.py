@@ -50,9 +50,9 @@ def _ui(arguments: argparse.Namespace) -> int:
                 print(f"{server.url}\nThis address has a token: whoever has it can ask your model. "
                       "Ctrl-C ends it.", flush=True)  # fmt: skip
                 if not arguments.no_browser:
-                    opening = threading.Thread(target=webbrowser.open, args=(server.url,))
-                    opening.daemon = True
-                    opening.start()
+                    threading.Thread(
+                        target=webbrowser.open, args=(server.url,), daemon=True
+                    ).start()
                 server.serve_forever(poll_interval=0.2)
             except KeyboardInterrupt:
                 return 0

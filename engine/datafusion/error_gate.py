@@ -48,13 +48,8 @@ _REMEDIES = {
     "Cannot cast string": "TRY_CAST(… AS …) gives NULL for what cannot be cast.",
 }
 """Remedies by a part of DataFusion's message."""
-_USES: dict[str, BlendFusionError] = {
-    "encountered while finalizing writes": ExecutionError(
-        "the rows could not be written there, or not all of them",
-        hint="Is it a path that you may write to, below a folder, and has the disk room?",
-    ),
-}
-"""Errors by a part of DataFusion's message."""
+_NOT_WRITTEN = "encountered while finalizing writes"
+"""A part of DataFusion's message."""
 _MISUSE = (TypeError, AttributeError, NotImplementedError, ImportError, Warning)
 """Exceptions that Python raises for a wrong call, not for data."""
 
@@ -174,9 +169,11 @@ def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionErro
         return ExecutionError(
             f"a function of the program raised {raised}", hint=redaction.remedy or None
         )
-    use = next((error for part, error in _USES.items() if part in text_of(problem)), None)
-    if use is not None:
-        return type(use)(use.message, hint=use.hint)
+    if _NOT_WRITTEN in text_of(problem):
+        return ExecutionError(
+            "the rows could not be written there, or not all of them",
+            hint="Is it a path that you may write to, below a folder, and has the disk room?",
+        )
     second = exists(text_of(problem))
     if second is not None:
         return second

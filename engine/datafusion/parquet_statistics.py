@@ -7,7 +7,6 @@ for a constant, and reads NaN as that value.
 from __future__ import annotations
 
 import glob
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datafusion import SessionContext
 
+from blendfusion.arrow_types import repeated
 from blendfusion.errors import QueryError
 
 SETTING = "datafusion.execution.collect_statistics"
@@ -46,7 +46,7 @@ def _check_names(file: Path) -> None:
     names: list[str] = []
     with suppress(OSError, pa.ArrowException):
         names = pq.read_schema(file).names
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    twice = repeated(names)
     if twice is not None:
         raise QueryError(
             f"'{file.name}' has two columns '{twice}'", hint="Rename one, and write the file again."

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import datetime
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from blendfusion.arrow_types import repeated
 from blendfusion.errors import ArgumentError, half_a_pair
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NESTED = {"dict", "list", "tuple", "set", "ndarray"}
-WITHOUT_ARROW = {"Object", "Int128", "UInt128"}
+_NESTED = {"dict", "list", "tuple", "set", "ndarray"}
+_WITHOUT_ARROW = {"Object", "Int128", "UInt128"}
 """Types of Polars that Arrow lacks; of objects, Polars passes on their addresses."""
 
 
@@ -73,8 +73,7 @@ def check_types(data: Any) -> None:
     """Raises ArgumentError for a frame of Polars with a column of a type that Arrow lacks, and for
     a table of Arrow with two columns of one name."""
     if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
-        names = data.schema.names
-        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+        twice = repeated(data.schema.names)
         if twice is not None:
             raise ArgumentError(
                 f"the table has two columns {twice!r}",
@@ -83,7 +82,7 @@ def check_types(data: Any) -> None:
     if not hasattr(data, "collect_schema"):
         return
     for name, kind in data.collect_schema().items():
-        if str(kind) in WITHOUT_ARROW:
+        if str(kind) in _WITHOUT_ARROW:
             raise ArgumentError(
                 f"column {name!r} of the frame has the type {kind}, which no table here has",
                 hint=f"Make it text: df.with_columns(pl.Series({name!r}, "
@@ -117,6 +116,6 @@ def _wrong(values: Iterable[object], problem: Exception) -> str:
         return "a whole number of more than 64 bits"
     known = (v for v in values if v is not None and not (isinstance(v, float) and v != v))
     kinds = {type(v).__name__ for v in known}
-    if len(kinds) == 1 and not kinds & NESTED:
+    if len(kinds) == 1 and not kinds & _NESTED:
         return f"values of the type {next(iter(kinds))}, which no table here has"
     return "values of several types"

@@ -16,7 +16,7 @@ from blendfusion.dialects.dispatch import OURS, by_number, planned, spoken
 from blendfusion.errors import ArgumentError, QueryError
 from blendfusion.options import declared
 from blendfusion.prepare.caller_tables import Variables
-from blendfusion.prepare.created_tables import created, fed
+from blendfusion.prepare.queries_in_statements import create_table, with_source
 from blendfusion.prepare.query import Query
 from blendfusion.sql.information import as_query, option_shown
 from blendfusion.sql.read_only import READING, check_text
@@ -91,7 +91,8 @@ class SessionText:
         if options is not READING:
             query = replace(query, variables=self.variables)
         if not isinstance(parsed, Explain):
-            return created(session, query) or fed(session, query, query.planned(session))
+            made = create_table(session, query)
+            return made or with_source(session, query, query.planned(session))
         return _explained(session, parsed, query) or query.planned(session)
 
     def _check_read_only(self, session: Session, named: Mapping[str, object]) -> None:
@@ -108,7 +109,7 @@ def _explained(session: Session, parsed: Explain, query: Query) -> Frame | None:
     """The frame of an EXPLAIN, with the trace of an analysed run; None where DataFusion's own shows
     as much as it should."""
     explained = replace(query, text=parsed.query)
-    inner = fed(session, explained, explained.planned(session))
+    inner = with_source(session, explained, explained.planned(session))
     if inner.prepared.calls and parsed.form in ("", "indent"):
         if parsed.analyze and parsed.creates:
             raise QueryError(

@@ -391,10 +391,8 @@ class _Writer:
             problem = f"the query leaves out {quoted(omitted.value)}, which the question names"
             hint = f"It is a value of {omitted.column}."
         elif (item := listed(attempt.sql, self._catalog)) is not None:
-            problem, hint = (
-                f"{item.column} has lists, and the query compares whole values",
-                item.fact,
-            )
+            problem = f"{item.column} has lists, and the query compares whole values"
+            hint = item.fact
         elif misspelled is not None:
             problem, hint = "the query counts nothing", misspelled
         else:
@@ -403,10 +401,13 @@ class _Writer:
 
     def _with_note(self, checked: Checked) -> Checked:
         """The draft with a problem to read, not to repair: it compares with a value that the
-        question does not name. Outside of conversations, whose queries keep earlier predicates."""
+        question does not name. The queries of a conversation keep earlier predicates, and have no
+        such problem."""
+        if self._before is not None:
+            return checked
         attempt = checked.attempt
         found = unnamed_value(self._question, attempt.sql, self._index, self._catalog)
-        if found is None or self._before is not None:
+        if found is None:
             return checked
         column, text = found
         problem = (

@@ -84,21 +84,15 @@ def any_of_group(plan: Plan) -> Plan:
     (measure,) = agg.measures
     if measure.n_args != 1 or measure.name not in (_OF_FIRST if measure.n_sorts else OF_EACH_ONCE):
         return plan
-    exprs = tuple(inline(e, block.select) for e in measure.exprs)
-    keys = tuple(inline(key, block.select) for key in agg.keys)
-    if block.once or not may_move(block) or any(map(is_volatile, (*exprs, *keys))):
+    keys, exprs = (
+        tuple(inline(e, block.select) for e in part) for part in (agg.keys, measure.exprs)
+    )
+    if not any(map(asks, exprs)) and not any(map(needs_model, block.where)):
         return plan
-    if any(needs_model(e) or literal_like(e) for e in keys):
-        return plan
-    if any(map(needs_model, exprs[: measure.n_sorts])):
-        return plan
-    own = [ask for e in exprs for ask in asks(e)]
-    if any(ask.domain is not None or not is_kept(ask) for ask in own):
-        return plan
-    ways = _ways(replace(measure, exprs=exprs)) if own or any(map(needs_model, block.where)) else []
-    if not ways:
-        return plan
-    return by_ways(block, agg, keys, exprs[: measure.n_sorts], ways)
+    measure = replace(measure, exprs=exprs)
+    ways = _ways(measure)
+    new = by_ways(block, replace(agg, keys=keys, measures=(measure,)), ways) if ways else None
+    return plan if new is None else new
 
 
 def _ways(measure: Measure) -> list[Way]:
@@ -143,16 +137,18 @@ def _both(one: Expr, other: Expr | None) -> Expr:
     return one if other is None else function("and", (one, other))
 
 
-def by_ways(
-    block: Block,
-    agg: Aggregation,
-    keys: tuple[Expr, ...],
-    sorts: tuple[Expr, ...],
-    ways: Sequence[Way],
-) -> Rel:
-    """The aggregate ``agg`` of one measure, of which each row has the values of ``ways``, each
-    where it meets the condition. ``keys`` and ``sorts``, the order of the measure, are over the
-    source of the block."""
+def by_ways(block: Block, agg: Aggregation, ways: Sequence[Way]) -> Rel | None:
+    """The aggregate ``agg`` of one measure over the source of the block, of which each row has the
+    values of ``ways``, each where it meets the condition. None if its keys or its order ask, or if
+    its rows or answers may be others when they are read again."""
+    (measure,) = agg.measures
+    keys, sorts = agg.keys, measure.exprs[: measure.n_sorts]
+    if block.once or not may_move(block) or any(map(is_volatile, (*measure.exprs, *keys))):
+        return None
+    if any(map(needs_model, (*keys, *sorts))) or any(map(literal_like, keys)):
+        return None
+    if any(ask.domain is not None or not is_kept(ask) for e in measure.exprs for ask in asks(e)):
+        return None
     own = Field(block.source.width)
     numbers = [integer_literal(i) for i in range(len(ways))]
     terms: list[Expr] = []
@@ -169,7 +165,6 @@ def by_ways(
     n = len(keys)
     first = (own, *sorts) if sorts else ()
     select = (*keys, case(branches, None), *first)
-    (measure,) = agg.measures
     value, *by = all_fields(len(select))[n:]
     over = replace(unfiltered(measure), exprs=(*by[1:], value))
     if by:

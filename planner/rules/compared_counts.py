@@ -37,7 +37,6 @@ from blendfusion.planner.ir.nodes import (
     Node,
     Plan,
     Rel,
-    asks,
     fields,
     has_window,
     inline,
@@ -51,7 +50,6 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.sorts import DESC, sorted_by
 from blendfusion.planner.ir.traversal import asks_anything
-from blendfusion.planner.rules.answers_with_partners import is_kept
 from blendfusion.planner.rules.any_of_group import OTHERS, Way, any_of_group, by_ways
 from blendfusion.planner.rules.extreme_values import certain_first
 from blendfusion.planner.rules.first_of_groups import Wanted, with_first
@@ -175,13 +173,9 @@ def _counted(plan: Plan, read: Sequence[Expr]) -> Plan:
         return _of_block(plan, agg, block, enough)
     ways = _ways(own)
     keys = tuple(inline(key, columns) for key in agg.keys)
-    if not ways or any(is_volatile(e) for e in (*own.exprs, *keys)):
+    twice = by_ways(block, replace(agg, keys=keys, measures=(own,)), ways) if ways else None
+    if twice is None:
         return plan
-    if any(needs_model(key) or literal_like(key) for key in keys):
-        return plan
-    if any(ask.domain is not None or not is_kept(ask) for e in own.exprs for ask in asks(e)):
-        return plan
-    twice = by_ways(block, agg, keys, (), ways)
     wanted = Wanted(twice.exprs[1:], twice.exprs[:1], (DESC,), enough)
     new = with_first(twice.inputs[0], wanted)
     return plan if new is None else twice.with_inputs(new)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import random
 
-import pyarrow as pa
 import pytest
-from scripts import Counted, unordered
+from grouped_tables import grouped_table
+from scripts import Counted, both_ways, unordered
 
 import blendfusion as bf
 
@@ -31,8 +31,7 @@ def sessions() -> tuple[Counted, Counted]:
         "x": [f"v{i}" for i in range(N)],
         "y": [None if i % 5 == 3 else f"v{i}" for i in range(N)],
     }
-    planned, plain = Counted(_script), Counted(_script, planner=False)
-    return planned.add("t", columns), plain.add("t", columns)
+    return both_ways(columns, _script)
 
 
 @pytest.mark.parametrize(
@@ -107,17 +106,9 @@ CONDITIONS = [F, f"NOT {F}", f"n > 1 AND {F}", f"n = 2 OR {F}", f"{F} IS NULL", 
 def test_random_tables(number: int) -> None:
     """NULLs, groups without a row that meets the condition, equal values, texts that repeat."""
     source = random.Random(number)
-    size = source.choice([0, 1, 30, 60])
-    columns: dict[str, list[object]] = {
-        "id": [*range(size)],
-        "k": [source.choice([None, *range(9)]) for _ in range(size)],
-        "n": [source.choice([None, 0, 1, 2]) for _ in range(size)],
-        "d": [source.choice([None, 0.5, 1.5, float("nan")]) for _ in range(size)],
-        "x": [source.choice([None, *(f"v{i}" for i in range(40))]) for _ in range(size)],
-    }
-    schema = pa.schema({"id": "int64", "k": "int64", "n": "int64", "d": "float64", "x": "string"})
-    table = pa.table(columns, schema)
-    planned, plain = (Counted(_script, planner=on).add("t", table) for on in (True, False))
+    planned, plain = both_ways(
+        grouped_table(source, groups=9, floats=[0.5, 1.5, float("nan")]), _script
+    )
     for _ in range(12):
         condition, other = source.choices(CONDITIONS, k=2)
         value = source.choice(["id", "n", "n + 1", "x", "d"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-import pyarrow as pa
 import pytest
-from scripts import Counted, hashed, unordered
+from grouped_tables import grouped_table
+from scripts import Counted, both_ways, hashed, unordered
 
 import blendfusion as bf
 
@@ -27,8 +27,7 @@ def sessions() -> tuple[Counted, Counted]:
         "n": [None if i % 5 == 0 else i for i in range(N)],
         "x": [f"v{i:02}" for i in range(N)],
     }
-    planned, plain = Counted(_script), Counted(_script, planner=False)
-    return planned.add("t", columns), plain.add("t", columns)
+    return both_ways(columns, _script)
 
 
 COUNT = f"SELECT count(*) FROM t WHERE {F}"
@@ -165,16 +164,7 @@ def _random_query(source: random.Random) -> str:
 @pytest.mark.parametrize("number", range(14))
 def test_random_queries(number: int) -> None:
     source = random.Random(number)
-    size = source.choice([0, 1, 30, 60])
-    columns: dict[str, list[object]] = {
-        "id": [*range(size)],
-        "k": [source.choice([None, *range(9)]) for _ in range(size)],
-        "n": [source.choice([None, 0, 1, 2]) for _ in range(size)],
-        "x": [source.choice([None, *(f"v{i}" for i in range(40))]) for _ in range(size)],
-    }
-    schema = pa.schema({"id": "int64", "k": "int64", "n": "int64", "x": "string"})
-    table = pa.table(columns, schema)
-    planned, plain = (Counted(hashed, planner=on).add("t", table) for on in (True, False))
+    planned, plain = both_ways(grouped_table(source, groups=9))
     for _ in range(12):
         sql = _random_query(source)
         assert planned.session.sql(sql).prepared.reason is None, sql
@@ -197,15 +187,13 @@ def test_random_queries(number: int) -> None:
     ],
 )
 def test_queries_that_once_ran_plain(sql: str) -> None:
-    planned, plain = Counted(hashed), Counted(hashed, planner=False)
     columns: dict[str, list[object]] = {
         "id": [*range(9)],
         "k": [0, 1, 2, 3, None, 1, 2, 0, 1],
         "n": [None, 1, 2, 1, 2, None, 0, 2, 1],
         "x": [f"v{i}" for i in range(9)],
     }
-    for session in (planned, plain):
-        session.add("t", columns)
+    planned, plain = both_ways(columns)
     frame = planned.session.sql(sql)
     frame.collect()
     assert frame.prepared.reason is None

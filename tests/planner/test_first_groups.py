@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-import pyarrow as pa
 import pytest
-from scripts import Counted, hashed, unordered
+from grouped_tables import grouped_table
+from scripts import Counted, both_ways, hashed, unordered
 
 N = 60
 S = "llm_score('s', x)"
@@ -80,7 +80,7 @@ F = "llm_filter('f', x)"
     ],
 )
 def test_the_first_groups_of_rows_that_a_model_chooses(sql: str, most: int) -> None:
-    planned, plain = (Counted(hashed, planner=p).add("t", T) for p in (True, False))
+    planned, plain = both_ways(T)
     assert planned.session.sql(sql).prepared.reason is None
     assert planned.asked(sql) <= most
     assert planned.rows(sql) == plain.rows(sql)
@@ -89,16 +89,11 @@ def test_the_first_groups_of_rows_that_a_model_chooses(sql: str, most: int) -> N
 @pytest.mark.parametrize("number", range(8))
 def test_random_tables(number: int) -> None:
     source = random.Random(number)
-    size = source.choice([0, 1, 60, 200])
-    columns: dict[str, list[object]] = {
-        "id": [*range(size)],
-        "k": [source.choice([None, *range(20)]) for _ in range(size)],
-        "d": [source.choice([None, 0.5, float("nan")]) for _ in range(size)],
-        "x": [source.choice([None, *(f"v{i}" for i in range(90))]) for _ in range(size)],
-    }
-    schema = pa.schema({"id": "int64", "k": "int64", "d": "float64", "x": "string"})
-    table = pa.table(columns, schema)
-    planned, plain = (Counted(hashed, planner=p).add("t", table) for p in (True, False))
+    planned, plain = both_ways(
+        grouped_table(
+            source, groups=20, floats=[0.5, float("nan")], texts=90, sizes=[0, 1, 60, 200]
+        )
+    )
     where = [F, f"{F} OR id % 7 = 0", f"{F} AND llm_filter('g', x)", f"NOT {F} AND id > 5"]
     for _ in range(10):
         keys = source.choice([["k"], ["k"], ["k", "d"], ["k % 3", "d"], ["-k"]])
@@ -121,7 +116,7 @@ def test_random_tables(number: int) -> None:
 
 @pytest.mark.parametrize("having", ["", " HAVING count(*) > 9"])
 def test_any_groups_of_a_limit(having: str) -> None:
-    planned, plain = (Counted(hashed, planner=p).add("t", T) for p in (True, False))
+    planned, plain = both_ways(T)
     sql = f"SELECT k, avg({S}) AS s FROM t GROUP BY k{having}"
     assert planned.asked(f"{sql} LIMIT 2") == 20
     rows = planned.rows(f"{sql} LIMIT 2")

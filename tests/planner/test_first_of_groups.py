@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from scripts import Counted, hashed, unordered
+from scripts import Counted, both_ways, unordered
 
 import blendfusion as bf
 
@@ -23,8 +23,7 @@ def _table(source: random.Random) -> dict[str, list[object]]:
 
 
 def _sessions(table: dict[str, list[object]]) -> tuple[Counted, Counted]:
-    planned, plain = Counted(hashed), Counted(hashed, planner=False)
-    return planned.add("t", table), plain.add("t", table)
+    return both_ways(table)
 
 
 def _least(table: dict[str, list[object]], passing: set[object], count: int, *, down: bool) -> int:

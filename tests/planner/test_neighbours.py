@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import random
 
-import pyarrow as pa
 import pytest
-from scripts import Counted, hashed, unordered
+from grouped_tables import grouped_table
+from scripts import Counted, both_ways, unordered
 
 N = 60
 F, S = "llm_filter('f', x)", "llm_score('s', x)"
@@ -21,8 +21,7 @@ def sessions() -> tuple[Counted, Counted]:
         "k": [None if i % 4 == 3 else i % 4 for i in range(N)],
         "x": [f"v{i}" for i in range(N)],
     }
-    planned, plain = Counted(hashed), Counted(hashed, planner=False)
-    return planned.add("t", columns), plain.add("t", columns)
+    return both_ways(columns)
 
 
 @pytest.mark.parametrize(
@@ -68,16 +67,7 @@ def test_the_first_change_ends_the_questions(sessions: tuple[Counted, Counted]) 
 @pytest.mark.parametrize("number", range(10))
 def test_random_queries(number: int) -> None:
     source = random.Random(number)
-    size = source.choice([0, 1, 30, 60])
-    columns: dict[str, list[object]] = {
-        "id": [*range(size)],
-        "k": [source.choice([None, *range(5)]) for _ in range(size)],
-        "n": [source.choice([None, 0, 1, 2]) for _ in range(size)],
-        "x": [source.choice([None, *(f"v{i}" for i in range(40))]) for _ in range(size)],
-    }
-    schema = pa.schema({"id": "int64", "k": "int64", "n": "int64", "x": "string"})
-    table = pa.table(columns, schema)
-    planned, plain = (Counted(hashed, planner=on).add("t", table) for on in (True, False))
+    planned, plain = both_ways(grouped_table(source, groups=5))
     texts = {F: "true", S: "2", "llm_map('m', x)": "'none'", "llm_int('i', x)": "5"}
 
     def window() -> str:

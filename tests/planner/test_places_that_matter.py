@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 import pytest
-from scripts import Counted, hashed, unordered
+from scripts import Counted, both_ways, unordered
 
 import blendfusion as bf
 
@@ -34,8 +34,7 @@ ROWS = [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), stric
 
 @pytest.fixture
 def sessions() -> tuple[Counted, Counted]:
-    planned, plain = Counted(hashed), Counted(hashed, planner=False)
-    return planned.add("t", TABLE), plain.add("t", TABLE)
+    return both_ways(TABLE)
 
 
 def _asked(sessions: tuple[Counted, Counted], sql: str, *, ordered: bool = True) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import random
 
-import pyarrow as pa
 import pytest
-from scripts import Counted, hashed, unordered
+from grouped_tables import grouped_table
+from scripts import Counted, both_ways, unordered
 
 import blendfusion as bf
 
@@ -27,8 +27,7 @@ def sessions() -> tuple[Counted, Counted]:
         "k": [None if i % 3 == 2 else i % 3 for i in range(N)],
         "x": [f"v{i:02}" for i in range(N)],
     }
-    planned, plain = Counted(_script), Counted(_script, planner=False)
-    return planned.add("t", columns), plain.add("t", columns)
+    return both_ways(columns, _script)
 
 
 @pytest.mark.parametrize(
@@ -64,17 +63,7 @@ def test_each_ends_its_questions(sessions: tuple[Counted, Counted], sql: str, as
 @pytest.mark.parametrize("number", range(12))
 def test_random_queries(number: int) -> None:
     source = random.Random(number)
-    size = source.choice([0, 1, 30, 60])
-    columns: dict[str, list[object]] = {
-        "id": [*range(size)],
-        "k": [source.choice([None, *range(5)]) for _ in range(size)],
-        "n": [source.choice([None, 0, 1, 2]) for _ in range(size)],
-        "d": [source.choice([None, 0.5, float("nan")]) for _ in range(size)],
-        "x": [source.choice([None, *(f"v{i}" for i in range(40))]) for _ in range(size)],
-    }
-    schema = pa.schema({"id": "int64", "k": "int64", "n": "int64", "d": "float64", "x": "string"})
-    table = pa.table(columns, schema)
-    planned, plain = (Counted(hashed, planner=p).add("t", table) for p in (True, False))
+    planned, plain = both_ways(grouped_table(source, groups=5, floats=[0.5, float("nan")]))
     conditions = [F, f"NOT {F}", f"n > 0 AND {F}", f"{F} OR n = 1", "llm_filter('g', x)"]
     for _ in range(12):
         cheap = ["count(*)", "max(n)", "min(id)", "sum(n)", "count(d)", "max(x)"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import random
 
-import pyarrow as pa
 import pytest
-from scripts import Counted, hashed, unordered
+from grouped_tables import grouped_table
+from scripts import Counted, both_ways, unordered
 
 N = 60
 F, S = "llm_filter('f', x)", "llm_score('s', x)"
@@ -21,8 +21,7 @@ def sessions() -> tuple[Counted, Counted]:
         "n": [i // 12 for i in range(N)],  # three rows of each k
         "x": [f"v{i}" for i in range(N)],
     }
-    planned, plain = Counted(hashed), Counted(hashed, planner=False)
-    return planned.add("t", columns), plain.add("t", columns)
+    return both_ways(columns)
 
 
 WINDOW = f"first_value(id) OVER (PARTITION BY k ORDER BY n, {S}, id"
@@ -85,17 +84,7 @@ def test_others_need_every_answer(sessions: tuple[Counted, Counted], sql: str) -
 @pytest.mark.parametrize("number", range(10))
 def test_random_queries(number: int) -> None:
     source = random.Random(number)
-    size = source.choice([0, 1, 30, 60])
-    columns: dict[str, list[object]] = {
-        "id": [*range(size)],
-        "k": [source.choice([None, *range(5)]) for _ in range(size)],
-        "n": [source.choice([None, 0, 1, 2]) for _ in range(size)],
-        "d": [source.choice([None, 0.5, 1.5]) for _ in range(size)],
-        "x": [source.choice([None, *(f"v{i}" for i in range(40))]) for _ in range(size)],
-    }
-    schema = pa.schema({"id": "int64", "k": "int64", "n": "int64", "d": "float64", "x": "string"})
-    table = pa.table(columns, schema)
-    planned, plain = (Counted(hashed, planner=on).add("t", table) for on in (True, False))
+    planned, plain = both_ways(grouped_table(source, groups=5, floats=[0.5, 1.5]))
     for _ in range(10):
         keys = source.choice([["n"], ["n", "d"], ["d + 1"], ["id % 3", "n"]])
         answer = source.choice([S, F, f"CASE WHEN n = 1 THEN {S} END", f"{S} + n"])

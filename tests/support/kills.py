@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 Pick = Callable[[random.Random], int | None]
 """Finds a process to kill; None: none yet."""
-_LOOKS_SECONDS = 0.005
-"""The pause before the next look, where there was none yet."""
+_PAUSE_SECONDS = 0.005
+"""The time until the next look for a process, where there was none yet."""
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def killing(pick: Pick, seed: int, *, most: int, seconds: float) -> Iterator[lis
             while len(killed) < most and not done.wait(pause):
                 process = pick(rng)
                 if process is None:
-                    pause = _LOOKS_SECONDS
+                    pause = _PAUSE_SECONDS
                     continue
                 pause = rng.random() * seconds
                 try:

@@ -141,6 +141,14 @@ class Counted:
         return int(self.rows(sql)[0][0])  # type: ignore[call-overload, no-any-return]
 
 
+def both_ways(
+    table: pa.Table | dict[str, list[object]], script: object = hashed
+) -> tuple[Counted, Counted]:
+    """A session that plans and one that asks about every row, with ``table`` as ``t``."""
+    planned, plain = Counted(script), Counted(script, planner=False)
+    return planned.add("t", table), plain.add("t", table)
+
+
 def _renewed(value: object) -> object:
     """A value like this one, if it is text or texts: one that no table holds."""
     if isinstance(value, list):

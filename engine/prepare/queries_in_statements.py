@@ -17,7 +17,7 @@ from datafusion import SessionContext
 
 from blendfusion.prepare.query import Query
 from blendfusion.sql.parameters import spelled_parameters
-from blendfusion.sql.statements import creates_table, query_inside
+from blendfusion.sql.statements import creates_table, first_word, query_inside
 from blendfusion.sql.tokenizer import sql_of
 
 if TYPE_CHECKING:
@@ -30,11 +30,10 @@ _NAME = re.compile(
 )
 _PART = re.compile(r'"(?:[^"]|"")*"|\w+')
 _REPLACES = re.compile(r"\s*CREATE\s+OR\s+REPLACE\b", re.IGNORECASE)
-_WRITES = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+(?:INSERT|COPY)\b", re.IGNORECASE | re.DOTALL)
 _ROWS = "written_rows"
 
 
-def created(session: Session, query: Query) -> Frame | None:
+def create_table(session: Session, query: Query) -> Frame | None:
     """The frame of CREATE TABLE … AS with calls, carried out: its trace is that of the query. None
     for another statement, and for a table whose columns' types say what the calls are asked for.
 
@@ -53,10 +52,11 @@ def created(session: Session, query: Query) -> Frame | None:
     return made
 
 
-def fed(session: Session, query: Query, frame: Frame) -> Frame:
+def with_source(session: Session, query: Query, frame: Frame) -> Frame:
     """``frame`` of ``query``; if that is an INSERT or a COPY of a query with calls, it runs that
     query by its stages first."""
-    rows = _query_of(session, query) if _WRITES.match(query.text) else None
+    writes = first_word(query.text) in ("INSERT", "COPY")
+    rows = _query_of(session, query) if writes else None
     if rows is not None:
         frame.source = rows.planned(session)
         frame.statement = partial(_over, session, query)
