@@ -76,13 +76,13 @@ class Pump:
         if not _hears_interrupts(self._owner):
             yield from (batch.to_pyarrow() for batch in begin())
             return
-        loop = _Loop(self._enqueue)
+        loop = Loop(self.enqueue)
         with self._open():
             stream = self.call(begin) if len(query) > LONG_QUERY else self.begun(begin)
             while True:
                 start = time.monotonic()
                 batch = loop.begin(stream.rbs.__anext__)
-                self._wait(batch.done, batch.cancel)
+                self.wait(batch.done, batch.cancel)
                 try:
                     fetched = batch.result()
                 except StopAsyncIteration:
@@ -103,7 +103,7 @@ class Pump:
         with self._open():
             thread = threading.Thread(target=job.settle, name="blendfusion-call", daemon=True)
             thread.start()
-            self._wait(job.result.done, lambda: _end(thread))
+            self.wait(job.result.done, lambda: _end(thread))
         return job.result.result()
 
     def begun(self, begin: Callable[[], T]) -> T:
@@ -131,7 +131,7 @@ class Pump:
             self._check()
             served = self._serving and threading.current_thread() is not self._owner
             if served:
-                self._enqueue(job)
+                self.enqueue(job)
         while served:
             finished, _ = wait([job.result], _PAUSE_SECONDS)
             if finished:
@@ -147,7 +147,7 @@ class Pump:
         if self._interrupted:
             raise BlendFusionError("the query was interrupted")
 
-    def _enqueue(self, step: Step) -> None:
+    def enqueue(self, step: Step) -> None:
         self._steps.append(step)
         self._news.put(None)
 
@@ -163,7 +163,7 @@ class Pump:
             if not before:
                 self._clear()
 
-    def _wait(self, done: Callable[[], bool], stop: Callable[[], object]) -> None:
+    def wait(self, done: Callable[[], bool], stop: Callable[[], object]) -> None:
         """Do what comes in until ``done``. On a signal, ``stop``."""
         self._waiting = True
         try:
@@ -246,7 +246,7 @@ class _Job(Generic[T]):
             raise error
 
 
-class _Loop:
+class Loop:
     """As much of an event loop as DataFusion's awaitables need, without a thread and without files:
     callbacks go to ``enqueue``, and are run by whoever takes them from there."""
 

@@ -18,6 +18,7 @@ from blendfusion.datafusion.arrow_layouts import converted
 from blendfusion.datafusion.deep_plans import register_view, shallow
 from blendfusion.datafusion.foreign_words import foreign
 from blendfusion.datafusion.interruptible import Pump
+from blendfusion.datafusion.partitions import in_turn
 from blendfusion.datafusion.substrait_io import batches_of, frame_of, relation_of
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG
 from blendfusion.errors import BlendFusionError, PlanError
@@ -219,13 +220,19 @@ class Execution:
         the next unopened, and the order is the same each time."""
         for number, branch in enumerate(branches(source)):
             try:
-                batches = in_turn(self._frame(branch))
+                batches = self._partitions(self._frame(branch))
             except PlanError as problem:
                 if number == 0:
                     raise
                 # Some rows were returned already, so the query cannot restart on the plain path.
                 raise BlendFusionError(problem.message) from problem
             yield from batches
+
+    def _partitions(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
+        """The batches of a frame, partition by partition, in the same order each time, so that a
+        limit meets the same rows. Raises PlanError like ``streamed``."""
+        streams = _begun(frame.execute_stream_partitioned)
+        return _fetched(*streams) if len(streams) == 1 else in_turn(streams, self._spill.kept)
 
     def source(self, stage: Stage) -> DataFrame:
         """The DataFusion plan of a stage's source. Raises PlanError if DataFusion refuses it."""
@@ -289,12 +296,6 @@ def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     return _fetched(_begun(frame.execute_stream))
 
 
-def in_turn(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """The batches of a frame, partition by partition, in the same order each time, so that a limit
-    meets the same rows. Raises PlanError like ``streamed``."""
-    return _alternating([_fetched(s) for s in _begun(frame.execute_stream_partitioned)])
-
-
 def _begun(begin: Callable[[], T]) -> T:
     try:
         return Pump().begun(begin)
@@ -304,16 +305,6 @@ def _begun(begin: Callable[[], T]) -> T:
 
 def _fetched(stream: RecordBatchStream) -> Iterator[pa.RecordBatch]:
     return Pump().batches(lambda: stream, asks=False)
-
-
-def _alternating(parts: list[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    while parts:
-        for part in list(parts):
-            batch = next(part, None)
-            if batch is None:
-                parts.remove(part)
-            else:
-                yield batch
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
