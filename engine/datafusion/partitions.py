@@ -96,7 +96,7 @@ class _Partition:
         return bool(self._kept or self._ready) or self._next.done()
 
     def error(self) -> BaseException | None:
-        """What ended it before its end."""
+        """The error that ended it early, if one did."""
         found = self._next.exception() if self._next.done() else None
         return None if isinstance(found, StopAsyncIteration) else found
 
