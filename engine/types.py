@@ -295,6 +295,11 @@ class Answer:
         return Answer(self.text, self.finish, self.logprob, usage, self.error, self.too_long, spent)
 
     @property
+    def is_cut(self) -> bool:
+        """Whether it is only the beginning of an answer, which ``max_tokens`` cut off."""
+        return self.finish == "length" and self.text is not None
+
+    @property
     def model(self) -> str:
         """The model that answered; '' for the session's first model."""
         return self.spent[-1][0] if self.spent else ""

@@ -90,11 +90,13 @@ def _outcome(
     error: BaseException | None,
     moved: int,
 ) -> Outcome:
-    """Some of the answers, for the trace, and the sums of the others."""
+    """Some of the answers, for the trace, with all that failed or were cut off, and the sums of the
+    others."""
     places = sorted(arrived)
     listed = [*islice(places, 0, None, every)] if every else []
     seen = {*listed}
-    failed = [p for p in places if arrived[p].error is not None and p not in seen]
+    marked = {p for p in places if arrived[p].error is not None or arrived[p].is_cut}
+    failed = [p for p in places if p in marked and p not in seen]
     others = [arrived[p].usage for p in {*places} - {*listed, *failed}]
     return Outcome(
         len(places),

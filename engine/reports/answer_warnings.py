@@ -42,6 +42,19 @@ def summary(failed: Mapping[tuple[Task, Values], str], redaction: Redaction) -> 
     return f"{text}. {redaction.remedy}" if redaction.remedy else text
 
 
+def cut_summary(number: int) -> str:
+    """The number of answers that ``max_tokens`` cut off, and the remedy.
+
+    >>> print(cut_summary(1))
+    1 answer was cut off at max_tokens: only its beginning is in the result. frame.trace.calls marks it (cut_off). A larger max_tokens lets models finish.
+    """
+    was, its, it = ("was", "its", "it") if number == 1 else ("were", "their", "them")
+    return (
+        f"{counted(number, 'answer')} {was} cut off at max_tokens: only {its} beginning is in the "
+        f"result. frame.trace.calls marks {it} (cut_off). A larger max_tokens lets models finish."
+    )
+
+
 def conflict_summary(calls: Mapping[str, Sequence[Conflict]], redaction: Redaction) -> str:
     """The number of answers that contradict others, what became of their pairs, and the remedies.
 

@@ -134,6 +134,8 @@ def totals(trace: Trace) -> Html:
         ("Answer tokens", f"{usage.completion_tokens:,}", ""),
         ("In the model", _seconds(usage.seconds), ""),
     ]
+    if trace.cut_off:
+        tiles.insert(3, ("Cut off", f"{trace.cut_off:,}", "at max_tokens"))
     if trace.unsure:
         tiles.insert(3, ("Withheld", f"{trace.unsure:,}", "less probable than wanted"))
     if trace.vectors.embedded:

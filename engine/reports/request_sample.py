@@ -1,4 +1,5 @@
-"""A bounded sample of the requests of a run, spread evenly over it, with all that failed."""
+"""A bounded sample of the requests of a run, spread evenly over it, with all that failed or were
+cut off."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class Sample:
         self._batches: list[_Batch] = []
         """With the number of their first request: the others follow ``_step`` by ``_step``."""
         self._failed: list[tuple[Task, list[Values], list[Answer]]] = []
-        """The failed requests among the others."""
+        """The others among them that failed or were cut off."""
 
     @property
     def left_out(self) -> int:
@@ -82,7 +83,7 @@ class Sample:
         failed = [
             i
             for i, answer in enumerate(answers)
-            if answer.error is not None and (i < start or (i - start) % by)
+            if (answer.error is not None or answer.is_cut) and (i < start or (i - start) % by)
         ]
         if failed:
             self._failed.append((task, [values[i] for i in failed], [answers[i] for i in failed]))

@@ -22,7 +22,11 @@ from blendfusion.observe.progress import Reporter
 from blendfusion.observe.throughput import Measured, Question
 from blendfusion.options import Options
 from blendfusion.redaction import WITHHELD, Redaction
-from blendfusion.reports.answer_warnings import conflict_summary, summary
+from blendfusion.reports.answer_warnings import (
+    conflict_summary,
+    cut_summary,
+    summary,
+)
 from blendfusion.reports.expected_seconds import ExpectedSeconds
 from blendfusion.reports.html import text
 from blendfusion.reports.html_report import fragment_of, page_of
@@ -51,6 +55,7 @@ CALLS_SCHEMA = pa.schema(
         ("answer", pa.string()),
         ("logprob", pa.float64()),
         ("error", pa.string()),
+        ("cut_off", pa.bool_()),
         ("cached", pa.bool_()),
         ("prompt_tokens", pa.int64()),
         ("evaluated_tokens", pa.int64()),
@@ -82,7 +87,7 @@ class Wait:
 
 
 class AnswerWarning(UserWarning):
-    """Some values got no valid answer and became NULL."""
+    """Some values got no valid answer and became NULL, or only the beginning of one."""
 
 
 class Trace:
@@ -90,8 +95,8 @@ class Trace:
 
     ``usage`` is the total; ``by_task`` the total per task; ``calls`` has every request as an Arrow
     table: ingredient, question, constraint, values, the model, its answer, the logarithm of its
-    probability among the options of a closed set, error, whether it came from the cache, tokens and
-    seconds.
+    probability among the options of a closed set, error, whether ``max_tokens`` cut it off, whether
+    it came from the cache, tokens and seconds.
     """
 
     def __init__(
@@ -108,6 +113,8 @@ class Trace:
         """The reasons for NULL values in the result."""
         self.cascades: dict[Call, CascadeOutcome] = {}
         """The outcomes of calls with a cascade: see ``accuracy``, ``recall``."""
+        self.cut_off = 0
+        """Answers of which there is only the beginning: ``max_tokens`` cut them off."""
         self._withheld: dict[Call, set[Values]] = {}
         self._conflicts: dict[Call, dict[Values, Conflict]] = {}
         self._waits: dict[Question, Wait] = {}
@@ -223,6 +230,7 @@ class Trace:
             for name, share in _by_model(answers, spent).items():
                 self._by_model[name] = self._by_model.get(name, Usage()) + share
             self._done += spent.values
+            self.cut_off += sum(answer.is_cut for answer in answers)
         if self._measured is not None:
             self._measured.add(question, spent)
         if self._expected is not None:
@@ -286,6 +294,7 @@ class Trace:
                 "answer": answer.text,
                 "logprob": answer.logprob,
                 "error": answer.error,
+                "cut_off": answer.is_cut,
                 "cached": answer.usage.cached > 0,
                 "prompt_tokens": answer.usage.prompt_tokens,
                 "evaluated_tokens": answer.usage.evaluated_tokens,
@@ -412,8 +421,8 @@ class Trace:
 
     def warn(self, outages: Sequence[str] = ()) -> None:
         """Give one warning with the number of values that are NULL without an answer, and the
-        reasons; one about models that were left out, for the reasons in ``outages``; and one about
-        answers that contradict one another."""
+        reasons; one about answers that were cut off; one about models that were left out, for the
+        reasons in ``outages``; and one about answers that contradict one another."""
         if outages:
             warnings.warn(
                 f"Left out, as they failed as a whole: {self._redaction.reason('; '.join(outages))}",
@@ -426,6 +435,8 @@ class Trace:
                 AnswerWarning,
                 stacklevel=level_of_caller(),
             )
+        if self.cut_off:
+            warnings.warn(cut_summary(self.cut_off), AnswerWarning, stacklevel=level_of_caller())
         if self._conflicts:
             own = {call.text: [*found.values()] for call, found in self._conflicts.items()}
             warnings.warn(

@@ -13,11 +13,13 @@ from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.rewriter import Form, Weaver, Written, joined
 from blendfusion.sql.source_map import Piece, Translation
 from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.call import Call
 
 _ROWS = "bf_rows_"
 """Stands for the lists that an aggregate reads."""
 NO_TEXT = "(no text is given: answer from general knowledge)"
 """Stands for the text of a question without one."""
+_ZONED = ("WITH", "WITHOUT")
 _BRACKETS = {
     "(": TokenType.L_PAREN,
     ")": TokenType.R_PAREN,
@@ -62,29 +64,46 @@ def in_tokens(tree: Reader, sites: Sequence[Site], names: Sequence[str]) -> list
 
 
 def in_text(
-    tree: Reader, calls: Sequence[tuple[Site, str]], behind: Mapping[int, str]
+    tree: Reader, calls: Sequence[tuple[Site, Call]], behind: Mapping[int, str]
 ) -> Translation:
-    """A text with each site written as a call of the function of a name on its values, and some
-    text behind tokens.
+    """A text with each site written as the function of its call on its values, and some text behind
+    tokens.
 
-    An aggregate becomes a function of lists, ``name(array_agg(value))``, one list a value, and its
-    clauses (ORDER BY, FILTER, OVER) go to the lists: DataFusion orders, filters and groups.
+    A cast of moments to TIMESTAMP is left out: they are of that type, and DataFusion would cast
+    them to nanoseconds, which fails before the year 1678. An aggregate becomes a function of lists,
+    ``name(array_agg(value))``, one list a value, and its clauses (ORDER BY, FILTER, OVER) go to the
+    lists: DataFusion orders, filters and groups.
     """
     weaver = Weaver(tree, behind=dict(behind))
 
-    def form(site: Site, name: str) -> Form:
+    def form(site: Site, call: Call) -> Form:
         def write() -> Iterable[Piece | str]:
             values = [_value(weaver, site, place) for place in range(len(site.values) or 1)]
             fields = site.part[0] if site.part else ()
-            yield f"{name}("
+            yield f"{call.name}("
             yield from joined(values)
             yield ")" + "".join(f"[{quoted(field)}]" for field in fields)
 
-        return Form(site.start, site.stop, write)
+        start, stop = site.start, site.stop
+        if call.type == pa.timestamp("us"):
+            start, stop = _with_cast(tree, start, stop)
+        return Form(start, stop, write)
 
-    for site, name in calls:
-        weaver.add(form(site, name))
+    for site, call in calls:
+        weaver.add(form(site, call))
     return weaver.whole()
+
+
+def _with_cast(tree: Reader, start: int, stop: int) -> tuple[int, int]:
+    """The span of a call with the cast to TIMESTAMP around it."""
+    if tree.kind(stop) == TokenType.DCOLON and tree.kind(stop + 1) == TokenType.TIMESTAMP:
+        more = tree.kind(stop + 2) == TokenType.L_PAREN or tree.word(stop + 2) in _ZONED
+        return (start, stop) if more else (start, stop + 2)
+    around = (tree.kind(start - 1), *(tree.kind(stop + further) for further in range(3)))
+    moment = (TokenType.L_PAREN, TokenType.ALIAS, TokenType.TIMESTAMP, TokenType.R_PAREN)
+    if tree.word(start - 2) in ("CAST", "TRY_CAST") and around == moment:
+        return start - 2, stop + 3
+    return start, stop
 
 
 def _value(weaver: Weaver, site: Site, place: int) -> Written:

@@ -143,7 +143,7 @@ def _typed(
         if call.name in cast and i not in types:
             beside[call.name] = (*beside.get(call.name, ()), i)
     behind = dict.fromkeys(places.nulls_last, " NULLS LAST")
-    text = in_text(tree, [(s, c.name) for s, c in zip(sites, calls, strict=True)], behind)
+    text = in_text(tree, [*zip(sites, calls, strict=True)], behind)
     wrong = (never_equal(c, places.of[n].compared) for c, n in zip(calls, names, strict=True))
     quoted = (name_for_value(tree, site, columns) for site in sites if site.literal_value)
     doubts = tuple(dict.fromkeys(problem for problem in (*wrong, *quoted) if problem))

@@ -11,7 +11,7 @@ import datetime
 import json
 import re
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from blendfusion.models.constraints.regex import matches
 from blendfusion.types import Constraint, ConstraintKind, StructField
@@ -22,10 +22,13 @@ BOOLEAN = ("true", "false")
 MOST_DIGITS: Mapping[ConstraintKind, int] = {"integer": 18, "number": 15}
 """Maximum digits of an answer before the point."""
 
+_YEAR = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
+_FOURTH = "(0[48]|[2468][048]|[13579][26])"
+"""Two digits of a multiple of four, but 00."""
 _DATE = (
-    r"((19|20)[0-9]{2}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])"
+    rf"({_YEAR}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])"
     r"|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
-    r"|((19|20)(0[48]|[2468][048]|[13579][26])|2000)-02-29)"
+    rf"|([0-9]{{2}}{_FOURTH}|{_FOURTH}00)-02-29)"
 )
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _PATTERNS = {
@@ -233,6 +236,40 @@ def _fits(constraint: Constraint, value: Json) -> bool:
             and all(_fits(item, element) for element in value)
         )
     return isinstance(value, str | int | float) and holds(constraint, _canonical(value))
+
+
+def fitting(text: str, constraint: Constraint) -> str | None:
+    """The JSON object ``text`` with null for each field that does not fit a struct's constraint,
+    and without unknown ones. None if no known field is there, or none fits of those that have a
+    value.
+
+    >>> from blendfusion.types import StructField
+    >>> film = Constraint("struct", fields=tuple(StructField(n, Constraint("integer")) for n in "ab"))
+    >>> fitting('{"a": 1, "b": "many"}', film)
+    '{"a": 1, "b": null}'
+    """
+    try:
+        stated = json.loads(text, object_pairs_hook=_object)
+    except (ValueError, RecursionError):
+        return None
+    if holds(constraint, text):
+        return text
+    members = {f.name: f.constraint for f in constraint.fields}
+    if not isinstance(stated, dict) or not members.keys() & stated.keys():
+        return None
+    kept = {name: _fitting_member(stated.get(name), member) for name, member in members.items()}
+    if all(value is None for value in kept.values()) and any(
+        value is not None for value in stated.values()
+    ):
+        return None
+    return json.dumps(kept, ensure_ascii=False)
+
+
+def _fitting_member(value: Json, member: Constraint) -> Json:
+    if isinstance(value, dict) and member.kind == "struct":
+        inner = fitting(json.dumps(value), member)
+        return None if inner is None else cast("Json", json.loads(inner))
+    return value if value is not None and _fits(member, value) else None
 
 
 def _object(members: list[tuple[str, Json]]) -> dict[str, Json]:

@@ -23,7 +23,6 @@ _DECIMALS = 6
 
 _LAST = "\U0010ffff"
 _TWO_DIGITS = tuple(f"{number:02}" for number in range(60))
-_YEARS = tuple(str(year) for year in range(1900, 2100))
 _WHOLE = re.compile(r"-?[0-9]+")
 _NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)?(\.[0-9]*)?")
 
@@ -65,8 +64,8 @@ def decided(constraint: Constraint, begun: str) -> str | None:
 
 def _shortest(kind: ConstraintKind, begun: str, ranges: Sequence[_Range]) -> str:
     """A complete answer with the prefix."""
-    if kind not in NUMBER_KINDS:
-        return ranges[0].low
+    if kind not in NUMBER_KINDS:  # far from the years that DataFusion has no nanoseconds for
+        return max(ranges[0].low, min(ranges[0].high, "2000-01-01T00:00:00"[: len(ranges[0].low)]))
     return begun if begun[-1:].isdigit() else f"{begun}0" if begun.endswith(".") else f"{begun}1"
 
 
@@ -168,7 +167,7 @@ def _numbers(kind: ConstraintKind, begun: str) -> list[_Range]:
 
 
 def _dates(begun: str) -> list[_Range]:
-    years = _beginning(begun[:4], _YEARS)
+    years = _years(begun[:4])
     months = _beginning(begun[5:7], _TWO_DIGITS[1:13])
     if not years or not months:
         return []
@@ -180,6 +179,12 @@ def _dates(begun: str) -> list[_Range]:
             return []
         ends.append(f"{year}-{month}-{days[pick]}")
     return [_Range(*ends)] if ends[0].startswith(begun) else []
+
+
+def _years(begun: str) -> list[str]:
+    """The first and the last year with this beginning."""
+    first, last = max("0001", begun.ljust(4, "0")), begun.ljust(4, "9")
+    return [first, last] if last.isdecimal() and first.startswith(begun) else []
 
 
 def _timestamps(begun: str) -> list[_Range]:

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.http.retry import Passing
 from blendfusion.models.http.server_errors import encodable
+from blendfusion.models.prompts.thoughts import without_thoughts
 from blendfusion.models.scores.token import Token
 from blendfusion.types import Usage
 
 _BROKEN_OFF = ("error", "abort", "insufficient_system_resource")  # OpenRouter, vLLM, DeepSeek
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+"""The fields of a thought: DeepSeek's, vLLM's and SGLang's; OpenRouter's and Groq's; Ollama's."""
+_TEXTS = ("text", "output_text")
 _LEAST = -1e4
 """The log probability of an impossible token; OpenAI sends -9999."""
 _MOST_TOKENS = 1 << 40
@@ -30,6 +34,13 @@ class Completion:
     usage: Usage
     refusal: str = ""
     tokens: tuple[Token, ...] = ()
+    thought: bool = False
+    """Whether the server told a thought apart from the text."""
+
+    @property
+    def spoken(self) -> str | None:
+        """The text without thoughts; None if it ends within one."""
+        return without_thoughts(self.text)
 
     @property
     def whole(self) -> bool:
@@ -61,13 +72,19 @@ def read_completion(reply: dict[str, Json]) -> Completion:
         if refusal
         else "",
         tuple(tokens_of(choice)),
+        any(bool(message.get(name)) for name in _THOUGHTS),
     )
 
 
 def _text(content: Json) -> str:
-    """The text of a message: a text, or a list of parts with texts."""
+    """The text of a message: a text, or a list of parts, of which those that are thoughts have
+    another type."""
     if isinstance(content, list):
-        parts = (part.get("text") for part in content if isinstance(part, dict))
+        parts = (
+            part.get("text")
+            for part in content
+            if isinstance(part, dict) and part.get("type", "text") in _TEXTS
+        )
         return "".join(part for part in parts if isinstance(part, str))
     return content if isinstance(content, str) else ""
 

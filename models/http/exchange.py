@@ -185,7 +185,9 @@ class Exchange:
                 if not known and blamed:
                     forms.drop(self._sent, form)
                 continue
-            if form is INSTRUCTION or not reply.whole or form.obeyed(reply.text, self._sent):
+            spoken = reply.spoken
+            seen = reply.whole and spoken is not None
+            if form is INSTRUCTION or not seen or form.obeyed(spoken or "", self._sent):
                 forms.obeyed(self._sent, form)
                 return reply
             forms.ignored(self._sent, form)
@@ -201,7 +203,7 @@ class Exchange:
             reply = await self._post({"messages": [question], **(form.fields(PROOF) or {})}, PROOF)
         except Refused:
             return False
-        return reply.text.strip() in PROOF.options
+        return (reply.spoken or "").strip() in PROOF.options
 
     async def _reply(self, form: Form) -> Completion:
         return await self._post(self._body(form), self._constraint)
@@ -255,11 +257,18 @@ class Exchange:
             return Answer.failed(f"the model refused: {refusal!r}")
         if reply.finish == "content_filter":
             return Answer.failed("the server's content filter stopped the answer")
+        spoken = reply.spoken
         text = self._expected(reply) or read_reply(reply.text, self._constraint)
         if reply.finish == "length":
             if self._constraint.kind == "text" and text:
                 return Answer(text, finish="length")
-            return Answer.failed(f"cut off at {self._chat.max_tokens} tokens")
+            within = spoken is None or (
+                not spoken.strip() and (reply.thought or reply.text.strip())
+            )
+            where = f"{' within a thought' * bool(within)} at {self._chat.max_tokens} tokens"
+            return Answer.failed(f"cut off{where}")
+        if text is None and spoken is None:
+            return Answer.failed("ended within a thought")
         if text is None:
             shown_text = without_secrets(reply.text[:_SHOWN_FROM].strip(), self._chat.endpoint.key)
             shown = repr(shown_text[:_SHOWN]) if shown_text else "nothing"
@@ -277,7 +286,7 @@ class Exchange:
 
     def _expected(self, reply: Completion) -> str | None:
         """The score that the odds of the reply let expect; None if the server tells none."""
-        if self._constraint.kind != "score" or not reply.whole:
+        if self._constraint.kind != "score" or not reply.whole or reply.spoken is None:
             return None
         return of_tokens(reply.tokens, self._constraint)
 

@@ -13,6 +13,7 @@ from blendfusion.models.llama.batch import Row, TaskBatch
 from blendfusion.models.llama.constrained_decoding import Writer, never
 from blendfusion.models.llama.context import Logits
 from blendfusion.models.prompts.canonical import canonical
+from blendfusion.models.prompts.thoughts import may_begin, without_thoughts
 from blendfusion.types import Answer, Usage
 
 SHORT_ANSWER_TOKENS = 48
@@ -122,7 +123,10 @@ class TextDecoder:
         return len(digits) == most and digits not in self._asking.context.text(row)
 
     def _decides(self, written: bytes) -> bool:
-        return decided(self._constraint, self._begun(written)) is not None
+        begun = self._begun(written)
+        if self._constraint.kind == "text" and may_begin(begun):
+            return False
+        return decided(self._constraint, begun) is not None
 
     def _begun(self, written: bytes) -> str:
         """The certain prefix of the answer, without parts that may still be cut off."""
@@ -148,7 +152,10 @@ class TextDecoder:
         if constraint.kind != "regex" or holds(constraint, stopped) or not holds(constraint, text):
             text = stopped
         if constraint.kind == "text":
-            text = text.strip()
+            spoken = without_thoughts(text)
+            if spoken is None:
+                return Answer.failed("wrote a thought, and no answer", usage)
+            text = spoken.strip()
         if not writer.complete and constraint.kind == "list":
             text = _closed(text)
         if not holds(constraint, text):

@@ -17,6 +17,7 @@ from typing import Any
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import closed_set, holds, regex_of
 from blendfusion.models.prompts.prompt import Prompt, render
+from blendfusion.models.prompts.thoughts import without_thoughts
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
@@ -192,6 +193,7 @@ def _only(options: Sequence[str]) -> Answer:
 
 def _read(constraint: Constraint, text: str, usage: Usage) -> Answer:
     if constraint.kind == "text":
+        text = without_thoughts(text) or ""
         text = next((line for line in text.strip().splitlines() if line.strip()), "").strip()
     if (constraint.kind == "text" and not text) or not holds(constraint, text):
         reason = f"answered {text[:60]!r}, which is not {constraint}"

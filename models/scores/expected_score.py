@@ -9,6 +9,7 @@ from math import exp
 
 from blendfusion.models.constraints.constraint import points
 from blendfusion.models.prompts.canonical import canonical
+from blendfusion.models.prompts.thoughts import behind_thoughts
 from blendfusion.models.scores.option_trie import Fork, Scores, forks
 from blendfusion.models.scores.token import Token
 from blendfusion.types import Constraint
@@ -57,7 +58,7 @@ def _first(tokens: Sequence[Token]) -> int:
     """The position of the token that begins the answer, after thoughts and after the name of the
     field in a JSON object."""
     text = "".join(token.text for token in tokens)
-    start = max(text.rfind("</think>"), text.rfind('":'), 0)
+    start = max(behind_thoughts(text), text.rfind('":'), 0)
     number = re.compile(r"-?[0-9]").search(text, start)
     if number is None:
         return len(tokens)

@@ -7,13 +7,14 @@ from math import exp, inf, log
 from typing import Any
 
 from blendfusion.models.constraints.constraint import closed_set
+from blendfusion.models.prompts.thoughts import behind_thoughts
 from blendfusion.models.scores.token import Token
 from blendfusion.types import Constraint
 
 _AROUND = ' "\n\t}'
 """Characters that may surround an answer in a reply, such as quotes and brackets of JSON."""
 
-_BEFORE = ("</think>", '":')
+_FIELD = '":'
 
 
 def likeliest(odds: Mapping[Any, Any], constraint: Constraint) -> tuple[str, float] | None:
@@ -46,8 +47,8 @@ def written_odds(tokens: Sequence[Token], replies: Sequence[str], chosen: str) -
     Tokens that begin no reply do not count, nor do tokens that may still become the chosen reply or
     another.
     """
-    known = {reply: reply.casefold() for reply in replies}
-    own = known[chosen]
+    known = {reply: reply.casefold().strip(_AROUND) for reply in replies}
+    own = known[chosen].strip(_AROUND)
     yes = no = 0.0
     begun, reached = "", 1.0
     for token in tokens[_first(tokens, own) :]:
@@ -78,7 +79,8 @@ def _first(tokens: Sequence[Token], answer: str) -> int:
     """The position of the token that begins the answer, after thoughts and after the name of the
     field in a JSON object."""
     text = "".join(token.text for token in tokens)
-    behind = max(text.rfind(mark) + len(mark) if mark in text else 0 for mark in _BEFORE)
+    behind = behind_thoughts(text)
+    behind = max(behind, text.rfind(_FIELD) + len(_FIELD)) if _FIELD in text else behind
     start = text.casefold().find(answer, behind)
     if start < 0:
         return len(tokens)

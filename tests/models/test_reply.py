@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.http.parse_reply import read_reply
-from blendfusion.types import Constraint
+from blendfusion.types import Constraint, StructField
 
 COLOUR = Constraint("choice", options=("Red", "Light Blue"))
 TEXTS = Constraint("list", item=Constraint())
@@ -71,6 +73,138 @@ def test_another_form_of_the_same_answer_is_read(
 )
 def test_nothing_is_guessed(reply: str, constraint: Constraint) -> None:
     assert read_reply(reply, constraint) is None
+
+
+ODD = (
+    *("3.10", "3.9", "1e3", "007", "-1", "+1", "1_000", "NaN", "10.0", "1.", "null", "true", "[]"),
+    *('"as is"', "'as is'", "`as is`", "as is", "as is.", "{}", '{"answer": "x"}', "```\nx\n```"),
+    *(
+        "<think>",
+        "</think>",
+        "<think>a</think>",
+        "Rome  ",
+        " Oslo",
+        "\tBern",
+        "caf\u00e9",
+        "Stra\u00dfe",
+    ),
+    *("12345678901234567890123", "2024-02-30", "a, b", "a\\b", "%", "🙂", "Yes", "No", "*a*"),
+)
+"""Labels that look like something else."""
+LABELS = Constraint("choice", options=ODD)
+
+
+@pytest.mark.parametrize("label", ODD)
+def test_a_reply_that_is_a_label_is_that_label(label: str) -> None:
+    assert read_reply(label, LABELS) == label
+    assert read_reply(json.dumps({"answer": label}), LABELS) == label
+    assert read_reply(f"{label}\n", LABELS) == label
+    assert read_reply(json.dumps([label]), Constraint("list", item=LABELS)) == listed(label)
+    struct = Constraint("struct", fields=(StructField("f", LABELS),))
+    assert read_reply(json.dumps({"f": label}), struct) == json.dumps(
+        {"f": label}, ensure_ascii=False
+    )
+
+
+def listed(text: str) -> str:
+    return json.dumps([text], ensure_ascii=False)
+
+
+@pytest.mark.parametrize("written", ["3.10", "1e3", "10.0", "007", "12345678901234567890123"])
+def test_a_label_may_be_a_number_of_json(written: str) -> None:
+    reply = f'{{"answer": {written}}}'
+    is_json = written != "007"
+    assert read_reply(reply, LABELS) == (written if is_json else None)
+
+
+@pytest.mark.parametrize(
+    ("options", "reply", "label"),
+    [
+        (("Rome  ", "Oslo  "), "Rome", "Rome  "),
+        (("Rome  ", "Oslo  "), "oslo.", "Oslo  "),
+        (("Rome  ", "Rome"), "Rome", "Rome"),
+        (("Rome  ", "Rome"), "Rome  ", "Rome  "),
+        (("Rome  ", " Rome"), "Rome", None),
+        (("cafe\u0301", "bar"), "caf\u00e9", "cafe\u0301"),
+        (("caf\u00e9", "bar"), "CAFE\u0301", "caf\u00e9"),
+        (("US", "us"), "us", "us"),
+        (("US", "us"), "Us", None),
+    ],
+)
+def test_a_label_is_met_as_closely_as_possible(
+    options: tuple[str, ...], reply: str, label: str | None
+) -> None:
+    constraint = Constraint("choice", options=options)
+    assert read_reply(reply, constraint) == label
+    assert read_reply(json.dumps({"answer": reply}), constraint) == label
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reply", "text"),
+    [
+        ("[0-9.]+", "3.10", "3.10"),
+        ("[0-9e]+", "1e3", "1e3"),
+        ("[0-9]+", "007", "007"),
+        ("[0-9.]+", '{"answer": 3.10}', "3.10"),
+        ('"[a-z]+"', '"ab"', '"ab"'),
+        ("[a-z]+", '"ab"', "ab"),
+        (" [a-z]+ ", " ab ", " ab "),
+        ("[a-z]+", " ab\n", "ab"),
+        (".+", '{"answer": "ab"}', "ab"),
+        (".+", '{"other": "ab"}', '{"other": "ab"}'),
+        (".+", "<think>a</think>ab", "ab"),
+        (".+", "<think>a", None),
+        ("[A-Z]+", "`AB`", "AB"),
+    ],
+)
+def test_a_pattern_sees_what_was_written(pattern: str, reply: str, text: str | None) -> None:
+    assert read_reply(reply, Constraint("regex", pattern=pattern)) == text
+
+
+@pytest.mark.parametrize(
+    "day", ["0001-01-01", "0400-02-29", "1492-10-12", "1815-06-09", "9999-12-31"]
+)
+def test_every_day_of_the_calendar_is_a_date(day: str) -> None:
+    assert read_reply(f'{{"answer": "{day}"}}', Constraint("date")) == day
+    moment = f"{day}T12:00:00"
+    assert read_reply(moment, Constraint("timestamp")) == moment
+    struct = Constraint("struct", fields=(StructField("d", Constraint("date")),))
+    assert read_reply(f'{{"d": "{day}"}}', struct) == f'{{"d": "{day}"}}'
+
+
+EVENT = Constraint(
+    "struct",
+    fields=(
+        StructField("name", Constraint()),
+        StructField("day", Constraint("date")),
+        StructField("size", Constraint("integer")),
+        StructField("tags", Constraint("list", item=Constraint("choice", options=("a", "b")))),
+        StructField("at", Constraint("struct", fields=(StructField("city", Constraint()),))),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("name", "fair", ["x"]),
+        ("day", "2024-02-29", "2023-02-29"),
+        ("size", 7, "many"),
+        ("size", 7, 1e99),
+        ("size", 7, float("nan")),
+        ("tags", ["a"], ["c"]),
+        ("at", {"city": "Rome"}, "Rome"),
+    ],
+)
+def test_a_field_that_fails_is_null_by_itself(field: str, good: object, bad: object) -> None:
+    other = {"name": "fair"} if field != "name" else {"size": 3}
+    kept = read_reply(json.dumps({field: good, **other}), EVENT)
+    assert kept is not None
+    assert json.loads(kept)[field] == good
+    left = read_reply(json.dumps({field: bad, "unknown": 1, **other}), EVENT)
+    assert left is not None
+    assert json.loads(left) == json.loads(kept) | {field: None}
+    assert read_reply(json.dumps({field: bad}), EVENT) is None
 
 
 @given(

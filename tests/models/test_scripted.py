@@ -162,8 +162,8 @@ def test_every_number_of_ordinary_size_holds(value: float | Decimal) -> None:
     assert abs(float(text) - float(value)) <= 1e-6 * max(1, abs(float(value)))
 
 
-@given(st.dates(datetime.date(1900, 1, 1), datetime.date(2099, 12, 31)))
-def test_every_day_of_two_centuries_holds(value: datetime.date) -> None:
+@given(st.dates())
+def test_every_day_of_every_year_holds(value: datetime.date) -> None:
     assert holds(Constraint("date"), canonical(value, Constraint("date")))
 
 

@@ -33,7 +33,7 @@ class Part:
     """One answer of so many is listed; 0: none."""
     listed: Mapping[Values, Answer]
     failed: Mapping[Values, Answer]
-    """The failures that are not listed."""
+    """The answers that failed or were cut off, and are not listed."""
     others: Usage
     """The usage of all other answers,"""
     spent: tuple[tuple[str, Usage], ...] = ()
