@@ -1,21 +1,32 @@
 """Arrow layouts that pyarrow's kernels cannot take from or filter, as layouts that they can.
 
 DataFusion reads Parquet text as views. pyarrow has no ``take`` or ``filter`` for views, also not
-inside lists and structs, so between DataFusion's plans text is plain text.
+inside lists and structs, so between DataFusion's plans text is plain text. A dictionary is decoded
+there, too: a NULL among its values has no code of its own in Arrow's kernels, dictionaries of two
+batches cannot be put together where one has such a NULL, and equal values have several codes. The
+result of a query has dictionaries again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """``kind`` without views.
+    """``kind`` without views, dictionaries and run ends.
 
     >>> plain_type(pa.list_(pa.string_view())).value_type
     DataType(string)
+    >>> plain_type(pa.dictionary(pa.int8(), pa.string_view()))
+    DataType(string)
     """
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
     if pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_binary_view(kind):
@@ -30,7 +41,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """``schema`` without views, every column nullable: batches of one plan may differ in that."""
+    """``schema`` in plain types, every column nullable: batches of one plan may differ in that."""
     return pa.schema(
         [pa.field(field.name, plain_type(field.type), metadata=field.metadata) for field in schema]
     )
@@ -40,15 +51,24 @@ def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """``batch`` in the layouts of ``schema``, by position."""
     if batch.schema.equals(schema):
         return batch
-    columns = [
-        column if column.type == field.type else column.cast(field.type)
-        for column, field in zip(batch.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    columns = map(_decoded, batch.columns, schema.types)
+    return pa.RecordBatch.from_arrays(list(columns), schema=schema)
+
+
+def _decoded(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """``array`` as the plain type ``kind``."""
+    if array.type == kind:
+        return array
+    if pa.types.is_dictionary(array.type):
+        return _decoded(array.dictionary, kind).take(array.indices)
+    if pa.types.is_run_end_encoded(array.type):
+        return _decoded(pc.run_end_decode(array), kind)
+    return array.cast(kind)
 
 
 def converted(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """``column`` as ``kind``, also where Arrow has no cast: to run ends and to NULLs alone."""
+    """``column`` as ``kind``, also where Arrow has no cast: to dictionaries, to run ends and to
+    NULLs alone."""
     if column.type == kind:
         return column
     if pa.types.is_null(kind):
@@ -57,11 +77,54 @@ def converted(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         runs = column.cast(kind.value_type)
         return pc.run_end_encode(runs, kind.run_end_type)
     if pa.types.is_dictionary(kind):
-        encoded = column.cast(kind.value_type).combine_chunks().dictionary_encode()
-        pairs = encoded.indices.cast(kind.index_type), encoded.dictionary
-        return pa.chunked_array([pa.DictionaryArray.from_arrays(*pairs, ordered=kind.ordered)])
+        decode = partial(_decoded, kind=plain_type(kind.value_type))
+        pieces = [piece for chunk in column.chunks for piece in _encoded(decode(chunk), kind)]
+        return pa.chunked_array(pieces, kind)
+    if pa.types.is_nested(kind) and "dictionary<" in str(kind):
+        return pa.chunked_array([_rebuilt(chunk, kind) for chunk in column.chunks], kind)
     if "fixed_size_list" in str(kind):
         # Arrow reads the first item for a NULL, of which DataFusion's empty buffers have none
         copies = [pa.concat_arrays([chunk, chunk[:0]]) for chunk in column.chunks]
         column = pa.chunked_array(copies, column.type)
     return column.cast(kind)
+
+
+def _rebuilt(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """``array`` as the nested type ``kind``, with dictionaries inside, which Arrow casts texts to
+    and nothing else."""
+    if pa.types.is_struct(kind):
+        parts = [_whole(array.field(i), field.type) for i, field in enumerate(kind)]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        array = pa.concat_arrays([array, array[:0]])  # offsets from 0
+        items = _whole(array.flatten(), kind.value_type)
+        lengths = pc.fill_null(pc.list_value_length(array), 0)
+        ends = np.concatenate([[0], np.cumsum(lengths.to_numpy(zero_copy_only=False))])
+        made = pa.LargeListArray if pa.types.is_large_list(kind) else pa.ListArray
+        offsets = pa.array(ends, pa.int64() if made is pa.LargeListArray else pa.int32())
+        return made.from_arrays(offsets, items, type=kind, mask=array.is_null())
+    return array.cast(kind)
+
+
+def _whole(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """``array`` as one array of ``kind``."""
+    return converted(pa.chunked_array([array]), kind).combine_chunks()
+
+
+def _encoded(values: pa.Array, kind: pa.DictionaryType) -> Iterator[pa.Array]:
+    """``values`` as dictionaries of ``kind``, several where its index has too few numbers for one.
+    NULL is no value of them."""
+    try:
+        encoded = values.dictionary_encode()
+    except pa.ArrowNotImplementedError:  # of lists and structs: each row is a value
+        rows = pa.array(np.arange(len(values)), mask=values.is_null().to_numpy(False))
+        encoded = pa.DictionaryArray.from_arrays(rows, values)
+    if len(encoded.dictionary) > np.iinfo(kind.index_type.to_pandas_dtype()).max + 1:
+        half = len(values) // 2
+        yield from _encoded(values[:half], kind)
+        yield from _encoded(values[half:], kind)
+        return
+    codes, dictionary = encoded.indices.cast(kind.index_type), encoded.dictionary
+    yield pa.DictionaryArray.from_arrays(
+        codes, dictionary.cast(kind.value_type), ordered=kind.ordered
+    )

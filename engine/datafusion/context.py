@@ -17,12 +17,13 @@ from datafusion import (
     TableFunction,
 )
 
+from blendfusion.datafusion.parquet_dictionaries import decoding_schema
 from blendfusion.datafusion.parquet_statistics import read_as_written
 from blendfusion.datafusion.process_guard import check_process, no_pickle, this_process
 from blendfusion.datafusion.schema_metadata import WithoutMetadata
 from blendfusion.datafusion.substrait_io import batches_of
 from blendfusion.datafusion.user_context import Adopted
-from blendfusion.errors import OptionError
+from blendfusion.errors import OptionError, QueryError
 
 P = ParamSpec("P")
 
@@ -65,11 +66,23 @@ class OwnContext(WithoutMetadata):
         """Register a Parquet file, or a folder of such, as the table ``name``."""
         read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
         super().register_parquet(name, path, *args, **kwargs)
+        try:
+            schema = decoding_schema(SessionContext.table(self, name).schema(), args, kwargs)
+        except QueryError:
+            self.deregister_table(name)
+            raise
+        if schema is not None:
+            self.deregister_table(name)
+            super().register_parquet(name, path, *args, **kwargs | {"schema": schema})
 
     def read_parquet(self, path: Any, *args: Any, **kwargs: Any) -> DataFrame:
         """A frame of a Parquet file, or of a folder of such."""
         read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
-        return super().read_parquet(path, *args, **kwargs)
+        frame = super().read_parquet(path, *args, **kwargs)
+        schema = decoding_schema(frame.schema(), args, kwargs)
+        if schema is None:
+            return frame
+        return super().read_parquet(path, *args, **kwargs | {"schema": schema})
 
     @property
     def functions(self) -> list[ScalarUDF]:

@@ -1,7 +1,8 @@
-"""A DataFusion context that leaves out the metadata of schemas of Arrow data.
+"""A DataFusion context that leaves out of Arrow data what DataFusion fails on.
 
 Tables with different metadata, as pandas writes it, fail when DataFusion's ``join_selection`` swaps
-the sides of their join.
+the sides of their join. Dictionaries of truth values, pandas' categories of such, fail when they
+are grouped or compared.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
+
+from blendfusion.datafusion.arrow_layouts import plain_batch, plain_type
 
 Batches = list[list[pa.RecordBatch]]
 
@@ -27,7 +30,7 @@ class WithoutMetadata(SessionContext):
     def create_dataframe(
         self, partitions: Batches, name: str | None = None, schema: pa.Schema | None = None
     ) -> DataFrame:
-        known = None if schema is None else schema.remove_metadata()
+        known = None if schema is None else _bare_schema(schema)
         return super().create_dataframe(_bare_partitions(partitions), name, known)
 
     def read_batch(self, batch: pa.RecordBatch) -> DataFrame:
@@ -41,15 +44,31 @@ class WithoutMetadata(SessionContext):
             data = _bare(data)
         elif hasattr(data, "__arrow_c_stream__"):
             reader = pa.RecordBatchReader.from_stream(data)
-            schema = reader.schema.remove_metadata()
+            schema = _bare_schema(reader.schema)
             data = pa.RecordBatchReader.from_batches(schema, map(_bare, reader))
         return super().from_arrow(data, name)
 
 
 def _bare(data: Any) -> Any:
-    """``data`` without its schema's metadata; whatever is no Arrow data as it is."""
-    known = isinstance(data, pa.Table | pa.RecordBatch) and data.schema.metadata
-    return data.replace_schema_metadata(None) if known else data
+    """``data`` in its bare schema; whatever is no Arrow data as it is."""
+    if not isinstance(data, pa.Table | pa.RecordBatch):
+        return data
+    schema = _bare_schema(data.schema)
+    if schema.types == data.schema.types:
+        return data.replace_schema_metadata(None) if data.schema.metadata else data
+    if isinstance(data, pa.RecordBatch):
+        return plain_batch(data, schema)
+    return pa.Table.from_batches([plain_batch(b, schema) for b in data.to_batches()], schema)
+
+
+def _bare_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema(
+        [f.with_type(plain_type(f.type)) if _is_of_truth_values(f.type) else f for f in schema]
+    )
+
+
+def _is_of_truth_values(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(kind) and pa.types.is_boolean(kind.value_type))
 
 
 def _bare_partitions(partitions: Batches) -> Batches:

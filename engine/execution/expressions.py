@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from blendfusion.arrow_types import is_bytes
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.execution.join_keys import Keys
 from blendfusion.execution.scratch_context import Workbench
@@ -320,13 +321,18 @@ class RowWise:
         # DataFusion casts arguments to plain text, or to bytes; a column of another text layout
         # needs no plan.
         inner = cast_to_text(expr)
+        if inner is None:
+            return self.column(expr, rows)
+        # Bytes may be images, which are no text.
+        may_be_bytes = isinstance(call.ingredient.kind, RowQuestion)
         if isinstance(inner, Field):
             column = rows.table.column(inner.index)
             if any(known(column.type) for known in _ARGUMENTS) or (
-                # Bytes may be images, which are no text.
-                isinstance(call.ingredient.kind, RowQuestion) and pa.types.is_binary(column.type)
+                may_be_bytes and pa.types.is_binary(column.type)
             ):
                 return column
+        elif may_be_bytes and is_bytes(self.column(inner, Rows(rows.table.slice(0, 0))).type):
+            return self.column(inner, rows)
         return self.column(expr, rows)
 
     def _other(self, expr: Node, rows: Rows) -> Column:
@@ -476,10 +482,5 @@ def _spread(values: pa.Array, positions: np.ndarray, length: int) -> pa.Array:
 
 def _assembled(pieces: Sequence[pa.Array], place: np.ndarray) -> pa.Array:
     """Row i is value ``place[i]`` of the concatenated pieces; -1 is NULL."""
-    kind = pieces[0].type
-    if pa.types.is_dictionary(kind):  # dictionaries that contain a NULL cannot be concatenated
-        pieces = [piece.cast(kind.value_type) for piece in pieces]
-        plain = _assembled(pieces, place).dictionary_encode()
-        return plain.cast(kind)
     whole = pa.concat_arrays(pieces)
     return whole.take(pa.array(place, mask=place < 0))
