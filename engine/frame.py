@@ -20,6 +20,7 @@ from blendfusion.datafusion.error_gate import gated, is_foreign, running
 from blendfusion.datafusion.error_translation import functions_in
 from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.datafusion.interruptible import Pump
+from blendfusion.datafusion.planned_types import planned_schema
 from blendfusion.datafusion.process_guard import no_pickle
 from blendfusion.datafusion.stream import Stream
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
@@ -32,7 +33,7 @@ from blendfusion.execution.executor import joined
 from blendfusion.execution.pipeline import Counts
 from blendfusion.frame_hints import missing
 from blendfusion.frame_names import applied, expression, found_names
-from blendfusion.frame_run import Latest, answered, result_schema, tables_of
+from blendfusion.frame_run import Latest, answered, tables_of
 from blendfusion.frame_verbs import verb, writer
 from blendfusion.prepare.result_names import named
 from blendfusion.redaction import WITHHELD, printable
@@ -377,7 +378,7 @@ class Frame(DataFrame):
         """As ``execute_stream``. ``eager``: all of it will be read, so the first chunks of rows are
         as large as the others."""
         tables = tables_of(self, eager=eager) if self.prepared.calls else self._plain_rows()
-        return Stream(result_schema(self), tables, self._session.options.redaction)
+        return Stream(self.schema(), tables, self._session.options.redaction)
 
     def execute_stream_partitioned(self) -> list[Any]:
         return [self.execute_stream()]
@@ -448,10 +449,21 @@ class Frame(DataFrame):
 
     # --- explaining ------------------------------------------------------------------------------
 
+    def schema(self) -> pa.Schema:
+        """The names and types of the columns, as the batches of a run have them."""
+        return self._planned_schema
+
+    @cached_property
+    def _planned_schema(self) -> pa.Schema:
+        try:
+            return planned_schema(self)
+        except Exception:  # of a constant: the run says what is wrong
+            return DataFrame.schema(self)
+
     @property
     def columns(self) -> list[str]:
         """The names of the columns, in order."""
-        return list(self.schema().names)
+        return list(DataFrame.schema(self).names)
 
     @property
     def session(self) -> Session:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from datafusion import DataFrame, SessionContext
+from datafusion import DataFrame
 
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.errors import BlendFusionError, PlanError
@@ -20,15 +19,11 @@ from blendfusion.reports.confirmation import confirm
 from blendfusion.reports.plan_warnings import warn_of_refusal, warn_of_type
 from blendfusion.reports.trace import Trace
 from blendfusion.udfs.register.expr import binding
-from blendfusion.unsupported.execution_path import optimized
 from blendfusion.unsupported.provenance import given, written
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.udfs.ask.dispatcher import Dispatcher
-
-
-_MIXED = re.compile(r"\bUnion\b|\bCASE\b")
 
 
 @dataclass(slots=True)
@@ -72,7 +67,7 @@ def answered(
         frame.latest.execution = frame.source.latest.execution
         yield frame.statement(rows).to_arrow_table()
         return
-    schema = result_schema(frame)
+    schema = frame.schema()
     session = frame.session
     session.calls.settle(session, frame.prepared.calls, dispatcher)
     refused: str | None = None
@@ -131,14 +126,3 @@ def _plain_batches(frame: Frame, dispatcher: Dispatcher) -> Iterator[pa.RecordBa
         if dispatcher.error is not None:
             raise dispatcher.error from None
         raise
-
-
-def result_schema(frame: Frame) -> pa.Schema:
-    """The schema of the result. ``schema`` knows less than DataFusion's analyser about columns of a
-    union or of a CASE with branches of several types, and about columns that are NULL in one."""
-    schema = frame.schema()
-    mixed = _MIXED.search(frame.logical_plan().display_indent())
-    if mixed is None and not any(pa.types.is_null(field.type) for field in schema):
-        return schema
-    plan = optimized(frame)
-    return SessionContext.create_dataframe_from_logical_plan(frame.session, plan).schema()

@@ -18,6 +18,7 @@ import pyarrow as pa
 from datafusion import DataFrame, Expr, SessionContext, col
 from datafusion.catalog import SchemaProvider, Table
 
+from blendfusion.datafusion.planned_types import planned_schema
 from blendfusion.datafusion.substrait_io import batches_of
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.opaque_names import CATALOG, QUERIES, TABLES, leaf_name
@@ -116,7 +117,7 @@ class LeafMaker:
     def make(self, frame: DataFrame, schema: str, text: str) -> Leaf:
         """A leaf of ``frame``, which has no calls. Raises PlanError for unsupported columns."""
         view, retyped = surviving(frame)
-        return self._add(view.schema(), schema, text, Table(view), retyped=retyped)
+        return self._add(planned_schema(view), schema, text, Table(view), retyped=retyped)
 
     def placeholder(self, columns: pa.Schema, text: str) -> Leaf:
         """A leaf that is only a table with these columns."""
@@ -147,7 +148,7 @@ class LeafMaker:
 def surviving(frame: DataFrame) -> tuple[DataFrame, list[pa.DataType]]:
     """``frame`` with only columns of supported types, and the types of those that have a new
     one."""
-    schema = frame.schema()
+    schema = planned_schema(frame)
     if len(set(schema.names)) < len(schema.names):
         raise PlanError("columns of one name in a plan that Substrait cannot express")
     columns: list[Expr] = []

@@ -130,7 +130,7 @@ def _made(frame: Frame, *, parts: bool, predicates: bool) -> tuple[DataFrame, Cu
 
 
 def _check(frame: Frame, made: DataFrame, leaves: Sequence[Leaf]) -> None:
-    wanted, got = frame.schema(), made.schema()
+    wanted, got = DataFrame.schema(frame), made.schema()
     same = len(wanted) == len(got) and all(
         a.type == b.type or surviving_type(a.type) == b.type
         for a, b in zip(wanted, got, strict=True)
