@@ -84,10 +84,12 @@ class KnownCalls:
         *,
         whole: bool = False,
         types: Mapping[int, Constraint] | None = None,
+        in_bytes: Mapping[int, tuple[int, ...]] | None = None,
     ) -> Typed:
         """The query with its calls as functions, which are known to DataFusion from here on.
 
-        ``whole``: it is no part of a larger one. ``types``: see ``type_calls.typed``.
+        ``whole``: it is no part of a larger one. ``types``, ``in_bytes``: see
+        ``type_calls.typed``.
         """
         check_bounds(query)
         whole = whole and COMPARISON_STOP not in session.rules_off
@@ -100,6 +102,7 @@ class KnownCalls:
                 parameters,
                 whole=whole,
                 types=types,
+                in_bytes=in_bytes,
                 columns=partial(_columns, session),
             )
         except QueryError as problem:

@@ -21,6 +21,7 @@ from blendfusion.datafusion.sort_keys import check_sort_keys
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.documents.in_queries import read_in
 from blendfusion.errors import ExecutionError, QueryError
+from blendfusion.prepare.byte_values import Bytes, values_in_bytes
 from blendfusion.prepare.caller_tables import (
     Variables,
     advise,
@@ -52,7 +53,7 @@ from blendfusion.sql.letter_case import in_any_case
 from blendfusion.sql.parameters import spelled_parameters, texts_of
 from blendfusion.sql.read_only import READING, check_calls, check_plan
 from blendfusion.sql.source_map import Translation, placed, unchanged, within
-from blendfusion.sql.statements import creates, creates_table, selecting_all
+from blendfusion.sql.statements import creates, creates_table, selecting_all, selects_into
 from blendfusion.sql.token_tree import TokenTree
 from blendfusion.sql.tokenizer import curly_quotes
 from blendfusion.sql.type_calls import Typed
@@ -66,10 +67,6 @@ from blendfusion.unsupported.provenance import Text
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
-
-
-_INTO = re.compile(r"\binto\b", re.IGNORECASE)
-"""SELECT … INTO runs as soon as DataFusion sees it."""
 
 
 _ROUNDS = 8
@@ -191,20 +188,32 @@ class Query:
         known = partial(_columns, session, self.options, "")
         warn_of_doubts(quoted_names(self.text, known), session.plan_warnings)
         parameters = spelled_parameters(self.param_values, self.named_params)
-        ready = session.calls.typed(session, self.text, parameters, whole=True)
+        typed = partial(session.calls.typed, session, self.text, parameters, whole=True)
+        ready = typed()
         warn_of_doubts(ready.doubts, session.plan_warnings)
         frame = self._frame(session, ready, parameters)
+
+        def is_planned(in_bytes: Bytes) -> bool:
+            try:
+                self._frame(session, typed(in_bytes=in_bytes), parameters)
+            except QueryError:
+                return False
+            return True
+
+        if not self._runs_at_once:
+            in_bytes = values_in_bytes(frame, self.text, ready.sites, is_planned)
+            if in_bytes:
+                typed = partial(typed, in_bytes=in_bytes)
+                ready = typed()
+                frame = self._frame(session, ready, parameters)
         types: dict[int, Constraint] = {}
-        # CREATE has run by now.
-        waiting = {} if creates(self.text) else ready.beside_columns
+        waiting = {} if self._runs_at_once else ready.beside_columns
 
         def with_types(more: Mapping[str, Constraint]) -> dict[int, Constraint]:
             return types | {i: found for name, found in more.items() for i in waiting[name]}
 
         def planned(more: Mapping[str, Constraint]) -> tuple[Typed, Frame]:
-            calls = session.calls.typed(
-                session, self.text, parameters, whole=True, types=with_types(more)
-            )
+            calls = typed(types=with_types(more))
             return calls, self._frame(session, calls, parameters)
 
         def left(more: Mapping[str, Constraint]) -> str:
@@ -227,6 +236,11 @@ class Query:
             types = with_types(more)
             ready, frame, waiting = calls, another, calls.beside_columns
         return named(frame, self._written(ready.written))
+
+    @property
+    def _runs_at_once(self) -> bool:
+        """To plan the statement is to carry it out."""
+        return creates(self.text) or selects_into(self.text)
 
     def _written(self, calls: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
         """The calls with names as the user wrote them."""
@@ -297,7 +311,7 @@ class Query:
         its calls are answered as in any run."""
         if not calls or not creates_table(self.text):
             takes_time = (
-                creates_table(self.text) or len(self.text) > LONG_QUERY or _INTO.search(self.text)
+                creates_table(self.text) or len(self.text) > LONG_QUERY or selects_into(self.text)
             )
             pump = Pump()
             yield pump.call if takes_time or lately_interrupted() else directly

@@ -63,6 +63,16 @@ _CREATES_TABLE = re.compile(
 )
 
 
+_INTO = re.compile(r"\binto\b", re.IGNORECASE)
+
+
+def selects_into(sql: str) -> bool:
+    """``sql`` is SELECT … INTO t …, which DataFusion carries out as soon as it sees it."""
+    if first_word(sql) not in _QUERIES or not _INTO.search(sql):
+        return False
+    return "INTO" in TokenTree(sql).words
+
+
 _READS = {*_QUERIES, "EXPLAIN", "SHOW", "DESCRIBE", "DESC"}
 
 

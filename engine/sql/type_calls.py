@@ -53,6 +53,8 @@ class Typed:
     numbers in the text."""
     unread: tuple[str, ...] = ()
     """The parts of the query that say nothing of the types of answers."""
+    sites: tuple[Call, ...] = ()
+    """The call of each place in the text, in order."""
     doubts: tuple[str, ...] = ()
     """Probable mistakes, each as a sentence: comparisons that no answer meets, names of columns in
     single quotes."""
@@ -69,14 +71,15 @@ def typed(
     *,
     whole: bool = False,
     types: Mapping[int, Constraint] | None = None,
+    in_bytes: Mapping[int, tuple[int, ...]] | None = None,
     columns: Columns = lambda table: None,
 ) -> Typed:
     """Settle arity and type of every call in ``sql``; text outside of calls is not touched.
 
     ``parameters`` is SQL for ``$name``, by name: see ``parameters.spelled_parameters``. ``whole``:
     nothing else asks what these calls ask, so that an answer which is no more than compared may end
-    where the comparison is decided. ``types``: what is known of calls, by their numbers in the
-    text. ``columns`` are those of the catalogue's tables. Raises ArgumentError or QueryError for a
+    where the comparison is decided. ``types``: what is known of the answers of calls, by their numbers in
+    the text; ``in_bytes``: the values of theirs that are bytes. ``columns`` are those of the catalogue's tables. Raises ArgumentError or QueryError for a
     call that is wrong in itself."""
     lowered = sql.lower()
     if not any(name in lowered for name in ingredients):  # most queries: not worth a tokenizer
@@ -94,7 +97,8 @@ def typed(
         known = known.then(rows)
         tree = Reader(known.sql)
     try:
-        found = _typed(tree, ingredients, parameters or {}, columns, types or {}, whole=whole)
+        known_types = types or {}, in_bytes or {}
+        found = _typed(tree, ingredients, parameters or {}, columns, *known_types, whole=whole)
         if known.sql == sql:
             return found
         return replace(found, translation=known.then(found.translation))
@@ -108,6 +112,7 @@ def _typed(
     parameters: Mapping[str, str],
     columns: Columns,
     types: Mapping[int, Constraint],
+    in_bytes: Mapping[int, tuple[int, ...]],
     *,
     whole: bool,
 ) -> Typed:
@@ -124,9 +129,8 @@ def _typed(
         with naming_place(tree, site.start, site.stop):
             named = _standing_alone(tree, site)
             context, ordered = types.get(i, constraint), site.order is not None
-            calls.append(
-                bind(site.ingredient, site.arguments, named, context=context, ordered=ordered)
-            )
+            call = bind(site.ingredient, site.arguments, named, context=context, ordered=ordered)
+            calls.append(replace(call, in_bytes=in_bytes.get(i, ())))
     if whole:
         calls = until_decided(calls, [places.of[name].compared for name in names])
     calls = [remember(call) for call in calls]
@@ -147,7 +151,8 @@ def _typed(
     wrong = (never_equal(c, places.of[n].compared) for c, n in zip(calls, names, strict=True))
     quoted = (name_for_value(tree, site, columns) for site in sites if site.literal_value)
     doubts = tuple(dict.fromkeys(problem for problem in (*wrong, *quoted) if problem))
-    return Typed(text, tuple(dict.fromkeys(calls)), written, beside, places.unread, doubts)
+    distinct = tuple(dict.fromkeys(calls))
+    return Typed(text, distinct, written, beside, places.unread, tuple(calls), doubts)
 
 
 class _Places(NamedTuple):

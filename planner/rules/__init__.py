@@ -17,6 +17,7 @@ from blendfusion.options import Options
 from blendfusion.planner.ir.nodes import Plan
 from blendfusion.planner.rules.answers_with_partners import answers_with_partners
 from blendfusion.planner.rules.any_of_group import any_of_group
+from blendfusion.planner.rules.argument_casts import argument_casts
 from blendfusion.planner.rules.call_extraction import call_extraction
 from blendfusion.planner.rules.cheap_joins_first import cheap_joins_first
 from blendfusion.planner.rules.chosen_rows import chosen_rows
@@ -103,6 +104,8 @@ RULES: tuple[Rule, ...] = (
     Rule("joins_by_labels", joins_by_labels, (CALLS,)),  # before its labels become keys, or columns
     Rule("joins_by_meaning", joins_by_meaning, ("filter", "join")),  # before its call is like any
     Rule("joins_over_pairs", joins_over_pairs, ("join",), required=True),  # what is left of those
+    # Before a filter or a block comes between.
+    Rule("argument_casts", argument_casts, (CALLS, "block"), required=True),
     Rule("necessary_conditions", necessary_conditions, (CALLS, "block")),  # while filters are so
     Rule("call_extraction", call_extraction, (CALLS,), required=True),  # makes blocks, which move
     # A chunk cannot see the subquery's tables.

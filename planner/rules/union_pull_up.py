@@ -201,8 +201,7 @@ def _is_cast(arg: Expr) -> bool:
 
 def _asks_about_text(call: Call) -> bool:
     """Whether every argument of the call's function is text."""
-    types = call.ingredient.kind.value_types(call.n_values)
-    return all(pa.types.is_string(one) for one in types)
+    return all(pa.types.is_string(one) for one in call.value_types)
 
 
 @dataclass(frozen=True, slots=True)

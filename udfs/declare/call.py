@@ -20,6 +20,8 @@ from blendfusion.udfs.declare.pairing import Pairing
 
 VALUE, CONFIDENCE, ERROR = "value", "confidence", "error"
 """The fields of a kept result."""
+BYTES = pa.binary_view()
+"""The type of bytes to which DataFusion casts all others, and nothing else."""
 EVIDENCE, ITEM, START, END, REASON = "evidence", "item", "start", "end", "reason"
 """The further fields of a result with its evidence; ``item`` only where the texts are a list."""
 
@@ -81,6 +83,9 @@ class Call:
     """How often an answer that does not satisfy it is asked for again."""
     shown: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     """The arguments but defaults, as SQL, by the names of their parameters in their order."""
+    in_bytes: tuple[int, ...] = field(default=(), metadata=ADDED)
+    """The values that are bytes, which may be images, by their places: DataFusion must not cast
+    them to text."""
 
     @cached_property
     def _hash(self) -> int:
@@ -98,6 +103,14 @@ class Call:
         text = repr((self.ingredient.kind.version, str(self.type), identity))
         digest = hashlib.blake2s(text.encode(), digest_size=6)
         return f"{self.ingredient.name}_{digest.hexdigest()}"
+
+    @property
+    def value_types(self) -> Sequence[pa.DataType]:
+        """The Arrow types of the value columns of its function."""
+        types = list(self.ingredient.kind.value_types(self.n_values))
+        for place in self.in_bytes:
+            types[place] = BYTES
+        return types
 
     @property
     def aggregate(self) -> bool:

@@ -26,7 +26,7 @@ def scalar_function(call: Call, dispatcher: DispatcherSource) -> ScalarUDF:
     """The function of a call. ``volatile``: the optimizer must not compute it, not of constants
     either."""
 
-    types = call.ingredient.kind.value_types(call.n_values)
+    types = call.value_types
 
     def run(*columns: pa.Array) -> pa.Array:
         return _evaluated(call, columns, dispatcher())
