@@ -195,10 +195,10 @@ class Query:
 
         def is_planned(in_bytes: Bytes) -> bool:
             try:
-                self._frame(session, typed(in_bytes=in_bytes), parameters)
+                made = self._frame(session, typed(in_bytes=in_bytes), parameters)
             except QueryError:
                 return False
-            return True
+            return not optimized(made).problem
 
         if not self._runs_at_once:
             in_bytes = values_in_bytes(frame, self.text, ready.sites, is_planned)

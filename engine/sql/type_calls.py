@@ -78,9 +78,9 @@ def typed(
 
     ``parameters`` is SQL for ``$name``, by name: see ``parameters.spelled_parameters``. ``whole``:
     nothing else asks what these calls ask, so that an answer which is no more than compared may end
-    where the comparison is decided. ``types``: what is known of the answers of calls, by their numbers in
-    the text; ``in_bytes``: the values of theirs that are bytes. ``columns`` are those of the catalogue's tables. Raises ArgumentError or QueryError for a
-    call that is wrong in itself."""
+    where the comparison is decided. ``types``: what is known of the answers of calls, by their
+    numbers in the text; ``in_bytes``: their values that are bytes. ``columns`` are those of the
+    catalogue's tables. Raises ArgumentError or QueryError for a call that is wrong in itself."""
     lowered = sql.lower()
     if not any(name in lowered for name in ingredients):  # most queries: not worth a tokenizer
         return Typed(unchanged(sql))
