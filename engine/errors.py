@@ -17,7 +17,8 @@ BlendFusionError
 
 CacheWarning (a UserWarning) says that a file of stored answers could not be used, ModelWarning that
 one of several models was left out, PlanWarning that a query runs without the planner for a type,
-ConflictWarning that answers about pairs of values contradict one another.
+ConflictWarning that answers about pairs of values contradict one another, MatchWarning that matches
+may be missed among equally similar values.
 """
 
 from __future__ import annotations
@@ -163,6 +164,10 @@ class PlanError(BlendFusionError):
 
 class ModelWarning(UserWarning):
     """One of several models failed as a whole; the next one took over."""
+
+
+class MatchWarning(UserWarning):
+    """Values may have matches that were not looked at, since too many others are as similar."""
 
 
 class ConflictWarning(UserWarning):

@@ -6,6 +6,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from types import TracebackType
 from typing import Any
 
@@ -31,6 +32,7 @@ from blendfusion.datafusion.user_context import Adopted
 from blendfusion.dialects.dispatch import OURS, spoken, translation
 from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_matches
 from blendfusion.evaluation_session import EvaluationSession
+from blendfusion.execution.answer_outcomes import answer_outcomes
 from blendfusion.execution.executor import STAGE_SCHEMA
 from blendfusion.execution.expectations import expectations
 from blendfusion.execution.scratch_context import Workbench
@@ -52,6 +54,7 @@ from blendfusion.options import OF_MODELS, Options
 from blendfusion.planner.ir.document_tables import DOCUMENTS
 from blendfusion.planner.ir.search_tables import SEARCHES
 from blendfusion.planner.rules import rules_off
+from blendfusion.planner.rules.constant_tests import Outcomes
 from blendfusion.planner.rules.costly_predicates_last import Expected
 from blendfusion.prepare.caller_tables import caller_variables
 from blendfusion.prepare.function_registry import KnownCalls, ingredients
@@ -74,7 +77,7 @@ from blendfusion.unsupported.provenance import Text, unnamed_tables
 from blendfusion.unsupported.views import Views
 
 INTERNAL = frozenset(
-    "answering as_frame as_run calls change_option check_process configured copied_config dispatcher documents "
+    "answer_outcomes answering as_frame as_run calls change_option check_process configured copied_config dispatcher documents "
     "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept "
     "lazy_embedder leaf_maker measured new_frame new_table own_names places_of plain_dispatcher plain_frame "
     "plan_warnings pooled query_files reads_paths remembered_vectors rules_off similar_first_pays small_rows "
@@ -211,6 +214,11 @@ class Session(EvaluationSession):
     def expectations(self) -> Expected:
         """The pass rates and costs of predicates, for the planner."""
         return expectations(self, lambda: self.dispatcher(Trace()))
+
+    @cached_property
+    def answer_outcomes(self) -> Outcomes:
+        """The values of conditions for all answers, for the planner."""
+        return answer_outcomes()
 
     @property
     def budget(self) -> Budget:

@@ -13,7 +13,15 @@ from blendfusion.errors import PlanError
 from blendfusion.planner.initial_order import in_written_order
 from blendfusion.planner.ir.nodes import Block, Plan, Rel, Stored, asks
 from blendfusion.planner.ir.traversal import asks_anything, subplans, transform, with_subplans
-from blendfusion.planner.rules import CALLS, COSTLY_PREDICATES_LAST, RULES, SIMILAR_FIRST, Rule
+from blendfusion.planner.rules import (
+    CALLS,
+    CONSTANT_TESTS,
+    COSTLY_PREDICATES_LAST,
+    RULES,
+    SIMILAR_FIRST,
+    Rule,
+)
+from blendfusion.planner.rules.constant_tests import Outcomes, constant_tests, unknown
 from blendfusion.planner.rules.costly_predicates_last import Expected, alike, costly_predicates_last
 from blendfusion.planner.rules.necessary_conditions import necessary_conditions
 from blendfusion.planner.rules.similar_first import Pays, never, similar_first
@@ -53,15 +61,18 @@ def rewrite(
     similar_first_pays: Pays = never,
     written: Sequence[str] = (),
     expected: Expected = alike,
+    outcomes: Outcomes = unknown,
 ) -> Rewritten:
     """Rewrite the Substrait plan ``data``; ``off`` names rules to leave out (required ones stay).
 
     ``null_aware`` has one entry per anti join from the top: whether it comes from NOT IN.
     ``grouping_sets`` is that of ``read``. ``written`` names the calls in the query's order.
-    ``expected`` gives the pass rate and the cost of predicates. Raises PlanError for a plan that
+    ``expected`` gives the pass rate and the cost of predicates, ``outcomes`` the values of
+    conditions for all answers. Raises PlanError for a plan that
     cannot be rewritten.
     """
     changed: dict[str, Callable[[Plan], Plan]] = {
+        CONSTANT_TESTS: partial(constant_tests, outcomes=outcomes),
         SIMILAR_FIRST: partial(similar_first, pays=similar_first_pays),
         COSTLY_PREDICATES_LAST: partial(costly_predicates_last, expected=expected),
     }

@@ -44,12 +44,14 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
     walk,
 )
+from blendfusion.planner.ir.possible_answers import outcomes, over_answers, possible_answers
 from blendfusion.udfs.ask.dispatcher import Dispatcher, UnknownAnswerError
 from blendfusion.udfs.ask.image_columns import may_hold_images
 from blendfusion.udfs.declare.call import Call
-from blendfusion.udfs.declare.kinds import RowQuestion
+from blendfusion.udfs.declare.kinds import RowQuestion, UserBody
 from blendfusion.udfs.evaluate.distinct import distinct
 from blendfusion.udfs.evaluate.evaluate import evaluate
+from blendfusion.udfs.evaluate.user_body import new_rows
 from blendfusion.udfs.joins.matcher import Matches, matcher
 
 _COMPARISONS = ("equal", "not_equal", "lt", "lte", "gt", "gte", "like")
@@ -122,6 +124,8 @@ class RowWise:
         self.keys: dict[int, Keys] = {}
         """The distinct values of stages that are the keys of joins."""
         self._truth_tables: dict[Expr, TruthTable | None] = {}
+        self._possible: dict[object, bool] = {}
+        """Whether conditions, and values in the rows of stages, are possible for some answer."""
 
     def column(self, expr: Expr, rows: Rows) -> Column:
         """The value of ``expr`` on every row. Exceptions of ingredients and of DataFusion pass
@@ -162,6 +166,8 @@ class RowWise:
     def passing(self, expr: Expr, rows: Rows) -> Column:
         """True for the rows on which a predicate is true; elsewhere FALSE or NULL. Calls are asked
         where they can decide that."""
+        if self._is_never_true(expr):
+            return pa.array(np.full(len(rows), False))
         predicate = self._in_steps(expr)
         if predicate is None or expr in rows.known or not len(rows):
             return self.column(expr, rows)
@@ -172,6 +178,19 @@ class RowWise:
             self._fill(states.known[i], predicate.atoms[i], decisions.matters[i], rows)
             decisions = states.decide()
         return pa.array(decisions.true)
+
+    def _is_never_true(self, expr: Expr) -> bool:
+        """Whether no answer makes a condition true, by options that the planner did not know."""
+        if not any(ask.call.options_query for ask in asks(expr)):
+            return False
+        if expr not in self._possible:
+            found = outcomes(
+                expr,
+                lambda part, table: self.workbench().columns([part], table)[0],
+                self.dispatcher.sent,
+            )
+            self._possible[expr] = found is None or True in found
+        return not self._possible[expr]
 
     def decided_rows(self, expr: Expr, rows: Rows) -> np.ndarray:
         """True for the rows on which no further answer can change whether a predicate is true."""
@@ -226,7 +245,25 @@ class RowWise:
         if held.stage not in self.keys:
             assert self.stored is not None
             self.keys[held.stage] = Keys(self.stored(held.stage).column(0))
+        if not self._may_be_among(value, held.stage):
+            return pa.array(np.full(len(rows), False))
         return self.keys[held.stage].among(_whole(self.column(value, rows)))
+
+    def _may_be_among(self, value: Expr, stage: int) -> bool:
+        """Whether some answer makes ``value`` one of the rows of a stage."""
+        if (value, stage) not in self._possible:
+            possible = possible_answers(value, self.dispatcher.sent)
+            self._possible[value, stage] = possible is None or self._are_some_among(
+                over_answers(value, possible[0]), possible[1], stage
+            )
+        return self._possible[value, stage]
+
+    def _are_some_among(self, value: Expr, answers: pa.Table, stage: int) -> bool:
+        try:
+            values = self.workbench().columns([value], answers)[0]
+        except Exception:  # an answer for which it fails: it decides nothing
+            return True
+        return bool(pc.any(self.keys[stage].among(_whole(values)), min_count=0).as_py())
 
     def cascades(self, exprs: Sequence[Expr]) -> bool:
         """Whether a cascade answers some call in ``exprs``."""
@@ -266,6 +303,10 @@ class RowWise:
         """True for the rows on which every call of ``expr`` has a stored answer."""
         known = np.full(len(rows), True)
         for ask in asks(expr):
+            body = self.new_to_body(ask, rows)
+            if body is not None:
+                known &= ~body[0]
+                continue
             if not self.dispatcher.lookup.any_answer(ask.call):
                 return np.full(len(rows), False)
             found = self.values(ask, rows)
@@ -275,6 +316,18 @@ class RowWise:
             stored = self.dispatcher.lookup.stored(ask.call, values)
             known &= np.array([v in stored for v in values], dtype=bool)[places]
         return known
+
+    def new_to_body(self, ask: Ask, rows: Rows) -> tuple[np.ndarray, int] | None:
+        """(true for the rows that a user's function would see, the number of distinct ones among
+        them); None where no such function answers ``ask``, or its values are not known before a
+        question, or cannot be computed on every row."""
+        kind = ask.call.ingredient.kind
+        if not isinstance(kind, UserBody) or any(
+            needs_model(arg) or not never_fails(cast_to_text(arg) or arg) for arg in ask.args
+        ):
+            return None
+        arguments = [self.argument(a, rows, ask.call) for a in ask.args]
+        return new_rows(kind, ask.call, arguments, self.dispatcher)
 
     def from_stored(self, expr: Expr, rows: Rows) -> Column:
         """As ``column``, on rows with stored answers, some of which come again to be asked."""

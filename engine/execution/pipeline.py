@@ -199,12 +199,14 @@ def _survivors(block: Block, rows: Rows, rowwise: RowWise, order: Order) -> Rows
     while waiting and len(rows):
         i = waiting.pop(0)
         seen, tokens, cost = order.seen[i], rowwise.dispatcher.tokens, ledger.cost or 0.0
+        computed = rowwise.dispatcher.computed
         seen.rows_in += len(rows)
         later = (*(block.where[j] for j in waiting), *block.select)
         rows = rows.filter(rowwise.passing(block.where[i], rows), later)
         seen.rows_out += len(rows)
         seen.tokens += rowwise.dispatcher.tokens - tokens
         seen.cost += (ledger.cost or 0.0) - cost
+        seen.computed += rowwise.dispatcher.computed - computed
     return rows
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from blendfusion.observe.progress import counted
+
 _MARGIN = 1.5
 """How much larger the expected rank of a predicate must be to come before one that is written
 before it."""
@@ -26,6 +28,8 @@ class Prior:
     """As how many rows that counts beside those that come."""
     cost: float
     """The cost of a row without a stored answer: money, or tokens."""
+    each: float
+    """The cost of a value that a user's function computes, beside that of what it asks."""
     why: str
     """The text that says so."""
 
@@ -40,14 +44,23 @@ class Seen:
     """The rows in that stored answers decided."""
     tokens: int = 0
     cost: float = 0.0
+    computed: int = 0
+    """The values that users' functions computed."""
 
     @property
     def pass_rate(self) -> float:
         return self.rows_out / self.rows_in if self.rows_in else 1.0
 
     @property
-    def tokens_per_row(self) -> float:
-        return self.tokens / self.rows_in if self.rows_in else 0.0
+    def cost_text(self) -> str:
+        """The cost of a row so far."""
+        tokens = f"{self.tokens / self.rows_in if self.rows_in else 0.0:.1f} tokens a row"
+        return f"{counted(self.computed, 'value')} computed, {tokens}" if self.computed else tokens
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing was asked or computed."""
+        return not self.tokens and not self.computed
 
 
 class Order:
@@ -92,6 +105,7 @@ class Order:
             prior = self.priors[i]
             passed = seen.rows_out + prior.pass_rate * prior.weight
             dropped = 1.0 - passed / (seen.rows_in + prior.weight)
+            spent += seen.computed * prior.each
             cost = spent / paid if paid and spent else prior.cost
         if not cost:  # no question is left
             return float("inf") if dropped else 0.0

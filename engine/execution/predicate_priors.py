@@ -41,6 +41,8 @@ _AROUND_VALUE = 10
 of the turn. The packaged model has 11 to 25."""
 _TOKENS = 16.0
 """Tokens of a value of which nothing is known."""
+_COMPUTED = 1.0
+"""Tokens as dear as a value that a user's function computes, if it asks nothing."""
 _HALF = 0.5
 _ASSUMED_ROWS = 0.5
 _MOST_ROWS = 32.0
@@ -86,21 +88,24 @@ def expected(
 def _prior(term: Expr, rows: Rows, rowwise: RowWise, prices: dict[Call, Price]) -> Prior:
     own = list(dict.fromkeys(a for a in asks(term) if asks_model(a)))
     if not own:
-        return Prior(_HALF, _ASSUMED_ROWS, 0.0, "no question")
+        return Prior(_HALF, _ASSUMED_ROWS, 0.0, 0.0, "no question")
     costs = [_cost(ask, rows, rowwise, prices.get(ask.call)) for ask in own]
     tokens, cost = (sum(parts) for parts in zip(*costs, strict=True))
+    each = max((price.prompt / _MILLION for price in prices.values()), default=_COMPUTED)
     rate, weight, basis = _pass_rate(term, own, rowwise)
-    price = f", {cost / _MILLION:.2g} of money a row" if prices else ""
+    price = f", {cost:.2g} of money a row" if prices else ""
     why = f"about {1 - rate:.0%} dropped ({basis}), about {tokens:.1f} tokens{price or ' a row'}"
-    return Prior(rate, weight, cost if prices else tokens, why)
+    return Prior(rate, weight, cost if prices else tokens, each, why)
 
 
 def _cost(ask: Ask, rows: Rows, rowwise: RowWise, price: Price | None) -> tuple[float, float]:
-    """(tokens, cost in millionths of money) of a row of which no answer to ``ask`` is stored."""
+    """(tokens, cost in money) of a row of which no answer to ``ask`` is stored."""
     dispatcher = rowwise.dispatcher
     found = rowwise.values(ask, rows)
     if found is None:  # its questions are known only when it runs
-        return 1.0, 0.0 if price is None else price.prompt
+        mask, distinct = rowwise.new_to_body(ask, rows) or (np.full(len(rows), True), len(rows))
+        computed = _COMPUTED * distinct / max(int(mask.sum()), 1)
+        return computed, 0.0 if price is None else computed * price.prompt / _MILLION
     values, places = found
     stored = dispatcher.lookup.stored(ask.call, values)
     new = [v for v in values if v not in stored]
@@ -118,7 +123,7 @@ def _cost(ask: Ask, rows: Rows, rowwise: RowWise, price: Price | None) -> tuple[
         prompt = evaluated = (characters / _CHARACTERS_PER_TOKEN + _AROUND_VALUE * len(new)) / n
         completion = _ANSWER_TOKENS * len(new) / n
     money = 0.0 if price is None else prompt * price.prompt + completion * price.completion
-    return evaluated + completion, money
+    return evaluated + completion, money / _MILLION
 
 
 def _pass_rate(term: Expr, own: Sequence[Ask], rowwise: RowWise) -> tuple[float, float, str]:

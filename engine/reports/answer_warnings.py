@@ -10,6 +10,7 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.observe.progress import counted
 from blendfusion.redaction import Redaction
 from blendfusion.types import Task
+from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import Conflict
 
 _OWN = re.compile(
@@ -74,6 +75,16 @@ def conflict_summary(calls: Mapping[str, Sequence[Conflict]], redaction: Redacti
         "a larger model."
     )
     return f"{text} {redaction.remedy}" if redaction.remedy else text
+
+
+def missed_summary(call: Call, values: int) -> str:
+    """The number of values that may have further matches, and the remedy."""
+    name = call.ingredient.name
+    shown = call.text if call.pairing is None else call.written(["…", "…"])
+    return (
+        f"{shown}: {counted(values, 'value')} may have further matches: other texts are as "
+        f"similar as those that {name} compared. A larger k => n compares more of them."
+    )
 
 
 def alike(reason: str) -> str:

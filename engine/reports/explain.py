@@ -243,8 +243,8 @@ def _seen(seen: Seen, rank: float | None) -> str:
     text = f"rows {seen.rows_in:,} → {seen.rows_out:,}"
     if rank is None:
         return f"[{text}]"
-    why = f"{1 - seen.pass_rate:.0%} dropped, {seen.tokens_per_row:.1f} tokens a row"
-    known = not seen.tokens or math.isinf(rank)
+    why = f"{1 - seen.pass_rate:.0%} dropped, {seen.cost_text}"
+    known = seen.is_free or math.isinf(rank)
     return f"[{text}: {why}, {'all from the cache' if known else f'rank {rank:.4f}'}]"
 
 

@@ -148,8 +148,8 @@ def _note(stage: StageLines, predicate: Predicate, tried: int) -> str:
         facts.append("no row came here")
     else:
         facts.append(f"{1 - seen.pass_rate:.0%} dropped")
-        facts.append(f"{seen.tokens_per_row:.1f} tokens a row")
-        known = not seen.tokens or predicate.rank is None or math.isinf(predicate.rank)
+        facts.append(seen.cost_text)
+        known = seen.is_free or predicate.rank is None or math.isinf(predicate.rank)
         facts.append("all from the cache" if known else f"rank {predicate.rank:.4f}")
         facts += [f"at first: {predicate.expected}"] if predicate.expected else []
     return " · ".join(facts)

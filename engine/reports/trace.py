@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, overload
 
 import pyarrow as pa
 
-from blendfusion.errors import ConflictWarning, ModelWarning
+from blendfusion.errors import ConflictWarning, MatchWarning, ModelWarning
 from blendfusion.files.whole_file import replacing
 from blendfusion.models.embedders.cache import VectorCounts
 from blendfusion.models.protocol.model import Values
@@ -25,6 +25,7 @@ from blendfusion.redaction import WITHHELD, Redaction
 from blendfusion.reports.answer_warnings import (
     conflict_summary,
     cut_summary,
+    missed_summary,
     summary,
 )
 from blendfusion.reports.expected_seconds import ExpectedSeconds
@@ -86,6 +87,14 @@ class Wait:
         return f"{self.values:,} of them asked by another run, waited {self.seconds:.2f} s"
 
 
+INTERNAL = frozenset(
+    "answered asking became_of begin cascaded conflicting every expect first_model follows given in_vain missing "
+    "keep_rates ledger note_failures partly results_by_call stage usage_of vectors_by_call wait_of waited warn "
+    "within withheld withheld_of batch".split()
+)
+"""The names of a trace for other modules of the package; completion omits them."""
+
+
 class AnswerWarning(UserWarning):
     """Some values got no valid answer and became NULL, or only the beginning of one."""
 
@@ -93,10 +102,10 @@ class AnswerWarning(UserWarning):
 class Trace:
     """The record of one run (and the observer of its dispatchers).
 
-    ``usage`` is the total; ``by_task`` the total per task; ``calls`` has every request as an Arrow
-    table: ingredient, question, constraint, values, the model, its answer, the logarithm of its
-    probability among the options of a closed set, error, whether ``max_tokens`` cut it off, whether
-    it came from the cache, tokens and seconds.
+    ``usage`` is the total, whose parts are attributes of the trace, too; ``by_task`` the total per
+    task; ``calls`` has every request as an Arrow table: ingredient, question, constraint, values,
+    the model, its answer, the logarithm of its probability among the options of a closed set,
+    error, whether ``max_tokens`` cut it off, whether it came from the cache, tokens and seconds.
     """
 
     def __init__(
@@ -117,6 +126,8 @@ class Trace:
         """Answers of which there is only the beginning: ``max_tokens`` cut them off."""
         self._withheld: dict[Call, set[Values]] = {}
         self._conflicts: dict[Call, dict[Values, Conflict]] = {}
+        self._missed: dict[Call, int] = {}
+        """Values that may have matches that were not looked at."""
         self._waits: dict[Question, Wait] = {}
         self._known = 0
         self._done = 0
@@ -139,6 +150,44 @@ class Trace:
     @property
     def usage(self) -> Usage:
         return Usage.total(self.by_task.values())
+
+    @property
+    def values(self) -> int:
+        """The values that were asked about, without those whose answers were cached."""
+        return self.usage.values
+
+    @property
+    def cached(self) -> int:
+        """The values whose answers were cached."""
+        return self.usage.cached
+
+    @property
+    def waited_for(self) -> int:
+        """The values among ``cached`` that another run of the process was asking: see ``wait``."""
+        return self.wait.values
+
+    @property
+    def failed(self) -> int:
+        """The values without a valid answer."""
+        return self.usage.failed
+
+    @property
+    def prompt_tokens(self) -> int:
+        return self.usage.prompt_tokens
+
+    @property
+    def evaluated_tokens(self) -> int:
+        """The prompt tokens that were not in a model's own cache."""
+        return self.usage.evaluated_tokens
+
+    @property
+    def completion_tokens(self) -> int:
+        return self.usage.completion_tokens
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that models took."""
+        return self.usage.seconds
 
     def usage_of(self, call: Call) -> Usage:
         """The spending on the question of ``call``, by the models that answer it."""
@@ -419,10 +468,15 @@ class Trace:
         with self._lock:
             self._conflicts.setdefault(call, {}).update((one[:2], one) for one in conflicts)
 
+    def missing(self, call: Call, values: int) -> None:
+        with self._lock:
+            self._missed[call] = self._missed.get(call, 0) + values
+
     def warn(self, outages: Sequence[str] = ()) -> None:
         """Give one warning with the number of values that are NULL without an answer, and the
         reasons; one about answers that were cut off; one about models that were left out, for the
-        reasons in ``outages``; and one about answers that contradict one another."""
+        reasons in ``outages``; one about answers that contradict one another; and one for each call
+        that may miss matches."""
         if outages:
             warnings.warn(
                 f"Left out, as they failed as a whole: {self._redaction.reason('; '.join(outages))}",
@@ -445,9 +499,15 @@ class Trace:
                 stacklevel=level_of_caller(),
             )
 
+        for call, number in self._missed.items():
+            warnings.warn(missed_summary(call, number), MatchWarning, stacklevel=level_of_caller())
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()) - INTERNAL)
+
     def __repr__(self) -> str:
-        u, wait = self.usage, self.wait
-        waited = f"waited_for={wait.values}, " if wait.values else ""
+        u, waiting = self.usage, self.waited_for
+        waited = f"waited_for={waiting}, " if waiting else ""
         return (
             f"Trace(values={u.values}, cached={u.cached}, {waited}failed={u.failed}, "
             f"prompt_tokens={u.prompt_tokens}, evaluated_tokens={u.evaluated_tokens}, "

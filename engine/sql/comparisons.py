@@ -183,9 +183,13 @@ def never_equal(call: Call, places: tuple[Compared, ...] | None) -> str | None:
         o.text for c in places or () if c.operator == "=" for o in c.operands if o.kind == "text"
     ]
     wrong = next((text for text in texts if options and text not in options), None)
-    if wrong is None:
-        return None
-    return f"{call.text} never equals {wrong!r}. {close_matches(wrong, options)}"
+    return None if wrong is None else unknown_option(call, wrong)
+
+
+def unknown_option(call: Call, text: str) -> str:
+    """The warning about a comparison of ``call`` with a text that is none of its options."""
+    options = call.task.constraint.options
+    return f"{call.text} never equals {text!r}. {close_matches(text, options)}"
 
 
 def _comparisons(

@@ -17,6 +17,8 @@ from blendfusion.planner.initial_order import inputs_first
 from blendfusion.planner.stages.split import Staged, staged
 from blendfusion.planner.substrait.grouping_sets import GroupingSets
 from blendfusion.planner.substrait.null_aware_anti_join import null_aware
+from blendfusion.reports.constant_conditions import noting
+from blendfusion.reports.plan_warnings import warn_of_doubts
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.call_registry import calls_in, readable
 from blendfusion.unsupported.nested_stages import NOTHING, StoredParts, chained
@@ -83,6 +85,7 @@ def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str
     text = plan.display_indent()
     data = encoded(frame.session, plan)
     written = [call.name for line in inputs_first(query) for call in calls_in(line)]
+    doubts: list[str] = []
     rewritten = rewrite(
         data,
         off=frame.session.rules_off,
@@ -91,7 +94,9 @@ def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str
         similar_first_pays=frame.session.similar_first_pays,
         written=written,
         expected=frame.session.expectations,
+        outcomes=noting(frame.session.answer_outcomes, doubts.append),
     )
+    warn_of_doubts(doubts, frame.session.plan_warnings)
     return Prepared(calls, staged(rewritten.root), rewritten.rewrites)
 
 

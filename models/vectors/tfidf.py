@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 from math import log, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 _WORD = re.compile(r"\w+")
 _PIECE = 3
+_DECIMALS = 5
+"""Digits of similarities that count: further ones depend on the order of additions."""
 
 
 def normalized(text: str) -> str:
@@ -55,6 +59,11 @@ class Nearest:
         counted = [terms(text) for text in texts]
         holders = Counter(term for counts in counted for term in counts)
         self._size = len(texts)
+        self._sorted = sorted(texts)
+        order = sorted(range(len(texts)), key=texts.__getitem__)
+        self._rank = np.empty(len(texts), dtype=np.int64)
+        self._rank[order] = np.arange(len(texts))
+        """The place of each text in alphabetical order."""
         self._rarity = {term: log(1 + len(texts) / n) for term, n in holders.items()}
         # The entries of a term are adjacent, in the order of texts.
         starts = accumulate(holders.values(), initial=0)
@@ -76,7 +85,7 @@ class Nearest:
 
     def of(self, text: str, k: int) -> list[int]:
         """The positions of the ``k`` texts most similar to ``text`` (all, if there are fewer), best
-        first; ties go to the earlier."""
+        first; ties go to those next to it in alphabetical order."""
         return [place for place, _ in self.scored(text, k)]
 
     def scored(self, text: str, k: int) -> list[tuple[int, float]]:
@@ -86,14 +95,26 @@ class Nearest:
         for term, weight in weights.items():
             start, stop = self._spans[term]
             scores[self._texts[start:stop]] += weight * self._weights[start:stop]
+        length = sqrt(sum(w * w for w in weights.values())) or 1.0
+        scores = np.round(scores / np.float32(length), _DECIMALS)
         near = np.arange(self._size)
         if k < self._size:
             # All candidates for the first k, including ties at the end.
             edge = np.partition(scores, self._size - k)[self._size - k]
             near = np.flatnonzero(scores >= edge)
-        length = sqrt(sum(w * w for w in weights.values())) or 1.0
-        best = near[np.lexsort((near, -scores[near]))][:k]
-        return [(int(i), float(scores[i]) / length) for i in best]
+        best = near[np.lexsort((self.away(text)[near], -scores[near]))][:k]
+        return [(int(i), float(scores[i])) for i in best]
+
+    def away(self, text: str) -> NDArray[np.int64]:
+        """The distance of each text from ``text`` in alphabetical order, no two of them equal."""
+        steps = self._rank - bisect_left(self._sorted, text)
+        return np.abs(2 * steps) - (steps < 0)
+
+    def cuts_a_tie(self, text: str, k: int) -> bool:
+        """Whether another text is as similar to ``text`` as the last of its ``k`` nearest, and has
+        something in common with it."""
+        scores = [score for _, score in self.scored(text, k + 1)]
+        return len(scores) > k > 0 and scores[k] == scores[k - 1] > 0
 
     def _weighted(self, counts: Counter[str]) -> dict[str, float]:
         rarity = self._rarity

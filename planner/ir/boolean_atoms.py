@@ -79,19 +79,23 @@ def assigned(expr: Expr, values: Mapping[Expr, Expr], *, cheap: bool = False) ->
         expr = function(COMPARED_WITH_TRUE[expr.name], expr.children[:1])
     if expr.name not in CONNECTIVES:
         return expr
-    children = tuple(assigned(child, values, cheap=cheap) for child in expr.children)
-    if expr.name in ("and", "or"):
-        return _connected(expr.name, children)
-    if expr.name == "if_then":
+    return simplified(expr.name, tuple(assigned(c, values, cheap=cheap) for c in expr.children))
+
+
+def simplified(name: str, children: tuple[Expr, ...]) -> Expr:
+    """A connective of these operands, without those that decide nothing."""
+    if name in ("and", "or"):
+        return _connected(name, children)
+    if name == "if_then":
         return _case(children)
-    if expr.name == "coalesce":
+    if name == "coalesce":
         return _coalesced(children)
     truth = _TRUTHS.get(children[0])
     if truth is None:
-        return function(expr.name, children)
-    if expr.name == "not":
+        return function(name, children)
+    if name == "not":
         return {"true": FALSE, "false": TRUE}.get(truth, NULL)
-    return boolean_literal(truth in TRUTH_TESTS[expr.name])
+    return boolean_literal(truth in TRUTH_TESTS[name])
 
 
 def _connected(name: str, children: tuple[Expr, ...]) -> Expr:

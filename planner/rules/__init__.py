@@ -23,6 +23,7 @@ from blendfusion.planner.rules.cheap_joins_first import cheap_joins_first
 from blendfusion.planner.rules.chosen_rows import chosen_rows
 from blendfusion.planner.rules.columns_that_meet import columns_that_meet
 from blendfusion.planner.rules.compared_counts import compared_counts
+from blendfusion.planner.rules.constant_tests import constant_tests
 from blendfusion.planner.rules.copied_predicates import copied_predicates
 from blendfusion.planner.rules.costly_predicates_last import costly_predicates_last
 from blendfusion.planner.rules.cross_joins import cross_joins
@@ -88,6 +89,9 @@ SIMILAR_FIRST = "similar_first"
 """A rule with an option of its own. Beside the plan, it takes a function that judges where it pays.
 """
 
+CONSTANT_TESTS = "constant_tests"
+"""A rule that takes a function beside the plan: the outcomes of a condition, for all answers."""
+
 COSTLY_PREDICATES_LAST = "costly_predicates_last"
 """A rule that takes a function beside the plan: what is expected of predicates."""
 
@@ -96,6 +100,8 @@ RULES: tuple[Rule, ...] = (
     Rule("unread_joins", unread_joins, first=True),  # behind it: inner joins drop rows
     Rule("marks_that_matter", marks_that_matter, first=True),  # while a join has its condition
     Rule("rows_of_other_branches", rows_of_other_branches, first=True),  # before they are one block
+    # Before a condition becomes keys, or columns.
+    Rule(CONSTANT_TESTS, constant_tests, (CALLS, "block")),
     # While a call stands over the rows of its column.
     Rule("whole_columns", whole_columns, (CALLS, "set"), required=True),
     Rule("ranked_limits", ranked_limits, ("filter", "fetch")),  # before a limit is a block's own

@@ -8,7 +8,8 @@ safe:   inner and semi joins drop the other rows anyway. The other side asks not
         more rows here than in the join, never fewer.
 cost:   as predicates of one block, both are ordered by rows dropped per cost, with its other
         predicates: by stored answers, priors and the rows so far. The keys are read a second time,
-        so there must be several questions.
+        so there must be several questions, or answers from a closed set: if none of its labels is a
+        key, nothing is asked.
 """
 
 from __future__ import annotations
@@ -120,7 +121,13 @@ def _restricted_block(block: Block, terms: Sequence[Expr]) -> Block:
         return block.with_inputs(below)
     new = tuple(t for t in own if t not in block.where)
     several = len(_questions((*block.where, *block.select, *new))) > 1
-    return replace(block, where=(*block.where, *new)) if new and several else block
+    decides = several or any(map(_may_be_decided, new))
+    return replace(block, where=(*block.where, *new)) if new and decides else block
+
+
+def _may_be_decided(term: Expr) -> bool:
+    """Whether the keys may decide without a question: no answer of a closed set may be a key."""
+    return all(ask.call.task.constraint.kind == "choice" for ask in asks(term))
 
 
 def may_stand_twice(term: Expr) -> bool:

@@ -222,6 +222,7 @@ def towns(n: int) -> Counted:
     return Counted(choose).add("l", {"x": values}).add("r", {"y": names})
 
 
+@pytest.mark.filterwarnings("ignore:.*may have further matches:blendfusion.MatchWarning")
 def test_a_sample_says_how_many_matches_lie_beyond_the_candidates() -> None:
     db = towns(40)
     plain = "SELECT x, y FROM l JOIN r ON llm_join(x, y)"
@@ -256,6 +257,7 @@ def test_a_sample_counts_all_matches_that_a_value_may_have() -> None:
     assert said in frame.explain_text(analyze=True)
 
 
+@pytest.mark.filterwarnings("ignore:.*may have further matches:blendfusion.MatchWarning")
 def test_places_say_it_without_a_sample() -> None:
     db = towns(40)
     frame = db.session.sql("SELECT x, y FROM l JOIN r ON llm_join(x, y)")

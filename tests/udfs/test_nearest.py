@@ -27,10 +27,12 @@ def test_the_text_itself_comes_first_and_the_rare_word_decides() -> None:
     assert nearest.of("housse, blu", 1) == [1]
 
 
-def test_equals_come_in_the_order_of_the_texts() -> None:
-    assert Nearest(["x y", "z", "y x", "x y"]).of("x y", 3) == [0, 2, 3]
-    assert Nearest(["b", "a", "c"]).of("q", 2) == [0, 1]
+def test_equals_come_by_their_distance_in_alphabetical_order() -> None:
+    assert Nearest(["x y", "z", "y x", "x y"]).of("x y", 3) == [0, 3, 2]
+    assert Nearest(["b", "a", "c"]).of("q", 2) == [2, 0]
     assert Nearest(["b", "a"]).of("q", 9) == [0, 1]
+    assert Nearest(["b", "a"]).of("A", 9) == [1, 0]
+    assert Nearest([f"n{i}" for i in range(9)]).of("n4", 4) == [4, 3, 5, 2]
     assert Nearest([]).of("q", 3) == []
 
 

@@ -221,3 +221,13 @@ def test_a_body_sees_each_distinct_row_once_a_query(sql: str, planner: bool) -> 
     finally:
         user_functions._defined.clear()
         user_functions._defined.update(before)
+
+
+def test_a_function_without_a_docstring_takes_leading_literals() -> None:
+    def starts(model: bf.UserModel, prefix: str, text: pa.StringArray) -> pa.BooleanArray:
+        return pc.starts_with(text, prefix)
+
+    bf.ingredient(starts)
+    session = bf.connect(bf.ScriptedModel(lambda call: None), cache=None)
+    session.from_pydict({"x": ["Fa", "Ga"]}, "t")
+    assert session.sql("SELECT starts('F', x) AS f FROM t").to_pydict() == {"f": [True, False]}

@@ -101,6 +101,8 @@ class Dispatcher:
         """The groups and entities that the session keeps."""
         self.tokens = 0
         """Tokens evaluated and generated so far."""
+        self.computed = 0
+        """Distinct rows of values that bodies of users' functions saw so far."""
         self.hits = 0
         """Answers that the cache gave so far."""
         self.serve: Serve = directly

@@ -124,6 +124,10 @@ class Observer(Protocol):
         last call holds."""
         ...
 
+    def missing(self, call: Call, values: int) -> None:
+        """So many further values of ``call`` may have matches that were not looked at."""
+        ...
+
 
 class NullObserver:
     """Sees nothing: for plain functions outside a session."""
@@ -135,6 +139,9 @@ class NullObserver:
         pass
 
     def conflicting(self, call: Call, conflicts: Sequence[Conflict]) -> None:
+        pass
+
+    def missing(self, call: Call, values: int) -> None:
         pass
 
     def in_vain(self, job: Job, requests: int) -> None:

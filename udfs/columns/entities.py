@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.models.vectors.tfidf import Nearest, normalized
-from blendfusion.udfs.columns.candidate_pairs import candidate_pairs
+from blendfusion.udfs.columns.candidate_pairs import Candidates, candidate_pairs
 from blendfusion.udfs.columns.closure import Closure, Pair, rounds
 from blendfusion.udfs.columns.contradictions import Contradictions, Judge, in_order
 from blendfusion.udfs.declare.kinds import Conflict
@@ -43,6 +43,8 @@ class Entities:
     """Pairs without a valid answer. They count as different, and imply nothing."""
     left_out: int = 0
     """Candidates beyond the maximum number of pairs, the least similar ones."""
+    missed: int = 0
+    """Texts that were not compared with some that are as similar as others that were."""
     rounds: int = 0
     checked: int = 0
     """Implied pairs that were asked after all."""
@@ -60,6 +62,7 @@ class Entities:
         alike = f"; {self.alike:,} alike" if self.alike else ""
         unanswered = f", {self.unanswered:,} without an answer" if self.unanswered else ""
         left_out = f", {self.left_out:,} less similar ones left out" if self.left_out else ""
+        missed = f", {self.missed:,} values may have further ones" if self.missed else ""
         check = (
             f"; {self.contradicted:,} of {self.checked:,} implied pairs checked contradict, "
             f"{self.split:,} split"
@@ -70,7 +73,7 @@ class Entities:
         before = f", {self.joined:,} of {self.known:,} known ones" if self.known else ""
         return (
             f"{self.entities:,} of {len(self.names):,} values{before}{alike}; {self.questions:,} of "
-            f"{self.candidates:,} pairs asked in {rounds_text}, {self.implied:,} implied{unanswered}{left_out}{check}"
+            f"{self.candidates:,} pairs asked in {rounds_text}, {self.implied:,} implied{unanswered}{left_out}{missed}{check}"
         )
 
 
@@ -83,12 +86,13 @@ def entities(
     alike: bool,
     check: int = 0,
     known: Mapping[str, str] | None = None,
+    whole: int = 0,
 ) -> Entities:
     """The entities of distinct texts. ``alike``: texts of one normal form are the same without a
     question. ``embedder``: finds candidates by meaning beside those by spelling; may be None.
     ``check``: pairs that are asked although answers imply that they are the same. ``known``: other
     texts by the names of their entities, which stay as they are: a text joins one of them, or
-    none."""
+    none. All pairs of up to ``whole`` texts are candidates."""
     known = known or {}
     found = Entities(known=len(set(known.values())))
     every = [*sorted(known), *texts]
@@ -96,10 +100,12 @@ def entities(
     firsts = _firsts(every, len(known), closure, alike=alike)
     places = sorted(set(firsts.values()) | {*range(len(known))})
     found.alike = len(every) - len(places)
-    near = candidate_pairs([every[place] for place in places], k, embedder, numbers)
-    pairs = [(places[a], places[b]) for a, b in near]
+    compared = [every[place] for place in places]
     most = max(1, int(QUESTIONS_SHARE * k * len(texts)))
-    answers = _ask(pairs, every, judge, closure, most, found)
+    if len(compared) <= whole:
+        k, embedder, most = len(compared), None, len(compared) ** 2
+    search = _Search(every, places, numbers, judge, closure, most, found)
+    answers = search.run(k, embedder, widen=whole > 0)
     sets = closure.sets()
     if check:
         fixed = {*range(len(known))}
@@ -144,37 +150,92 @@ def _name(places: Sequence[int], every: Sequence[str], known: Mapping[str, str])
     return every[canonical(places, every)]
 
 
-def _ask(
-    pairs: Sequence[Pair],
-    texts: Sequence[str],
-    judge: Judge,
-    closure: Closure,
-    most: int,
-    found: Entities,
-) -> dict[Pair, bool | None]:
-    """The answers about the pairs that do not follow from others, at most ``most``; ``closure``
-    knows them then."""
-    known: dict[Pair, bool | None] = {}
-    found.candidates = len(pairs)
-    for whole_round in rounds(pairs, closure):
-        now = whole_round[: most - found.questions]
-        if not now:
-            break
-        answers = judge([in_order(texts[a], texts[b]) for a, b in now])
-        known.update(zip(now, answers, strict=True))
-        for pair, same in zip(now, answers, strict=True):
-            if same:
-                closure.same(*pair)
-            elif same is False:
-                closure.different(*pair)
-            else:
-                found.unanswered += 1
-        found.questions += len(now)
-        found.rounds += 1
-    open_pairs = sum(closure.implied(*pair) is None for pair in pairs)
-    found.left_out = max(0, open_pairs - found.unanswered)
-    found.implied = len(pairs) - found.questions - found.left_out
-    return known
+@dataclass(slots=True)
+class _Search:
+    """Asks about pairs of texts, of which ``compared`` has the places, until nothing is open or
+    ``most`` pairs are asked; ``closure`` knows the answers then."""
+
+    every: Sequence[str]
+    places: Sequence[int]
+    numbers: Sequence[int]
+    judge: Judge
+    closure: Closure
+    most: int
+    found: Entities
+    answers: dict[Pair, bool | None] = field(default_factory=dict)
+
+    def run(self, k: int, embedder: Embedder | None, *, widen: bool) -> dict[Pair, bool | None]:
+        """The answers about the pairs of each text with its ``k`` nearest. ``widen``: texts of
+        which others are as similar as these are compared with more, while pairs are left."""
+        texts = [self.every[place] for place in self.places]
+        near = candidate_pairs(texts, k, embedder, self.numbers)
+        self._ask(near.pairs)
+        missed = self._missed(near, texts)
+        while widen and missed and k < len(texts) and self.found.questions < self.most:
+            k *= 2
+            more = candidate_pairs(texts, k, None, self.numbers, only=missed)
+            self._ask(more.pairs)
+            near = near.with_more(more)
+            missed = self._missed(near, texts)
+        self._count(near.pairs)
+        self.found.missed = len(missed)
+        return self.answers
+
+    def _ask(self, pairs: Sequence[Pair]) -> None:
+        found, closure = self.found, self.closure
+        new = [pair for pair in map(self._placed, pairs) if pair not in self.answers]
+        for whole_round in rounds(new, closure):
+            now = whole_round[: self.most - found.questions]
+            if not now:
+                break
+            answers = self.judge([in_order(self.every[a], self.every[b]) for a, b in now])
+            self.answers.update(zip(now, answers, strict=True))
+            for pair, same in zip(now, answers, strict=True):
+                if same:
+                    closure.same(*pair)
+                elif same is False:
+                    closure.different(*pair)
+                else:
+                    found.unanswered += 1
+            found.questions += len(now)
+            found.rounds += 1
+
+    def _count(self, pairs: Sequence[Pair]) -> None:
+        found = self.found
+        found.candidates = len(pairs)
+        open_pairs = sum(self.closure.implied(*self._placed(pair)) is None for pair in pairs)
+        found.left_out = max(0, open_pairs - found.unanswered)
+        found.implied = len(pairs) - found.questions - found.left_out
+
+    def _missed(self, near: Candidates, texts: Sequence[str]) -> set[int]:
+        """The texts that may be the same as others that are as similar as their last candidates, or
+        as the last pair that was asked."""
+        sent = [s for pair, s in near.similar.items() if self._placed(pair) in self.answers]
+        least = min(sent, default=0.0)
+        found = {
+            text
+            for pair, similarity in near.similar.items()
+            if similarity >= least > 0 and self._is_open(pair)
+            for text in pair
+        }
+        words = Nearest(texts) if near.cut else None
+        for text, similarity in near.cut.items():
+            assert words is not None
+            others = words.scored(texts[text], len(texts))
+            tied = (other for other, score in others if score == similarity and other != text)
+            if any(self._is_open((text, other)) for other in tied):
+                found.add(text)
+        return found
+
+    def _is_open(self, pair: Pair) -> bool:
+        """Whether nothing is known of a pair. One without a valid answer counts as different."""
+        placed = self._placed(pair)
+        return placed not in self.answers and self.closure.implied(*placed) is None
+
+    def _placed(self, pair: Pair) -> Pair:
+        """A pair of compared texts as one of all."""
+        a, b = sorted((self.places[pair[0]], self.places[pair[1]]))
+        return a, b
 
 
 def canonical(places: Sequence[int], texts: Sequence[str]) -> int:

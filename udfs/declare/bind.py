@@ -31,7 +31,7 @@ from blendfusion.udfs.declare.arguments import (
 from blendfusion.udfs.declare.call import Call, evidence_type, kept_type
 from blendfusion.udfs.declare.comparison import OPERATOR, SIDES, Comparing
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.declare.kinds import GroupQuestion, PairMatch, RowQuestion
+from blendfusion.udfs.declare.kinds import GroupQuestion, PairMatch, RowQuestion, UserBody
 from blendfusion.udfs.declare.options import (
     CHECK,
     CLAIM,
@@ -318,7 +318,8 @@ class _Binder:
         if self.ingredient.questions is not None:
             return self.ingredient.questions(self.read)
         question = self.get(QUESTION) or self.get(CLAIM) or self.ingredient.question
-        if self.ingredient.leading and not question.strip():
+        own = isinstance(self.kind, UserBody)  # the user's: it may have no docstring
+        if self.ingredient.leading and not own and not question.strip():
             raise self.error("the question is empty")
         places = re.findall(r"\{([^{}]*)\}", question.replace("{{", "").replace("}}", ""))
         positions = places.count("")

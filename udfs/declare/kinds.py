@@ -203,6 +203,9 @@ class ColumnResults(NamedTuple):
     values: Sequence[object]
     summary: Sequence[str] = ()
     conflicts: Sequence[Conflict] = ()
+    missed: int = 0
+    """The number of values that were not compared with others that are as similar as those that
+    were."""
 
 
 ColumnBody: TypeAlias = "Callable[..., ColumnResults]"

@@ -17,6 +17,9 @@ CANDIDATES = 10
 """Candidates per value. They contain 99.6 to 100 % of the true matches of restaurants, papers and
 products by their names (benchmarks/bench_joins.py)."""
 
+WHOLE = 12
+"""Texts that are all candidates where no number of candidates is given."""
+
 MOST_CANDIDATES = 50
 """The maximum number of options in a prompt."""
 
@@ -30,6 +33,8 @@ class Pairing:
 
     k: int = CANDIDATES
     """Candidates that a model sees for one value."""
+    whole: int = 0
+    """All texts are candidates if there are no more than these."""
     many: bool = False
     """A value may match several others, not only one."""
     exact: bool = False
@@ -40,6 +45,10 @@ class Pairing:
     """Values that are asked once more, among the next ``k``: how many matches lie beyond."""
     labelling: Labelling | None = None
     """Labels of the values, by which they match."""
+
+    def candidates(self, texts: int) -> int:
+        """The candidates of one value among so many texts."""
+        return max(self.k, texts) if texts <= self.whole else self.k
 
     @property
     def by_labels(self) -> bool:
@@ -124,7 +133,7 @@ CHECK = Parameter(
 K = Parameter(
     "k",
     "The number of candidates that the model sees for one value: those with the most similar "
-    "spelling.",
+    "spelling. Without it, up to 12 texts are all candidates.",
     whole(1, MOST_CANDIDATES, "The number of candidates"),
     annotation="int",
     default=CANDIDATES,
@@ -142,7 +151,8 @@ def paired(given: Mapping[str, Any], error: ErrorOf) -> Pairing:
         raise error("check and exact exclude each other", "Nothing lies beyond all pairs.")
     labelling = _labelling(given, how, error)
     k, many = given.get("k", CANDIDATES), given.get("many", False)
-    return Pairing(k, many, exact, how, 0 if labelling is not None else check, labelling)
+    whole = 0 if "k" in given else WHOLE
+    return Pairing(k, whole, many, exact, how, 0 if labelling is not None else check, labelling)
 
 
 def _labelling(given: Mapping[str, Any], how: str, error: ErrorOf) -> Labelling | None:

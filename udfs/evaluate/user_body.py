@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,15 +30,9 @@ def run_body(
     """
     literals = json.loads(call.literals) if call.literals else {}
     leading = [literals.pop(p.name) for p in call.ingredient.leading]
-    arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
-    if isinstance(kind, UserAggregate):
-        arrays = _groups(arrays, ordered=call.ordered)
-    rows = [_hashable(row) for row in zip(*(a.to_pylist() for a in arrays), strict=True)]
+    arrays, rows = _arguments(kind, call, columns)
     results = dispatcher.results_of(call)
-    first: dict[object, int] = {}
-    for i, row in enumerate(rows):
-        if row not in results.places:
-            first.setdefault(row, i)
+    first = _first_places(row for row in enumerate(rows) if row[1] not in results.places)
     keys = [a.take(pa.array(first.values(), pa.int64())) for a in arrays]
     present = pc.invert(_all_null(keys)).to_numpy(zero_copy_only=False)
     inputs = [k.filter(pa.array(present)) for k in keys]
@@ -49,15 +43,53 @@ def run_body(
             answers = kind.body(model, *leading, *columns, **literals)
             return _checked(call, answers, len(columns[0])), model.repeats
 
+        before = results.stored
         if kind.code:
             results.arrays.append(_with_stored(kind, call, inputs, dispatcher, run))
         else:
             results.arrays.append(run(inputs)[0])
+        dispatcher.computed += len(inputs[0]) - (results.stored - before)
     places = np.where(present, len(results) - len(inputs[0]) + np.cumsum(present) - 1, -1)
     results.places.update(zip(first, places.tolist(), strict=True))
     taken = np.fromiter((results.places[row] for row in rows), np.int64, len(rows))
     known = pa.concat_arrays([*results.arrays, pa.nulls(0, call.type)])
     return known.take(pa.array(taken, mask=taken < 0))
+
+
+def new_rows(
+    kind: UserBody, call: Call, columns: Sequence[Column], dispatcher: Dispatcher
+) -> tuple[np.ndarray, int]:
+    """(true for the rows that the body of a function has to see, the number of distinct ones among
+    them): neither this run nor an earlier one has their results, and they are not NULL."""
+    arrays, rows = _arguments(kind, call, columns)
+    met = dispatcher.results_of(call).places
+    first = _first_places(row for row in enumerate(rows) if row[1] not in met)
+    keys = [a.take(pa.array(first.values(), pa.int64())) for a in arrays]
+    free = _all_null(keys).to_numpy(zero_copy_only=False)
+    if kind.code:
+        free = free.copy()
+        inputs = list(zip(*(k.to_pylist() for k in keys), strict=True))
+        free[list(StoredResults(kind, call, dispatcher).find(inputs))] = True
+    new = {row for row, is_free in zip(first, free, strict=True) if not is_free}
+    return np.fromiter((row in new for row in rows), bool, len(rows)), len(new)
+
+
+def _arguments(
+    kind: UserBody, call: Call, columns: Sequence[Column]
+) -> tuple[list[pa.Array], list[object]]:
+    """The values of a function's columns, and the same by rows, which can be keys."""
+    arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
+    if isinstance(kind, UserAggregate):
+        arrays = _groups(arrays, ordered=call.ordered)
+    return arrays, [_hashable(row) for row in zip(*(a.to_pylist() for a in arrays), strict=True)]
+
+
+def _first_places(rows: Iterable[tuple[int, object]]) -> dict[object, int]:
+    """The place of the first of equal rows."""
+    first: dict[object, int] = {}
+    for i, row in rows:
+        first.setdefault(row, i)
+    return first
 
 
 def _with_stored(

@@ -69,6 +69,8 @@ class WholeColumn:
         )
         if found.conflicts:
             self._dispatcher.observer.conflicting(self._call, found.conflicts)
+        if found.missed:
+            self._dispatcher.observer.missing(self._call, found.missed)
         group.summary = found.summary
         group.results = {**dict(zip(values, found.values, strict=True)), **group.results}
 

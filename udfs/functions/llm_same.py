@@ -21,6 +21,8 @@ from blendfusion.udfs.declare.parameter import Parameter
 CANDIDATES = 5
 """Candidates per value. Their pairs imply 95 to 100 % of the true pairs of products, papers,
 restaurants and beers by their names (benchmarks/bench_entities.py)."""
+WHOLE = 12
+"""Values of which all pairs are compared where no number of candidates is given."""
 MOST_CANDIDATES = 50
 MOST_CHECKED = 100_000
 
@@ -36,10 +38,10 @@ K = Parameter(
     "k",
     "The number of similar values with which each value is compared: those with the most similar "
     "spelling, with ``by`` half of them those with the most similar vectors. At most 0.6 k pairs per "
-    "value are asked.",
+    "value are asked. Without it, up to 12 values are all compared with one another, and more values "
+    "with 5, or with more of those that are equally similar.",
     whole(1, MOST_CANDIDATES, "The number of candidates"),
     annotation="int",
-    default=CANDIDATES,
 )
 
 
@@ -74,7 +76,7 @@ def _same(
     model: UserModel,
     values: Sequence[str],
     by: str | None = None,
-    k: int = CANDIDATES,
+    k: int | None = None,
     check: int | None = None,
     write: str | None = None,
     name: str | None = None,
@@ -102,11 +104,11 @@ def _same(
         if model.entities.keep(name, before, after):
             break
     shown = [after.title(after.name_of[value]) for value in values]
-    return ColumnResults(shown, summary, found.conflicts)
+    return ColumnResults(shown, summary, found.conflicts, found.missed)
 
 
 def _entities(
-    model: UserModel, new: Sequence[str], known: KnownEntities, k: int, check: int
+    model: UserModel, new: Sequence[str], known: KnownEntities, k: int | None, check: int
 ) -> Entities:
     question = f"Do both match: {known.by}?" if known.by else SAME
 
@@ -116,7 +118,16 @@ def _entities(
         return answers
 
     embedder = model.embedder if known.by else None
-    return entities(new, judge, k, embedder, alike=not known.by, check=check, known=known.name_of)
+    return entities(
+        new,
+        judge,
+        k or CANDIDATES,
+        embedder,
+        alike=not known.by,
+        check=check,
+        known=known.name_of,
+        whole=0 if k else WHOLE,
+    )
 
 
 def _written(

@@ -61,6 +61,8 @@ class Tally:
     """Sampled values with a match among the next candidates."""
     missed: int = 0
     """The number of those matches."""
+    tied: int = 0
+    """Values of which further texts are as similar as the last candidate."""
     vectors: str = ""
     """The embedder whose vectors found candidates beside the spelling; '' for none."""
 
@@ -117,6 +119,10 @@ class Domain:
         if self._in_meaning is None:
             self._in_meaning = NearestInMeaning(self.texts, self._nearest, embedder)
         return self._in_meaning.of(text, vector, k)
+
+    def cuts_a_tie(self, text: str, k: int) -> bool:
+        """Whether another text is as similar by spelling as the last of the ``k`` candidates."""
+        return self._nearest.cuts_a_tie(text, k)
 
     @cached_property
     def _nearest(self) -> Nearest:
@@ -196,7 +202,7 @@ class Matcher:
                 found[row].append(domain.texts[free])
                 if not self._pairing.many:
                     continue
-            near = self._near(text, domain, vectors, self._pairing.k)
+            near = self._near(text, domain, vectors, self._pairing.candidates(len(domain.texts)))
             places = [i for i in near if i != free]
             if places:
                 waiting[row] = [domain.texts[i] for i in places]
@@ -208,6 +214,17 @@ class Matcher:
         self._matches |= found
         beyond = [row for row in waiting if self._pairing.many or not found[row]]
         self._look_beyond(beyond, vectors)
+        if not self._pairing.check:  # else a sample says how much lies beyond
+            self._note_ties(beyond)
+
+    def _note_ties(self, rows: Sequence[Row]) -> None:
+        """Count the values of which further texts are as similar as their last candidate."""
+        k = self._pairing.k
+        cut = [row for row in rows if self._are_some_left_out(row)]
+        tied = sum(self._among[row[1:]].cuts_a_tie(str(row[0]), k) for row in cut)
+        if tied:
+            self.tally.tied += tied
+            self._dispatcher.observer.missing(self._call, tied)
 
     def _look_beyond(self, rows: Sequence[Row], vectors: Mapping[str, Vectors]) -> None:
         """Sample values that may have a match beyond their candidates, and count those that have
@@ -215,8 +232,8 @@ class Matcher:
         k = self._pairing.k
         further: dict[Row, list[str]] = {}
         for row in rows:
-            domain = self._among[row[1:]]
-            if len(domain.texts) > k:
+            size = len(self._among[row[1:]].texts)
+            if size > self._pairing.candidates(size):
                 further[row] = []
         self.tally.open += len(further)
         size = min(len(further), self._pairing.check - self.tally.sampled)
@@ -235,11 +252,10 @@ class Matcher:
         if spelling alone finds candidates."""
         if self._embedder is None:
             return {}
-        k = self._pairing.k
         texts = [
             row[0]
             for row in rows
-            if isinstance(row[0], str) and row[0].strip() and len(self._texts_of(row)) > k
+            if isinstance(row[0], str) and row[0].strip() and self._are_some_left_out(row)
         ]
         if not texts:
             return {}
@@ -249,9 +265,11 @@ class Matcher:
         except UnknownVectorError:  # an estimate does not embed
             return {}
 
-    def _texts_of(self, row: Row) -> Sequence[str]:
+    def _are_some_left_out(self, row: Row) -> bool:
+        """Whether a value has more texts than candidates."""
         domain = self._among.get(row[1:])
-        return () if domain is None else domain.texts
+        size = 0 if domain is None else len(domain.texts)
+        return size > self._pairing.candidates(size)
 
     def _near(self, text: str, domain: Domain, vectors: Mapping[str, Vectors], k: int) -> list[int]:
         """The candidates of a text, best first; a longer list begins with the shorter one."""

@@ -20,9 +20,9 @@ class NearestInMeaning:
 
     def of(self, text: str, vector: Vectors, k: int) -> list[int]:
         """The positions of ``k`` texts (all, if there are fewer), without repetition: the nearest
-        by spelling and by vectors in turn; ties go to the earlier."""
+        by spelling and by vectors in turn; ties go to those next to it in alphabetical order."""
         by_words = self._words.of(text, k)
-        cosines = self._vectors @ vector
-        by_vectors = np.lexsort((np.arange(len(cosines)), -np.round(cosines, 6)))[:k].tolist()
+        cosines = np.round(self._vectors @ vector, 6)
+        by_vectors = np.lexsort((self._words.away(text), -cosines))[:k].tolist()
         in_turn = [i for pair in zip(by_words, by_vectors, strict=True) for i in pair]
         return list(dict.fromkeys(in_turn))[:k]

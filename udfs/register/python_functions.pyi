@@ -521,7 +521,7 @@ def llm_join(
       ANALYZE then estimates the matches beyond. With ``labels`` and ``how``, the sampled pairs of
       values per pair of labels.
     - ``k``: The number of candidates that the model sees for one value: those with the most similar
-      spelling.
+      spelling. Without it, up to 12 texts are all candidates.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -714,7 +714,7 @@ def llm_same(
     value: ColumnLike,
     *,
     by: str | None = None,
-    k: int = 5,
+    k: int | None = None,
     check: int | None = None,
     write: str | None = None,
     name: str | None = None,
@@ -738,7 +738,8 @@ def llm_same(
       accents and punctuation are asked about, too.
     - ``k``: The number of similar values with which each value is compared: those with the most
       similar spelling, with ``by`` half of them those with the most similar vectors. At most 0.6 k
-      pairs per value are asked.
+      pairs per value are asked. Without it, up to 12 values are all compared with one another, and
+      more values with 5, or with more of those that are equally similar.
     - ``check``: The number of pairs that are asked although other answers imply that they are the
       same. An entity with a contradiction is asked about all its pairs, and divided by majority; a
       warning counts the contradictions, and ``trace.conflicts`` lists them.
