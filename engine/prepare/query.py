@@ -28,6 +28,7 @@ from blendfusion.prepare.caller_tables import (
     with_frames,
     without_hidden_names,
 )
+from blendfusion.prepare.cast_names import with_named_casts
 from blendfusion.prepare.function_registry import ingredients
 from blendfusion.prepare.information import informed
 from blendfusion.prepare.result_names import named
@@ -45,6 +46,7 @@ from blendfusion.sql.column_coercions import (
     types_beside_columns,
 )
 from blendfusion.sql.counted_sets import counted_sets
+from blendfusion.sql.distinct_from import distinct_from
 from blendfusion.sql.doubtful_literals import quoted_names
 from blendfusion.sql.error_places import named_place, owners, syntax_place, whole_place
 from blendfusion.sql.ignored_clauses import check_clauses
@@ -268,14 +270,15 @@ class Query:
             partial(_columns, session, self.options, values=(self.param_values, self.named_params)),
             lambda problem: warn_of_doubts((problem,), session.plan_warnings),
         )
+        text = distinct_from(text)
 
-        def carry_out() -> DataFrame:
+        def carry_out(text: str) -> DataFrame:
             values, texts = self.param_values, self.named_params
             return SessionContext.sql(session, text, self.options, values, **texts)
 
         try:
             with self._creating(session, ready.calls) as carried_out:
-                planned = carried_out(carry_out)
+                text, planned = carried_out(partial(with_named_casts, session, text, carry_out))
             if _ORDER.search(text) and not creates(text):
                 check_sort_keys(planned)
         except Exception as problem:

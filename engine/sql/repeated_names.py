@@ -53,6 +53,7 @@ def alias_of(reader: Reader, start: int, end: int) -> int | None:
     is_plain = is_plain and reader.word(end - 1) != "END"  # of CASE
     ends = before in (TokenType.R_PAREN, TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER)
     ends = ends or (before is not None and reader.word(end - 2) == "END")
+    ends = ends or reader.kind(end - 3) == TokenType.DCOLON
     return end - 1 if is_plain and ends else None
 
 

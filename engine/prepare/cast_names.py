@@ -1,0 +1,41 @@
+"""Plans a query in which DataFusion takes a cast for the column that it casts once more, with names
+for its casts: see ``sql.named_casts``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from datafusion import DataFrame, SessionContext
+
+from blendfusion.sql.column_coercions import optimized
+from blendfusion.sql.named_casts import groups_by_casts, named_casts, repeats_a_name
+from blendfusion.sql.statements import creates
+
+
+def with_named_casts(
+    context: SessionContext, text: str, carry_out: Callable[[str], DataFrame]
+) -> tuple[str, DataFrame]:
+    """``text``, or the text with names for its casts, and what ``carry_out`` makes of it. A CREATE
+    is carried out once: its casts get names before that."""
+    if not (creates(text) and groups_by_casts(text)):
+        try:
+            planned = carry_out(text)
+        except Exception as problem:  # DataFusion raises plain Exceptions
+            if not repeats_a_name(str(problem)):
+                raise
+        else:
+            if not groups_by_casts(text) or not repeats_a_name(optimized(planned).problem):
+                return text, planned
+    named = named_casts(text, partial(_arrow_type, context))
+    text = text if named is None else named.sql
+    return text, carry_out(text)
+
+
+def _arrow_type(context: SessionContext, sql_type: str) -> str | None:
+    """The name that ``arrow_cast`` has for a type of SQL; None for a type that is none."""
+    try:
+        found = SessionContext.sql(context, f"SELECT arrow_typeof(CAST(NULL AS {sql_type}))")
+        return str(found.collect()[0].column(0)[0].as_py())
+    except Exception:  # what is wrong with it shows in the query
+        return None
