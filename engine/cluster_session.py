@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from datafusion import SessionContext
+from datafusion import DataFrame, SessionContext
 
 from blendfusion.cluster.cluster import Cluster, here
 from blendfusion.cluster.divide import ENDED, Files, Whole
 from blendfusion.cluster.file_tables import FileTables
 from blendfusion.execution.executor import Elsewhere
+from blendfusion.files.parts import Sniffed
 from blendfusion.models.protocol.model import Model
 from blendfusion.options import Options
 from blendfusion.planner.rules import LIMITED_STAGES, PREDICATE_ORDER, rules_off
@@ -41,8 +42,15 @@ class ClusterSession(SearchSession):
         self._note("register_parquet", name, path, args, kwargs)
 
     def register_csv(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        self.file_tables.forget(name)
         super().register_csv(name, path, *args, **kwargs)
-        self._note("register_csv", name, path, args, kwargs)
+        options = kwargs.get("options")
+        if isinstance(options, Sniffed) and options.are_plain:
+            self.file_tables.note("register_csv", name, path, options.as_arguments())
+
+    def register_view(self, name: str, df: DataFrame) -> None:
+        self.file_tables.forget(name)
+        super().register_view(name, df)
 
     def register_json(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
         super().register_json(name, path, *args, **kwargs)

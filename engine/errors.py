@@ -18,7 +18,7 @@ BlendFusionError
 CacheWarning (a UserWarning) says that a file of stored answers could not be used, ModelWarning that
 one of several models was left out, PlanWarning that a query runs without the planner for a type,
 ConflictWarning that answers about pairs of values contradict one another, MatchWarning that matches
-may be missed among equally similar values.
+may be missed among equally similar values, FileWarning how files were read.
 """
 
 from __future__ import annotations
@@ -182,6 +182,11 @@ class PlanWarning(UserWarning):
     """A query runs as DataFusion evaluates it, because of a type that it reads: right, but with
     more values asked. Or it compares a call with a text that is none of its options. Given once a
     session for each type and comparison."""
+
+
+class FileWarning(UserWarning):
+    """Something of a table's files was left out, or columns of several files were put together; the
+    message says what."""
 
 
 class CacheWarning(UserWarning):

@@ -31,6 +31,7 @@ from blendfusion.evaluate.evaluation import Evaluation
 from blendfusion.evaluate.run import evaluate_frame
 from blendfusion.execution.executor import joined
 from blendfusion.execution.pipeline import Counts
+from blendfusion.files.csv_lines import place_error
 from blendfusion.frame_hints import missing
 from blendfusion.frame_names import applied, expression, found_names
 from blendfusion.frame_run import Latest, answered, tables_of
@@ -70,7 +71,13 @@ if TYPE_CHECKING:
 JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
 
 
-@gated(lambda frame: frame.session.options.redaction, pointed)
+def _placed(frame: Frame, error: BaseException) -> None:
+    """Gives an error its place: in the text of the query, or in a CSV file."""
+    place_error(error, frame.session.csv_texts.values())
+    pointed(frame, error)
+
+
+@gated(lambda frame: frame.session.options.redaction, _placed)
 class Frame(DataFrame):
     """A DataFusion DataFrame in a BlendFusion session.
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import update_wrapper
-from types import SimpleNamespace
+from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import pyarrow as pa
-from datafusion import DataFrame, SessionContext
+from datafusion import CsvReadOptions, DataFrame, SessionContext
 
 from blendfusion.budget import Budget
 from blendfusion.datafusion.context import OwnContext
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import ArgumentError, half_a_pair
+from blendfusion.files.conversions import folder_of
+from blendfusion.files.csv_doors import prepared
 from blendfusion.files.foreign_tables import check_types, table_of_columns, table_of_pandas
-from blendfusion.files.reading import check_header
+from blendfusion.files.parts import Table
 from blendfusion.frame import Frame
 from blendfusion.unsupported.provenance import Origin
 
@@ -56,19 +57,47 @@ def _reader(
     return update_wrapper(reader, inherited)
 
 
-def _headed(inherited: Callable[P, T]) -> Callable[P, T]:
-    """Wraps a method that reads CSV files, so that it refuses two columns of one name: DataFusion
-    would take them for one, and each line for a wrong one."""
-    signature = inspect.signature(inherited)
+def _csv_options(inherited: Callable[..., object], args: Any, kwargs: Any) -> dict[str, Any]:
+    """The arguments of a method that reads CSV files, with ``options`` in the place of those that
+    are options."""
+    given = inspect.signature(inherited).bind(*args, **kwargs).arguments
+    if given.get("options") is None:
+        names = inspect.signature(CsvReadOptions).parameters.keys() & given.keys()
+        known = {name: given.pop(name) for name in names}
+        known["file_compression_type"] = known.get("file_compression_type") or ""
+        given["options"] = CsvReadOptions(**known)
+    return given
 
-    def read(*args: P.args, **kwargs: P.kwargs) -> T:
-        given = signature.bind(*args, **kwargs).arguments
-        options = vars(given.get("options") or SimpleNamespace(**given))
-        if options.get("has_header", True) and options.get("schema") is None:
-            check_header(given["path"], options.get("delimiter", ","))
-        return inherited(*args, **kwargs)
+
+def _reads_csv(inherited: Callable[P, DataFrame]) -> Callable[P, DataFrame]:
+    """Wraps ``read_csv``, so that it reads whole records and puts columns together by name."""
+
+    def read(*args: P.args, **kwargs: P.kwargs) -> DataFrame:
+        given = _csv_options(inherited, args, kwargs)
+        found = prepared(given["path"], given["options"], partial(folder_of, given["self"]))
+        if isinstance(found, Table):
+            return found.frame(given["self"])
+        again: Callable[..., DataFrame] = inherited
+        return again(**(given | {"options": found}))
 
     return update_wrapper(read, inherited)
+
+
+def _registers_csv(inherited: Callable[P, None]) -> Callable[P, None]:
+    """Wraps ``register_csv`` as ``_reads_csv`` does ``read_csv``."""
+
+    def register(*args: P.args, **kwargs: P.kwargs) -> None:
+        given = _csv_options(inherited, args, kwargs)
+        found = prepared(given["path"], given["options"], partial(folder_of, given["self"]))
+        if isinstance(found, Table):
+            found.register(given["self"], given["name"])
+        elif found is given["options"] or given.get("object_store") is not None:
+            again: Callable[..., None] = inherited
+            again(**(given | {"options": found}))
+        else:
+            given["self"].register_csv(given["name"], given["path"], options=found)
+
+    return update_wrapper(register, inherited)
 
 
 def _checked(inherited: Callable[P, T]) -> Callable[P, T]:
@@ -158,8 +187,8 @@ class FrameSources(OwnContext):
     read_batch = _reader(OwnContext.read_batch)
     read_batches = _reader(OwnContext.read_batches)
     read_json = _reader(SessionContext.read_json)
-    read_csv = _reader(_headed(SessionContext.read_csv))
-    register_csv = _headed(SessionContext.register_csv)
+    read_csv = _reader(_reads_csv(SessionContext.read_csv))
+    register_csv = _registers_csv(SessionContext.register_csv)
     read_parquet = _reader(OwnContext.read_parquet)
     read_avro = _reader(SessionContext.read_avro)
     read_arrow = _reader(SessionContext.read_arrow)

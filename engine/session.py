@@ -36,8 +36,9 @@ from blendfusion.execution.answer_outcomes import answer_outcomes
 from blendfusion.execution.executor import STAGE_SCHEMA
 from blendfusion.execution.expectations import expectations
 from blendfusion.execution.scratch_context import Workbench
+from blendfusion.files.csv_lines import CsvFile
 from blendfusion.files.query_files import QueryFiles
-from blendfusion.files.reading import register_file, table_name
+from blendfusion.files.reading import Reading, register_file, table_name
 from blendfusion.frame import Frame
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.models.protocol.model import Model
@@ -77,7 +78,8 @@ from blendfusion.unsupported.provenance import Text, unnamed_tables
 from blendfusion.unsupported.views import Views
 
 INTERNAL = frozenset(
-    "answer_outcomes answering as_frame as_run calls change_option check_process configured copied_config dispatcher documents "
+    "answer_outcomes answering as_frame as_run calls change_option check_process configured copied_config csv_texts "
+    "dispatcher documents "
     "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept "
     "lazy_embedder leaf_maker measured new_frame new_table own_names places_of plain_dispatcher plain_frame "
     "plan_warnings pooled query_files reads_paths remembered_vectors rules_off similar_first_pays small_rows "
@@ -147,6 +149,8 @@ class Session(EvaluationSession):
         self.enums: dict[str, set[str]] = {}
         """The columns that SUQL compares by meaning, by table."""
         self.query_files = QueryFiles()
+        self.csv_texts: dict[str, Sequence[CsvFile]] = {}
+        """The CSV files of tables, by the names or the places of these."""
         self._answering: Dispatcher | None = None
         self.reporter: Reporter | None = None
         """Shows the progress of runs; None: a line, as the option ``progress`` says."""
@@ -262,17 +266,26 @@ class Session(EvaluationSession):
     # --- tables ---------------------------------------------------------------------------------
 
     def register_file(
-        self, path: str | os.PathLike[str], name: str | None = None, *, delimiter: str | None = None
+        self,
+        path: str | os.PathLike[str],
+        name: str | None = None,
+        *,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+        sheet: str | None = None,
     ) -> Frame:
         """Register a file as the table ``name`` (None: called after the file), and return it.
 
         ``path`` is CSV, TSV, JSON, Arrow, Parquet, Lance, XLSX or a document by its extension, also
-        compressed (.gz, .zst), a folder or a pattern (``logs/*.parquet``), or a URL (http, https,
-        s3, gs, az). ``delimiter`` is that of CSV (None: found in the first line). Raises
+        compressed (.gz, .zst), a folder or a pattern (``logs/*.parquet``, ``2024/**/*.csv``), or a
+        URL (file, http, https, s3, gs, az). Folders called ``month=01`` are columns. Files of a
+        table are put together by the names of their columns. ``delimiter`` is that of CSV (None:
+        found in the header), ``encoding`` that of text (None: UTF-8), ``sheet`` that of a workbook
+        (None: the first one). Warns (FileWarning) of what was left out or put together. Raises
         QueryError for what cannot be read.
         """
-        chosen = table_name(os.fspath(path)) if name is None else name
-        register_file(self, os.fspath(path), chosen, delimiter)
+        chosen = table_name(os.fspath(path) if sheet is None else sheet) if name is None else name
+        register_file(self, os.fspath(path), chosen, Reading(delimiter, encoding, sheet))
         return self.table(chosen)
 
     def register_view(self, name: str, df: DataFrame) -> None:
@@ -283,6 +296,7 @@ class Session(EvaluationSession):
     def deregister_table(self, name: str) -> None:
         """Remove the table or view ``name``."""
         super().deregister_table(name)
+        self.csv_texts.pop(name.strip('"'), None)
         self.views.release(name)
 
     # --- queries ---------------------------------------------------------------------------------

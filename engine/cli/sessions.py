@@ -38,7 +38,13 @@ def add_session(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="[NAME=]PATH",
         help="a table: csv, tsv, json (an array, or one object a line), arrow, parquet, lance or xlsx, a "
-        "folder or pattern of such files, a URL, or - for standard input; may be repeated",
+        "folder or pattern of such files, a sheet (book.xlsx#Sheet), a URL, or - for standard input; may be "
+        "repeated",
+    )
+    parser.add_argument(
+        "--encoding",
+        metavar="NAME",
+        help="the encoding of tables that are text, such as latin-1 (default: UTF-8)",
     )
     parser.add_argument(
         "--dialect",
@@ -150,7 +156,7 @@ def session_of(arguments: argparse.Namespace) -> Iterator[bf.Session]:
             name, _, value = option.partition("=")
             session.change_option(name.strip(), value.strip())
         for spec in arguments.table:
-            register_spec(session, spec)
+            register_spec(session, spec, arguments.encoding)
         open_indexes(session, arguments.index)
         for file in arguments.question:
             session.register_question(file)

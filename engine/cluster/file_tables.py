@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from datafusion import SessionContext
 
 from blendfusion.cluster.divide import Files
 from blendfusion.cluster.messages import FileTable
+from blendfusion.files.conversions import PREFIX
 from blendfusion.search.lance_table import RegisteredLance, opened_table
 
 _METHODS = {
@@ -44,6 +46,13 @@ def _listed(folder: Path, extension: str) -> list[Path]:
     )
 
 
+def _is_shared(path: str) -> bool:
+    """Whether workers can have the file or the folder at ``path``, too: no URL, no folder of this
+    session's own."""
+    own = os.path.join(tempfile.gettempdir(), PREFIX)
+    return "://" not in path and not os.path.abspath(path).startswith(own)
+
+
 class FileTables:
     """The files that were registered as tables of ``session``."""
 
@@ -53,15 +62,20 @@ class FileTables:
 
     def note(self, method: str, name: str, path: object, arguments: dict[str, Any]) -> None:
         """Remember that ``path`` became the table ``name``."""
-        if isinstance(path, str | os.PathLike) and "://" not in os.fspath(path):
+        self.forget(name)
+        if isinstance(path, str | os.PathLike) and _is_shared(os.fspath(path)):
             self._known[name.strip('"')] = (method, str(Path(path).absolute()), arguments)
 
     def note_table(self, name: str, table: object) -> None:
         """Remember a Lance table that workers can open; forget what the name has stood for
         otherwise."""
-        self._known.pop(name.strip('"'), None)
+        self.forget(name)
         if isinstance(table, RegisteredLance) and table.alone:
             self._known[name.strip('"')] = ("register_lance", table.place, {})
+
+    def forget(self, name: str) -> None:
+        """Forget what the name has stood for: it stands for something else now."""
+        self._known.pop(name.strip('"'), None)
 
     def of(self, name: str) -> Files | None:
         """The files behind a table, in order; None for a table of something else."""

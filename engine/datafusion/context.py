@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, NoReturn, ParamSpec
@@ -24,6 +25,7 @@ from blendfusion.datafusion.schema_metadata import WithoutMetadata
 from blendfusion.datafusion.substrait_io import batches_of
 from blendfusion.datafusion.user_context import Adopted
 from blendfusion.errors import OptionError, QueryError
+from blendfusion.files.lakes import check_folders, check_place
 
 P = ParamSpec("P")
 
@@ -63,7 +65,9 @@ class OwnContext(WithoutMetadata):
             self._ctx = adopted.inner
 
     def register_parquet(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
-        """Register a Parquet file, or a folder of such, as the table ``name``."""
+        """Register a Parquet file, or a folder of such, as the table ``name``. Raises QueryError
+        for a table of Delta Lake, Iceberg or Hudi."""
+        self._check_lake(path, kwargs.get("object_store"))
         read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
         super().register_parquet(name, path, *args, **kwargs)
         try:
@@ -76,13 +80,34 @@ class OwnContext(WithoutMetadata):
             super().register_parquet(name, path, *args, **kwargs | {"schema": schema})
 
     def read_parquet(self, path: Any, *args: Any, **kwargs: Any) -> DataFrame:
-        """A frame of a Parquet file, or of a folder of such."""
+        """A frame of a Parquet file, or of a folder of such. Raises as ``register_parquet``
+        does."""
+        self._check_lake(path, kwargs.get("object_store"))
         read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
         frame = super().read_parquet(path, *args, **kwargs)
         schema = decoding_schema(frame.schema(), args, kwargs)
         if schema is None:
             return frame
         return super().read_parquet(path, *args, **kwargs | {"schema": schema})
+
+    def register_listing_table(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        """Register the files at ``path``, Parquet unless ``file_extension`` says otherwise, as the
+        table ``name``. Raises as ``register_parquet`` does."""
+        self._check_lake(path, None)
+        super().register_listing_table(name, path, *args, **kwargs)
+
+    def register_dataset(self, name: str, dataset: Any) -> None:
+        """Register a dataset of pyarrow as the table ``name``. Raises as ``register_parquet``
+        does."""
+        check_folders(
+            {os.path.dirname(f) for f in getattr(dataset, "files", ()) if os.path.exists(f)}
+        )
+        super().register_dataset(name, dataset)
+
+    def _check_lake(self, path: Any, store: object) -> None:
+        if store is not None:
+            self._register_object_store_for_path(path, store)
+        check_place(self, path)
 
     @property
     def functions(self) -> list[ScalarUDF]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from blendfusion.errors import ExecutionError
 from blendfusion.redaction import Redaction
@@ -26,6 +27,28 @@ INFERRED_ROWS = 100_000
 
 
 _EXTENSION = re.compile(r"does not match the expected extension '(?P<due>[^']*)'")
+
+
+class CsvRecordError(ExecutionError):
+    """A record of a CSV file is wrong. DataFusion counts records, of a part of a large file alone,
+    where people count lines."""
+
+    due: int | None = None
+    """The cells that a record has to have; None: the record is of that length."""
+    value: str | None = None
+    """The value that is wrong."""
+    rest = ""
+    """What is wrong with it, with the sign before."""
+
+    def is_of(self, cells: Sequence[str], names: int) -> bool:
+        """Whether the error is about a record of a file with so many ``names``."""
+        if self.due is not None:
+            return names == self.due and len(cells) != names
+        return self.value in cells
+
+    def place(self, line: int, file: str) -> None:
+        """Name the record by the line where it begins and its file."""
+        self.reword(f"line {line} of the CSV file '{file}'{self.rest}", self.hint)
 
 
 def extension_error(text: str) -> ExecutionError | None:
@@ -53,10 +76,10 @@ def csv_error(text: str, redaction: Redaction) -> ExecutionError | None:
                 hint=f"Columns of one name in the header count as one: rename them. {hint}",
             )
         held = "more" if count == due else count
-        return ExecutionError(
-            f"line {line} of the CSV file: {held} fields, where the lines before have {due}",
-            hint=hint,
-        )
+        rest = f": {held} fields, where the lines before have {due}"
+        error = CsvRecordError(f"line {line} of the CSV file{rest}", hint=hint)
+        error.due, error.rest = int(due), rest
+        return error
     found = _VALUE.search(text)
     if found is None:
         return None
@@ -66,11 +89,14 @@ def csv_error(text: str, redaction: Redaction) -> ExecutionError | None:
         f"A column has the type of its first {INFERRED_ROWS:,} values. To name it yourself: CREATE EXTERNAL "
         "TABLE t (id BIGINT, code TEXT) STORED AS CSV LOCATION 'file.csv' OPTIONS ('format.has_header' 'true')."
     )
-    return ExecutionError(
-        f"line {line} of the CSV file (of a part of it, above 10 MB): {redaction.quoted(found['value'])} in column "
-        f"{int(found['column']) + 1} is not {found['type']}",
+    shown = redaction.quoted(found["value"])
+    rest = f": {shown} in column {int(found['column']) + 1} is not {found['type']}"
+    error = CsvRecordError(
+        f"line {line} of the CSV file (of a part of it, above 10 MB){rest}",
         hint=f"{hint} {redaction.remedy}".rstrip(),
     )
+    error.value, error.rest = found["value"], rest
+    return error
 
 
 def json_error(text: str, redaction: Redaction) -> ExecutionError | None:

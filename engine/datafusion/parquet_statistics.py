@@ -17,6 +17,7 @@ from datafusion import SessionContext
 
 from blendfusion.arrow_types import repeated
 from blendfusion.errors import QueryError
+from blendfusion.files.remote import local_path, scheme_of
 
 SETTING = "datafusion.execution.collect_statistics"
 
@@ -33,10 +34,11 @@ def read_as_written(context: SessionContext, path: object, extension: str) -> No
 
 
 def _files(path: str, extension: str) -> Iterator[Path]:
-    if "://" in path and not path.startswith("file://"):
+    place = local_path(path)
+    if scheme_of(place) is not None:
         return
-    place = path.removeprefix("file://")
-    for found in map(Path, sorted(glob.glob(place))) if glob.has_magic(place) else [Path(place)]:
+    is_pattern = glob.has_magic(place) and not Path(place).exists()
+    for found in map(Path, sorted(glob.glob(place))) if is_pattern else [Path(place)]:
         yield from found.rglob(f"*{extension}") if found.is_dir() else [found]
 
 

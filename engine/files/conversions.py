@@ -1,9 +1,8 @@
-"""Converts files that DataFusion does not read as they are: standard input, text in UTF-16, and
-JSON that is not one object a line."""
+"""Converts files that DataFusion does not read as they are: standard input, text in other encodings,
+and JSON that is not one object a line."""
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
 import shutil
@@ -20,18 +19,14 @@ from blendfusion.files.row_writers import json_text
 
 _MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\3\4": ".xlsx"}
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+PREFIX = "blendfusion-files-"
+"""The beginning of the names of temporary folders."""
 _NO_SPACE = re.compile(r"\S")
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),  # which begins as that of UTF-16 does
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 
 
 def folder_of(owner: object) -> Path:
     """A folder for files that last as long as ``owner``."""
-    folder = tempfile.mkdtemp(prefix="blendfusion")
+    folder = tempfile.mkdtemp(prefix=PREFIX)
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
 
@@ -49,11 +44,6 @@ def standard_input_file(content: bytes, folder: Path) -> Path:
     file = folder / f"standard input{next(found, text)}"
     file.write_bytes(content)
     return file
-
-
-def encoding_of(head: bytes) -> str | None:
-    """The encoding that the mark at the beginning of a text names; None for UTF-8."""
-    return next((name for mark, name in _MARKS if head.startswith(mark)), None)
 
 
 def are_lines(head: bytes) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from blendfusion.errors import QueryError
 from blendfusion.files.reading import register_file
-from blendfusion.files.remote import scheme_of
+from blendfusion.files.remote import LOCAL, scheme_of
 from blendfusion.sql.file_names import quoted_files
 from blendfusion.udfs.declare.arguments import quoted_name
 
@@ -34,7 +34,7 @@ class QueryFiles:
             name = quoted_name(path)
             if path not in self._paths and session.table_exist(name):
                 continue
-            if allowed == "local" and scheme_of(path) is not None:
+            if allowed == "local" and scheme_of(path) not in (None, LOCAL):
                 raise QueryError(
                     f"'{path}': a query of this session reads files of this machine only",
                     hint="Allow URLs by the option read_files='urls', or register the file first.",

@@ -2,123 +2,108 @@
 
 from __future__ import annotations
 
-import codecs
-import csv
-import glob
-import io
-import lzma
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, Protocol, cast
+from typing import Any
 
 import pyarrow as pa
-from datafusion.catalog import Table as CatalogTable
+from datafusion import SessionContext
 
 from blendfusion.datafusion.file_errors import INFERRED_ROWS
-from blendfusion.errors import QueryError, close_matches
+from blendfusion.errors import QueryError
 from blendfusion.files.conversions import (
     are_lines,
-    encoding_of,
     folder_of,
     json_lines,
     json_rows,
     standard_input_file,
 )
+from blendfusion.files.csv_files import CsvOptions
+from blendfusion.files.csv_tables import csv_table
+from blendfusion.files.formats import Format, format_of, kind_of_all
 from blendfusion.files.json_kinds import Kinds, need_conversion, wrong_line
-from blendfusion.files.open_quotes import check_quotes
-from blendfusion.files.remote import SCHEMES, downloaded, open_store, scheme_of
+from blendfusion.files.lakes import check_below, check_folders, check_url
+from blendfusion.files.listing import File, Listing, list_files, note_hidden
+from blendfusion.files.objects import list_objects, store_error
+from blendfusion.files.parts import Form, Table, parts_of
+from blendfusion.files.remote import (
+    LOCAL,
+    SCHEMES,
+    downloaded,
+    local_path,
+    open_file,
+    open_store,
+    scheme_of,
+)
 from blendfusion.files.spreadsheets import read_sheet
+from blendfusion.files.texts import (
+    check_encoding,
+    encoding_of,
+    not_encoded,
+    read_bytes,
+    read_head,
+    wrong_bytes,
+)
+from blendfusion.files.typed_tables import typed_table
 from blendfusion.search.lance_table import lance_table
 
-_KINDS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".json": "json",  # one object a line, or one array of objects
-    ".ndjson": "json",
-    ".jsonl": "json",
-    ".arrow": "arrow",
-    ".parquet": "parquet",
-    ".lance": "lance",
-    ".xlsx": "xlsx",  # its first sheet
-    **dict.fromkeys((".pdf", ".docx", ".html", ".htm", ".md", ".txt"), "document"),
-}
-_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
-"""The compressions of text files."""
-
-_GLOB = re.compile(r"[*?\[]")
-_DELIMITERS = ",;\t|"
-_HEAD_BYTES = 1 << 16
 _JSON_BYTES = 1 << 20
 """The text of a JSON file that is searched for values of several kinds."""
 _CONVERTED_BYTES = 1 << 28
 """The largest files that are converted for their sake."""
+_SHEET = re.compile(r"(?P<path>.*\.xlsx)#(?P<sheet>.+)", re.IGNORECASE | re.DOTALL)
 STANDARD_INPUT = "-"
 
 
-class Catalog(Protocol):
-    """An object that registers files as tables: a session, or DataFusion's own context."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How files are read, as far as their names do not say it."""
 
-    def register_csv(
-        self,
-        name: str,
-        path: str,
-        *,
-        delimiter: str = ",",
-        schema_infer_max_records: int = 1000,
-        file_extension: str = ".csv",
-        file_compression_type: str | None = None,
-    ) -> None: ...
+    delimiter: str | None = None
+    """Of CSV; None: found in its header."""
+    encoding: str | None = None
+    """Of text; None: UTF-8, or as the mark at its beginning says."""
+    sheet: str | None = None
+    """Of a workbook; None: the first one that holds something."""
 
-    def register_json(
-        self,
-        name: str,
-        path: str,
-        *,
-        schema_infer_max_records: int = 1000,
-        file_extension: str = ".json",
-        file_compression_type: str | None = None,
-    ) -> None: ...
-
-    def register_arrow(self, name: str, path: str, *, file_extension: str = ".arrow") -> None: ...
-
-    def register_parquet(
-        self, name: str, path: str, *, file_extension: str = ".parquet"
-    ) -> None: ...
-
-    def register_record_batches(
-        self, name: str, partitions: list[list[pa.RecordBatch]]
-    ) -> None: ...
-
-    def register_table(self, name: str, table: CatalogTable) -> None: ...
-
-    def register_object_store(self, schema: str, store: Any, host: str | None = None) -> None: ...
+    def check_kind(self, kind: str, place: str) -> None:
+        """Raise QueryError for what files of a kind do not have."""
+        for given, name, kinds in (
+            (self.encoding, "encoding", ("csv", "json")),
+            (self.sheet, "sheet", ("xlsx",)),
+        ):
+            if given is not None and kind not in kinds:
+                raise QueryError(
+                    f"'{place}' is {kind}, which has no {name}", hint=f"Leave out {name}={given!r}."
+                )
 
 
 def named_files(spec: str) -> tuple[str, str, tuple[Path, ...]]:
     """(table, path, files) of ``name=path`` or ``path``; no files for standard input and URLs.
     Raises QueryError."""
     name, path = _parts(spec)
-    if path == STANDARD_INPUT or scheme_of(path) is not None:
+    if path == STANDARD_INPUT or scheme_of(path) not in (None, LOCAL):
         return name, path, ()
-    return name, path, tuple(_files(path, str(Path(path).expanduser())))
+    found = list_files(_workbook(local_path(path))[0]).files
+    return name, path, tuple(file.path for file in found)
 
 
-def register_spec(catalog: Catalog, spec: str) -> str:
-    """Register ``name=path`` or ``path`` and return the name: see ``register_file``. Raises
-    QueryError for a wrong spec, too."""
+def register_spec(catalog: SessionContext, spec: str, encoding: str | None = None) -> str:
+    """Register ``name=path`` or ``path`` and return the name: see ``register_file``. ``encoding`` is
+    that of text files. Raises QueryError for a wrong spec, too."""
     name, path = _parts(spec)
-    register_file(catalog, path, name)
+    register_file(catalog, path, name, Reading(encoding=encoding))
     return name
 
 
 def _parts(spec: str) -> tuple[str, str]:
     """The name and the path of ``name=path`` or ``path``."""
     name, equals, path = spec.partition("=")
-    if not equals:
+    if not equals or "/" in name or Path(spec).exists():
         name, path = "stdin" if spec == STANDARD_INPUT else table_name(spec), spec
     if not name.strip() or not path:
         raise QueryError(
@@ -128,197 +113,142 @@ def _parts(spec: str) -> tuple[str, str]:
 
 
 def table_name(path: str) -> str:
-    """The name of a table that is called after its file: ``Sales 2024.csv`` is ``sales_2024``."""
-    return re.sub(r"\W+", "_", Path(path).name.split(".")[0]).strip("_").lower()
+    """The name of a table that is called after its file, or its sheet: ``Sales 2024.csv`` is
+    ``sales_2024``, ``book.xlsx#Tickets`` is ``tickets``."""
+    sheet = _SHEET.fullmatch(path)
+    own = sheet["sheet"] if sheet else Path(path).name.split(".")[0]
+    return re.sub(r"\W+", "_", own).strip("_").lower()
 
 
-def register_file(catalog: Catalog, path: str, name: str, delimiter: str | None = None) -> None:
+def register_file(
+    catalog: SessionContext, path: str, name: str, reading: Reading | None = None
+) -> None:
     """Register the file or files at ``path`` as the table ``name``, as SQL writes it; the extension
     says how they are read.
 
-    A path may be a file, a folder of files of one kind, a pattern (``logs/*.parquet``), a URL
-    (http, https, s3, gs, az), or ``-`` for standard input, whose beginning says what it is.
-    Documents (PDF, DOCX, HTML, Markdown, text) are tables of their blocks, see ``read_documents``.
-    Text files may be compressed (.gz, .zst, .bz2, .xz). ``delimiter`` is that of CSV (None: found
-    in its first line). Raises QueryError for a missing file, an unknown extension, and a file that
-    cannot be read."""
+    A path may be a file, a folder of files of one kind, a pattern (``logs/*.parquet``,
+    ``year/**/*.csv``), a sheet of a workbook (``book.xlsx#Sheet``), a URL (file, http, https, s3,
+    gs, az), or ``-`` for standard input, whose beginning says what it is. Folders called
+    ``name=value`` are columns. Documents (PDF, DOCX, HTML, Markdown, text) are tables of their
+    blocks, see ``read_documents``. Text files may be compressed (.gz, .zst, .bz2, .xz). Warns
+    (FileWarning) of what was left out or put together. Raises QueryError for a missing file, an
+    unknown extension, a table of Delta Lake, Iceberg or Hudi, and a file that cannot be read."""
+    reading = reading or Reading()
+    reading = replace(reading, encoding=check_encoding(reading.encoding))
     if path == STANDARD_INPUT:
         path = str(standard_input_file(sys.stdin.buffer.read(), folder_of(catalog)))
+    path = local_path(path)
     scheme = scheme_of(path)
-    if scheme is not None:
-        _register_url(catalog, name, path, scheme, delimiter)
-        return
-    place = str(Path(path).expanduser())
-    files = _files(path, place)
-    kind, extension, compression = _format(files[0])
-    if all(_format(file)[0] == "document" for file in files):
-        _register_documents(catalog, name, place)
-        return
-    other = next((file for file in files if _format(file)[:2] != (kind, extension)), None)
-    if other is not None:
+    if scheme is None:
+        _register_local(catalog, name, path, reading)
+    elif scheme in ("http", "https"):
+        _register_local(catalog, name, str(downloaded(path, folder_of(catalog))), reading)
+    elif scheme in SCHEMES:
+        _register_objects(catalog, name, path, reading)
+    else:
         raise QueryError(
-            f"'{path}' holds files of several kinds, such as '{files[0].name}' and '{other.name}'",
-            hint=f"Name those of one kind: '{path.rstrip('/')}/*{_usual_extension(files)}'",
+            f"'{path}': no file can be read by {scheme}://",
+            hint=f"Known are {', '.join(SCHEMES)}. Other stores: session.register_object_store(…).",
         )
-    empty = next((file for file in files if file.is_file() and not file.stat().st_size), None)
+
+
+def _workbook(path: str) -> tuple[str, str | None]:
+    """The path and the sheet of ``book.xlsx#Sheet``; a file of that name is no sheet."""
+    found = None if Path(path).expanduser().exists() else _SHEET.fullmatch(path)
+    return (path, None) if found is None else (found["path"], found["sheet"])
+
+
+def _register_local(catalog: SessionContext, name: str, path: str, reading: Reading) -> None:
+    path, sheet = _workbook(path)
+    reading = reading if sheet is None else replace(reading, sheet=sheet)
+    listing = _listed(path)
+    files = listing.files
+    kind = kind_of_all([file.url for file in files], path)
+    reading.check_kind(kind, path)
+    if kind == "document":
+        _register_documents(catalog, name, str(Path(path).expanduser()))
+        return
+    if kind == "parquet":
+        check_folders({file.path.parent for file in files})
+    empty = next((file for file in files if file.path.is_file() and not file.size), None)
     if empty is not None:
-        raise QueryError(f"'{empty}' is empty", hint="A table needs the names of its columns.")
-    how = (kind, extension, compression)
+        raise QueryError(f"'{empty.url}' is empty", hint="A table needs the names of its columns.")
+    note_hidden(listing, format_of(files[0].name).extension)
     try:
-        if kind in ("csv", "json"):
-            place, files, how = _converted(catalog, place, files, how)
-        _register(catalog, name, place, files, how, delimiter)
+        _register(catalog, name, kind, listing, reading)
     except QueryError:
         raise
     except Exception as problem:  # DataFusion's and pyarrow's, of which each has its own
-        raise _unreadable(files, kind, problem) from problem
+        raise _unreadable(listing, kind, problem) from problem
 
 
-def _register_url(
-    catalog: Catalog, name: str, url: str, scheme: str, delimiter: str | None
-) -> None:
-    if scheme not in SCHEMES:
-        raise QueryError(
-            f"'{url}': no file can be read by {scheme}://",
-            hint=f"Known are {', '.join(SCHEMES)}. Other stores: session.register_object_store(…).",
-        )
-    if scheme in ("http", "https"):
-        register_file(catalog, str(downloaded(url, folder_of(catalog))), name, delimiter)
-        return
-    kind, extension, compression = _format(Path(url))
+def _listed(path: str) -> Listing:
+    """The files at ``path``. Raises QueryError for a table of Delta Lake, Iceberg or Hudi."""
+    folder = Path(path).expanduser()
+    if folder.is_dir() and folder.suffix.lower() != ".lance":
+        check_below(folder)
+    return list_files(path)
+
+
+def _register_objects(catalog: SessionContext, name: str, url: str, reading: Reading) -> None:
+    listing = list_objects(url)
+    kind = kind_of_all([file.name for file in listing.files], url)
+    reading.check_kind(kind, url)
     if kind not in ("csv", "json", "arrow", "parquet"):
-        raise QueryError(f"'{url}': {kind} is not read from {scheme}://", hint="Download it first.")
-    try:
-        open_store(catalog, url)
-        _register(catalog, name, url, (), (kind, extension, compression), delimiter)
-    except Exception as problem:  # DataFusion's, of several kinds
-        detail = str(problem).split("\n")[0]
         raise QueryError(
-            f"cannot read '{url}': {detail}",
-            hint="Credentials come from the environment, such as AWS_ACCESS_KEY_ID, "
-            "AWS_SECRET_ACCESS_KEY and AWS_REGION.",
-        ) from problem
-
-
-def _files(path: str, place: str) -> Sequence[Path]:
-    """The files that a path stands for, at least one."""
-    file = Path(place)
-    if file.is_dir() and file.suffix.lower() != ".lance":
-        found = sorted(f for f in file.iterdir() if f.is_file() and not f.name.startswith("."))
-        if not found:
-            raise QueryError(f"there are no files in '{path}'")
-        return found
-    if file.exists():
-        return [file]
-    if _GLOB.search(place):
-        matches = sorted(Path(found) for found in glob.glob(place))
-        if matches:
-            return matches
-        raise QueryError(f"no file matches '{path}'")
-    near = ""
-    if file.parent.is_dir():
-        near = close_matches(file.name, (other.name for other in file.parent.iterdir()))
-    raise QueryError(f"there is no file '{path}'", hint=near or None)
-
-
-def _format(file: Path) -> tuple[str, str, str | None]:
-    """(kind, extension as it is written, compression) of a file, by its name."""
-    suffix, extension = file.suffix.lower(), file.suffix
-    compression = _COMPRESSIONS.get(suffix)
-    if compression is not None:
-        inner = Path(file.stem).suffix
-        suffix, extension = inner.lower(), inner + extension
-    kind = _KINDS.get(suffix)
-    if kind is None or (compression is not None and kind not in ("csv", "json")):
-        raise QueryError(
-            f"how to read '{file}'?",
-            hint=f"The extensions known are {', '.join(_KINDS)}; text may be compressed: "
-            f"{', '.join(_COMPRESSIONS)}.",
+            f"'{url}': {kind} is not read from {scheme_of(url)}://", hint="Download it first."
         )
-    return kind, extension, compression
-
-
-def _usual_extension(files: Sequence[Path]) -> str:
-    """The extension of most files that are no documents, if any is none."""
-    tables = [file for file in files if _format(file)[0] != "document"]
-    counts = Counter(_format(file)[1] for file in tables or files)
-    return counts.most_common(1)[0][0]
-
-
-def _converted(
-    catalog: Catalog, place: str, files: Sequence[Path], how: tuple[str, str, str | None]
-) -> tuple[str, Sequence[Path], tuple[str, str, str | None]]:
-    """``place``, ``files`` and ``how``, or those of copies that DataFusion reads: in UTF-8, and
-    with one JSON object a line."""
-    kind, extension, _ = how
-    heads = [_head(file) for file in files]
-    encodings = [encoding_of(head) for head in heads]
-    foreign = any(encodings) or (kind == "json" and not all(map(are_lines, heads)))
-    if not foreign and not (kind == "json" and _are_mixed(files)):
-        return place, files, how
-    folder, suffix = folder_of(catalog), Path(f"x{extension}").suffixes[0]
-    kinds = Kinds()
-
-    def content(number: int) -> bytes:
-        read, encoding = _bytes(files[number]), encodings[number]
-        return read if encoding is None else read.decode(encoding).encode()
-
-    def rows(number: int) -> Iterator[dict[str, object]]:
-        return json_rows(content(number), str(files[number]))
-
-    for number in range(len(files)) if kind == "json" else ():
-        for row in rows(number):
-            kinds.note(row)
-    for number in range(len(files)):
-        text = json_lines(rows(number), kinds) if kind == "json" else content(number)
-        (folder / f"{number:06}{suffix}").write_bytes(text)
-    return str(folder), sorted(folder.iterdir()), (kind, suffix, None)
+    open_store(catalog, url)
+    if kind == "parquet":
+        check_url(catalog, listing.base)
+    note_hidden(listing, format_of(listing.files[0].name).extension)
+    try:
+        _register(catalog, name, kind, listing, reading)
+    except QueryError:
+        raise
+    except Exception as problem:  # DataFusion's and pyarrow's, of several kinds
+        raise store_error(url, problem) from problem
 
 
 def _register(
-    catalog: Catalog,
-    name: str,
-    place: str,
-    files: Sequence[Path],
-    how: tuple[str, str, str | None],
-    delimiter: str | None,
+    catalog: SessionContext, name: str, kind: str, listing: Listing, reading: Reading
 ) -> None:
-    kind, extension, compression = how
+    new_folder = partial(folder_of, catalog)
     if kind == "csv":
-        tabs = extension.lower().startswith(".tsv")
-        head = _head(files[0]) if files else b""
-        delimiter = delimiter or ("\t" if tabs else _delimiter(head))
-        _check_header(head, delimiter, place)
-        if files and head:
-            check_quotes(((str(file), _decompressed(file)) for file in files), delimiter)
-        catalog.register_csv(
-            name,
-            place,
-            delimiter=delimiter,
-            schema_infer_max_records=INFERRED_ROWS,
-            file_extension=extension,
-            file_compression_type=compression,
+        tabs = format_of(listing.files[0].name).extension.lower().startswith(".tsv")
+        delimiter = reading.delimiter or ("\t" if tabs else None)
+        csv_table(listing, CsvOptions(delimiter, reading.encoding), new_folder).register(
+            catalog, name
         )
     elif kind == "json":
-        catalog.register_json(
-            name,
-            place,
-            schema_infer_max_records=INFERRED_ROWS,
-            file_extension=extension,
-            file_compression_type=compression,
+        _json_table(_converted(catalog, listing, reading.encoding), new_folder).register(
+            catalog, name
         )
-    elif kind == "arrow":
-        catalog.register_arrow(name, place, file_extension=extension)
-    elif kind == "parquet":
-        catalog.register_parquet(name, place, file_extension=extension)
+    elif kind in ("parquet", "arrow"):
+        typed_table(kind, listing, new_folder, _content).register(catalog, name)
     elif kind == "xlsx":
-        sheet = pa.concat_tables(map(read_sheet, files), promote_options="permissive")
+        sheets = [read_sheet(file.path, reading.sheet) for file in listing.files]
+        sheet = pa.concat_tables(sheets, promote_options="permissive")
         catalog.register_record_batches(name, [sheet.to_batches()])
     else:
-        catalog.register_table(name, lance_table(place))
+        catalog.register_table(name, lance_table(listing.base))
 
 
-def _register_documents(catalog: Catalog, name: str, place: str) -> None:
+def _content(file: File) -> Any:
+    """The content of a file, for readers of pyarrow."""
+    return file.url if scheme_of(file.url) is None else open_file(file.url)
+
+
+def _json_table(listing: Listing, new_folder: Any) -> Table:
+    def form_of(file: File) -> tuple[Format, Form]:
+        own = format_of(file.name)
+        options = {"schema_infer_max_records": INFERRED_ROWS}
+        return own, Form("json", own.extension, own.compression, options=options)
+
+    return Table(listing, parts_of(listing.files, form_of), None, new_folder)
+
+
+def _register_documents(catalog: SessionContext, name: str, place: str) -> None:
     register = getattr(catalog, "register_documents", None)
     if register is None:
         raise QueryError(
@@ -328,28 +258,39 @@ def _register_documents(catalog: Catalog, name: str, place: str) -> None:
     register(name, place)
 
 
-def _bytes(file: Path) -> bytes:
-    with _decompressed(file) as stream:
-        content: bytes = stream.read()
-    return content
+def _converted(catalog: SessionContext, listing: Listing, encoding: str | None) -> Listing:
+    """The JSON files of ``listing``, or copies that DataFusion reads: in UTF-8, and with one object
+    a line."""
+    files = listing.files
+    heads = [read_head(file.url) for file in files]
+    encodings = [encoding or encoding_of(head) for head in heads]
+    if not any(encodings) and all(map(are_lines, heads)) and not _are_mixed(files):
+        return listing
+    kinds = Kinds()
+
+    def rows(number: int) -> Iterator[dict[str, object]]:
+        read = read_bytes(files[number].url)
+        encoding = encodings[number]
+        text = read if encoding is None else read.decode(encoding).encode()
+        return json_rows(text, files[number].url)
+
+    for number in range(len(files)):
+        for row in rows(number):
+            kinds.note(row)
+    folder, copies = folder_of(catalog), []
+    for number, file in enumerate(files):
+        copy = folder / f"{number:06}.json"
+        copy.write_bytes(json_lines(rows(number), kinds))
+        copies.append(File(str(copy), copy.stat().st_size, file.folders))
+    whole = tuple(copy.path.name for copy in copies)
+    return Listing(listing.place, str(folder), tuple(copies), whole)
 
 
-def _decompressed(file: Path) -> AbstractContextManager[IO[bytes]]:
-    """The content of a file, by its extension in any letter case."""
-    compression = _COMPRESSIONS.get(file.suffix.lower())
-    if compression == "xz":
-        return lzma.open(file)
-    codec = "bz2" if compression == "bzip2" else compression  # pyarrow's name for it
-    stream = pa.input_stream(str(file), compression=codec)
-    return cast("AbstractContextManager[IO[bytes]]", stream)
-
-
-def _are_mixed(files: Sequence[Path]) -> bool:
+def _are_mixed(files: Sequence[File]) -> bool:
     """Whether the first lines of JSON files need a conversion that memory allows."""
-    size = sum(file.stat().st_size for file in files)
     room = _JSON_BYTES // len(files)
-    lines = [line for file in files for line in _lines(_head(file, room), room)]
-    return size <= _CONVERTED_BYTES and need_conversion(lines)
+    lines = [line for file in files for line in _lines(read_head(file.url, room), room)]
+    return sum(file.size for file in files) <= _CONVERTED_BYTES and need_conversion(lines)
 
 
 def _lines(head: bytes, room: int) -> Sequence[bytes]:
@@ -358,64 +299,20 @@ def _lines(head: bytes, room: int) -> Sequence[bytes]:
     return lines[:-1] if len(head) == room else lines
 
 
-def _head(file: Path, size: int = _HEAD_BYTES) -> bytes:
-    """The first bytes of a text file, decompressed; nothing where they cannot be read."""
-    try:
-        with _decompressed(file) as stream:
-            head: bytes = stream.read(size)
-    except (OSError, EOFError, lzma.LZMAError, pa.ArrowException):
-        return b""
-    return head
-
-
-def _delimiter(head: bytes) -> str:
-    """The delimiter of a CSV text: a comma, unless its first line has none and another one
-    instead."""
-    line = re.sub(rb'"[^"]*"', b"", head.lstrip().split(b"\n", 1)[0])
-    return max(_DELIMITERS, key=lambda d: (d == "," and b"," in line, line.count(d.encode())))
-
-
-def check_header(path: object, delimiter: str) -> None:
-    """Raises QueryError for columns of one name in the first of the CSV files at ``path``: a file,
-    a folder, a pattern, or a list of them. Others than local ones are not read."""
-    place = str(path[0] if isinstance(path, list) and path else path)
-    inside = sorted(Path(place).glob("*.csv*")) if Path(place).is_dir() else glob.glob(place)
-    file = next((file for file in map(Path, inside) if file.is_file()), None)
-    if file is not None:
-        _check_header(_head(file), delimiter, place)
-
-
-def _check_header(head: bytes, delimiter: str, place: str) -> None:
-    """Raises QueryError for columns of one name, which DataFusion would read as one."""
-    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
-    counts = Counter(next(csv.reader(io.StringIO(text), delimiter=delimiter), []))
-    twice = [name for name, count in counts.items() if count > 1]
-    if twice:
-        *others, last = map(repr, twice)
-        names = f"{', '.join(others)} and {last}" if others else last
-        least = "two" if max(counts.values()) == 2 else "several"
-        raise QueryError(
-            f"'{place}' has {least} columns {names}",
-            hint="Rename them in the first line of the file: one name a column.",
-        )
-
-
-def _unreadable(files: Sequence[Path], kind: str, problem: Exception) -> QueryError:
+def _unreadable(listing: Listing, kind: str, problem: Exception) -> QueryError:
     """Why a file cannot be read, in one line, with the remedy where it is known."""
+    files = [file.path for file in listing.files]
     if kind in ("csv", "json"):
         for file in files:
-            line = _wrong_bytes(file)
+            line = wrong_bytes(file)
             if line is not None:
-                return QueryError(
-                    f"'{file}' is not UTF-8: see line {line}",
-                    hint=f"Convert it first, for example: iconv -f LATIN1 -t UTF-8 '{file}' > utf8{file.suffix}",
-                )
-            if not _head(file):
+                return not_encoded(file, None, line)
+            if not read_head(file):
                 return QueryError(
                     f"cannot read '{file}' as {kind}: it is not compressed as its name says",
                     hint="Give the file the ending of its compression.",
                 )
-            head = _head(file, _JSON_BYTES) if kind == "json" else b""
+            head = read_head(file, _JSON_BYTES) if kind == "json" else b""
             number = wrong_line(_lines(head, _JSON_BYTES)) if are_lines(head) else None
             if number is not None:
                 return QueryError(
@@ -429,22 +326,3 @@ def _unreadable(files: Sequence[Path], kind: str, problem: Exception) -> QueryEr
         f"cannot read '{place}' as {kind}: {detail}",
         hint=known or "The ending says how a file is read.",
     )
-
-
-def _wrong_bytes(file: Path) -> int | None:
-    """The first line of a text that is not UTF-8, from 1; None for one that is."""
-    decoder, line = codecs.getincrementaldecoder("utf-8")(), 1
-    try:
-        with _decompressed(file) as stream:
-            block = stream.read(_HEAD_BYTES)
-            while True:
-                try:
-                    line += decoder.decode(block, final=not block).count("\n")
-                except UnicodeDecodeError as wrong:
-                    before: bytes = wrong.object[: wrong.start]
-                    return line + before.count(b"\n")
-                if not block:
-                    return None
-                block = stream.read(_HEAD_BYTES)
-    except (OSError, pa.ArrowException):
-        return None

@@ -1,11 +1,12 @@
-"""Files on servers: downloaded from http(s), read in place from object stores."""
+"""Files on servers: downloaded from http(s), listed and read in place in object stores."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 import httpx
@@ -19,7 +20,9 @@ _STORES: dict[str, Callable[[str], Any]] = {
     "az": lambda bucket: MicrosoftAzure(bucket),
 }
 SCHEMES = ("http", "https", *_STORES)
+LOCAL = "file"
 _TIMEOUT_SECONDS = 60.0
+_CONNECT_SECONDS = 10.0
 
 
 class Stores(Protocol):
@@ -34,6 +37,17 @@ def scheme_of(path: str) -> str | None:
     return scheme.lower() if colon and scheme.isalnum() else None
 
 
+def local_path(url: str) -> str:
+    """The path of a ``file://`` URL on this machine; any other text as it is.
+
+    >>> local_path("file:///tmp/a%20b.csv"), local_path("a.csv")
+    ('/tmp/a b.csv', 'a.csv')
+    """
+    if scheme_of(url) != LOCAL:
+        return url
+    return unquote(url.partition("://")[2].removeprefix("localhost"))
+
+
 def open_store(context: Stores, url: str) -> None:
     """Register the object store of ``url``, whose credentials the environment holds
     (AWS_ACCESS_KEY_ID and so on)."""
@@ -44,10 +58,52 @@ def open_store(context: Stores, url: str) -> None:
 
 
 def _amazon(bucket: str) -> Any:
-    endpoint = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT")
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    endpoint = _endpoint()
     plain = (endpoint or "").startswith("http://")
-    return AmazonS3(bucket, region=region, endpoint=endpoint, allow_http=plain)
+    return AmazonS3(bucket, region=_region(), endpoint=endpoint, allow_http=plain)
+
+
+def _endpoint() -> str | None:
+    return os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT")
+
+
+def _region() -> str | None:
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+
+
+def file_system(url: str) -> Any:
+    """What lists the object store of ``url``: see ``open_store`` for its credentials."""
+    from pyarrow import fs
+
+    scheme = scheme_of(url)
+    if scheme == "gs":
+        return fs.GcsFileSystem()
+    if scheme == "az":
+        return fs.AzureFileSystem(os.environ.get("AZURE_STORAGE_ACCOUNT_NAME", ""))
+    endpoint, region = _endpoint(), _region()
+    return fs.S3FileSystem(
+        region=region,
+        endpoint_override=endpoint,
+        scheme="http" if (endpoint or "").startswith("http://") else "https",
+        connect_timeout=_CONNECT_SECONDS,
+        request_timeout=_TIMEOUT_SECONDS,
+    )
+
+
+def key_of(url: str) -> str:
+    """The bucket and the key of the object at ``url``."""
+    return unquote(url.partition("://")[2])
+
+
+def open_object(url: str, compression: str | None = None) -> AbstractContextManager[IO[bytes]]:
+    """The content of the object at ``url``, decompressed."""
+    stream = file_system(url).open_input_stream(key_of(url), compression=compression)
+    return cast("AbstractContextManager[IO[bytes]]", stream)
+
+
+def open_file(url: str) -> IO[bytes]:
+    """The content of the object at ``url``, for readers that begin at its end."""
+    return cast("IO[bytes]", file_system(url).open_input_file(key_of(url)))
 
 
 def downloaded(url: str, folder: Path) -> Path:

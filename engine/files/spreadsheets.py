@@ -1,18 +1,22 @@
-"""XLSX files by openpyxl (extra ``xlsx``): the first sheet as a table, and a table as a sheet."""
+"""XLSX files by openpyxl (extra ``xlsx``): a sheet as a table, and a table as a sheet."""
 
 from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from blendfusion.errors import QueryError
+from blendfusion.errors import QueryError, close_matches
+from blendfusion.files.csv_head import check_names
+from blendfusion.files.notes import listed, note
 
+_TITLE_ROWS = 20
+"""The rows of a sheet in which its header is looked for."""
 _ROWS = 1_048_575
 """The rows of a sheet below its header."""
 _CHARACTERS = 32_767
@@ -33,9 +37,11 @@ def _openpyxl() -> Any:
     return openpyxl
 
 
-def read_sheet(file: Path) -> pa.Table:
-    """The first sheet; its first row names the columns. A column of several types is text. Raises
-    QueryError for a file that is no spreadsheet, or a sheet without a header."""
+def read_sheet(file: Path, sheet: str | None = None) -> pa.Table:
+    """The sheet of that name (None: the first one that holds something); its first row that names
+    columns is the header. A column of several types is text. Warns of what was left out: other
+    sheets, a title above the header. Raises QueryError for a file that is no spreadsheet, an
+    unknown sheet, and one without a header."""
     try:
         book = _openpyxl().load_workbook(file, read_only=True, data_only=True)
     except QueryError:
@@ -45,20 +51,82 @@ def read_sheet(file: Path) -> pa.Table:
             f"'{file}' is no XLSX file: {problem}", hint="Save it again as .xlsx, or as .csv."
         ) from problem
     try:
-        rows = iter(book.worksheets[0].iter_rows(values_only=True))
-        head = next(rows, None)
-        if head is None or any(name is None for name in head):
-            raise QueryError(
-                f"'{file}': the first row of the first sheet names no columns",
-                hint="Begin the sheet with one name a column.",
-            )
-        # A row ends with its last cell that is filled.
-        padded = ([*row, *[None] * (len(head) - len(row))][: len(head)] for row in rows)
-        values = list(zip(*padded, strict=True)) or [()] * len(head)
+        chosen = _named_sheet(book, file, sheet) if sheet is not None else _first_sheet(book, file)
+        place = f"{file}#{chosen.title}"
+        before, header, rows = _table_in(chosen.iter_rows(values_only=True))
+        width = max(map(len, rows), default=0)
+        padded = ([*row, *[None] * (width - len(row))] for row in rows)
+        columns = list(zip(*padded, strict=True)) or [()] * len(header)
     finally:
         book.close()
-    arrays = [_array(list(column)) for column in values]
-    return pa.table(arrays, names=[str(name) for name in head])
+    if before:
+        note(f"'{place}': the rows above the header are left out: {before[0]!r}")
+    names = [*header, *[None] * (len(columns) - len(header))]
+    named = {at: str(name) for at, name in enumerate(names) if name is not None}
+    unnamed = [
+        at for at, column in enumerate(columns) if at not in named and any(map(_is_filled, column))
+    ]
+    if unnamed or not named:
+        where = (
+            f"column {unnamed[0] + 1} of the sheet has values and no name"
+            if named
+            else "no row names columns"
+        )
+        raise QueryError(
+            f"'{place}': {where}", hint="Begin the table with a row of one name a column."
+        )
+    check_names(list(named.values()), place)
+    return pa.table([_array(list(columns[at])) for at in named], names=list(named.values()))
+
+
+def _is_filled(cell: object) -> bool:
+    return cell is not None
+
+
+def _named_sheet(book: Any, file: Path, name: str) -> Any:
+    sheets = {sheet.title: sheet for sheet in book.worksheets}
+    near = [title for title in sheets if title.strip().lower() == name.strip().lower()]
+    found = sheets.get(name) or (sheets[near[0]] if len(near) == 1 else None)
+    if found is None:
+        hint = close_matches(name, sheets) or f"Its sheets are {', '.join(map(repr, sheets))}."
+        raise QueryError(f"'{file}' has no sheet '{name}'", hint=hint)
+    return found
+
+
+def _first_sheet(book: Any, file: Path) -> Any:
+    """The first sheet that holds something. Warns of others."""
+    filled = [sheet for sheet in book.worksheets if _holds_cells(sheet)]
+    first, *others = filled or book.worksheets
+    if others:
+        titles = [sheet.title for sheet in others]
+        note(
+            f"'{file}': the sheet '{first.title}' of {len(filled)} was read; others: {listed(titles)}. "
+            f"Name one: register_file(path, sheet={titles[0]!r}), or '{file.name}#{titles[0]}'"
+        )
+    return first
+
+
+def _holds_cells(sheet: Any) -> bool:
+    return any(any(cell is not None for cell in row) for row in sheet.iter_rows(values_only=True))
+
+
+def _table_in(
+    sheet: Iterable[Sequence[Any]],
+) -> tuple[list[str], Sequence[Any], Sequence[Sequence[Any]]]:
+    """(what stands above the header, the header, the rows below) of the rows of a sheet. Rows of
+    one cell above a row of several texts are a title."""
+    rows = list(sheet)
+    filled = [[cell for cell in row if cell is not None] for row in rows[:_TITLE_ROWS]]
+    start = next((at for at, cells in enumerate(filled) if cells), None)
+    if start is None:
+        return [], (), ()
+    at = next((at for at in range(start, len(filled)) if len(filled[at]) > 1), start)
+    if not all(isinstance(cell, str) for cell in filled[at]) or any(
+        len(cells) == 1 for cells in filled[at + 1 : at + 2]
+    ):
+        at = start
+    above = [str(cell) for cells in filled[:at] for cell in cells]
+    return above, rows[at], rows[at + 1 :]
 
 
 def _array(values: list[Any]) -> pa.Array:

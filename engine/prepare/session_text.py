@@ -16,6 +16,7 @@ from blendfusion.dialects.dispatch import OURS, by_number, planned, spoken
 from blendfusion.errors import ArgumentError, QueryError
 from blendfusion.options import declared
 from blendfusion.prepare.caller_tables import Variables
+from blendfusion.prepare.external_tables import external_table
 from blendfusion.prepare.queries_in_statements import create_table, with_source
 from blendfusion.prepare.query import Query
 from blendfusion.sql.information import as_query, option_shown
@@ -81,6 +82,8 @@ class SessionText:
         if self.read_only or session.options.read_only:
             self._check_read_only(session, named)
             options = READING
+        else:
+            self = replace(self, text=sql_of(external_table(session, self.text)))
         parsed = statement(self.text)
         if isinstance(parsed, Setting):
             return session.change_option(parsed.name, parsed.value)

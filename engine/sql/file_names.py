@@ -8,7 +8,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.sql.token_tree import TokenTree
 
-_PATH = re.compile(r"[/\\*]|\.\w+$")
+_PATH = re.compile(r"[/\\*]|\.\w+$|\.xlsx#", re.IGNORECASE)
 _DESCRIBES = (["DESCRIBE"], ["DESC"])
 _FUNCTIONS = ("TRIM", "EXTRACT", "SUBSTRING", "SUBSTR", "OVERLAY", "POSITION")
 """Functions with a FROM between their arguments."""

@@ -1,0 +1,95 @@
+"""The types of the columns of CSV files, from many of their rows: as DataFusion finds them, but
+from whole records, wherever a line breaks, and only those that each value can be read as."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_ZONE = r"(Z|[+-]\d\d:?(\d\d)?)?"
+_STAMP = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
+_KINDS: Mapping[str, str] = {
+    "boolean": r"(?i)^(true|false)$",
+    "whole": r"^-?\d+$",
+    "number": r"^-?((\d*\.\d+|\d+\.\d*)([eE][-+]?\d+)?|\d+[eE][-+]?\d+)$|^(NaN|nan|inf|-inf)$",
+    "date": r"^\d{4}-\d\d-\d\d$",
+    "s": rf"{_STAMP}{_ZONE}$",
+    "ms": rf"{_STAMP}\.\d{{1,3}}{_ZONE}$",
+    "us": rf"{_STAMP}\.\d{{4,6}}{_ZONE}$",
+    "ns": rf"{_STAMP}\.\d{{7,9}}{_ZONE}$",
+}
+"""The kinds of values, by what they look like; anything else is text."""
+_TEXT = "text"
+_STAMPS = ("date", "s", "ms", "us", "ns")
+_FIRST_VALUES = 64
+_SECOND = len("2024-01-01 00:00:00")
+
+
+class ColumnTypes:
+    """The kinds of the values of columns, seen so far."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._kinds: dict[str, set[str]] = {name: set() for name in names}
+
+    def note(self, batch: pa.RecordBatch) -> None:
+        """Add the values of rows of text, in columns of the same order."""
+        for kinds, column in zip(self._kinds.values(), batch.columns, strict=True):
+            if _TEXT not in kinds:
+                kinds |= _kinds_of(column.cast(pa.string()).drop_null())
+
+    @property
+    def kinds(self) -> Mapping[str, set[str]]:
+        """The kinds of the values of each column."""
+        return self._kinds
+
+
+def _kinds_of(values: pa.Array) -> set[str]:
+    if _TEXT in (first := _some_kinds(values[:_FIRST_VALUES])) or len(values) <= _FIRST_VALUES:
+        return first
+    return first | _some_kinds(values[_FIRST_VALUES:])
+
+
+def _some_kinds(values: pa.Array) -> set[str]:
+    found = set()
+    values = values.filter(pc.not_equal(values, ""))
+    for kind, pattern in _KINDS.items():
+        if not len(values):
+            break
+        are = pc.match_substring_regex(values, pattern)
+        if pc.any(are).as_py():
+            found.add(kind if _can_be_read(values.filter(are), kind) else _TEXT)
+            values = values.filter(pc.invert(are))
+    return found | ({_TEXT} if len(values) else set())
+
+
+def _can_be_read(values: pa.Array, kind: str) -> bool:
+    """Whether values that look like a kind are of it: no number of 20 digits, no 31 February."""
+    try:
+        if kind == "whole":
+            values.cast(pa.int64())
+        elif kind == "date":
+            values.cast(pa.date32())
+        elif kind in _STAMPS:
+            pc.utf8_slice_codeunits(values, 0, _SECOND).cast(pa.timestamp("s"))
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def type_of_kinds(kinds: set[str]) -> pa.DataType:
+    """The type that values of these kinds can be read as; null for none."""
+    if not kinds:
+        return pa.null()
+    if kinds == {"boolean"}:
+        return pa.bool_()
+    if kinds == {"whole"}:
+        return pa.int64()
+    if kinds <= {"whole", "number"}:
+        return pa.float64()
+    if kinds == {"date"}:
+        return pa.date32()
+    if kinds <= set(_STAMPS):
+        return pa.timestamp(max(kinds & set(_STAMPS), key=_STAMPS.index))
+    return pa.string()

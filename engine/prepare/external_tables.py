@@ -1,0 +1,156 @@
+"""CREATE EXTERNAL TABLE over CSV files gets the columns that whole records have, wherever their
+lines break, and over Parquet files refuses tables of Delta Lake, Iceberg and Hudi."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from datafusion import CsvReadOptions
+from sqlglot.tokenizer_core import TokenType
+
+from blendfusion.errors import QueryError
+from blendfusion.files.conversions import folder_of
+from blendfusion.files.csv_doors import prepared
+from blendfusion.files.lakes import check_place
+from blendfusion.files.listing import list_files
+from blendfusion.files.parts import Table
+from blendfusion.files.remote import LOCAL, local_path, scheme_of
+from blendfusion.sql.source_map import edited
+from blendfusion.sql.token_tree import TokenTree
+from blendfusion.udfs.declare.arguments import quoted_name
+
+if TYPE_CHECKING:
+    from blendfusion.session import Session
+
+_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_BREAKS = "newlines_in_values"
+_TYPES = {
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+    pa.date32(): "DATE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """CREATE EXTERNAL TABLE, as its tokens say it."""
+
+    tree: TokenTree
+    kind: str
+    """The format of the files, in capital letters."""
+    places: tuple[str, ...]
+    options: Mapping[str, str]
+    """Without ``format.``."""
+    columns: int | None
+    """The token in front of which columns would stand; None: the statement has them."""
+    behind_options: int | None
+    """The offset behind the bracket that opens the options; None: there are none."""
+
+
+def external_table(session: Session, sql: str) -> str:
+    """``sql``, where it is CREATE EXTERNAL TABLE over CSV files of this machine, with their columns
+    and with the option for line breaks in values; any other text as it is. Raises QueryError for
+    files that are no table, or not one that DataFusion reads."""
+    found = _parsed(sql)
+    if found is None:
+        return sql
+    if found.kind == "PARQUET":
+        for place in found.places:
+            check_place(session, place)
+    return _with_columns(session, found) if found.kind == "CSV" else sql
+
+
+def _parsed(sql: str) -> _Statement | None:
+    tree = TokenTree(sql)
+    words = tree.words
+    if words[:1] != ["CREATE"] or "EXTERNAL" not in words[:5] or "LOCATION" not in words:
+        return None
+    at, stored = words.index("LOCATION"), words.index("STORED") if "STORED" in words else -3
+    inside = range(at + 2, tree.close[at + 1]) if tree.opens(at + 1) else range(at + 1, at + 2)
+    places = tuple(tree.tokens[n].text for n in inside if tree.kind(n) == TokenType.STRING)
+    options = words.index("OPTIONS") if "OPTIONS" in words else None
+    opened = None if options is None or not tree.opens(options + 1) else options + 1
+    settings = {} if opened is None else dict(_settings(tree, opened))
+    declared = tree.kind(stored - 1) == TokenType.R_PAREN
+    behind = None if opened is None else tree.tokens[opened].end + 1
+    kind = tree.word(stored + 2) if stored >= 0 else ""
+    return _Statement(tree, kind, places, settings, None if declared else stored, behind)
+
+
+def _settings(tree: TokenTree, opened: int) -> Iterator[tuple[str, str]]:
+    """The keys, in small letters, and values of OPTIONS (key value, …)."""
+    key: list[str] = []
+    for at in range(opened + 1, tree.close[opened] + 1):
+        text = tree.tokens[at].text
+        if tree.kind(at) in (TokenType.COMMA, TokenType.R_PAREN):
+            if len(key) > 1:
+                yield "".join(key[:-1]).lower().removeprefix("format."), key[-1]
+            key = []
+        else:
+            key.append(text)
+
+
+def _with_columns(session: Session, found: _Statement) -> str:
+    sql, options = str(found.tree.text), _csv_options(found)
+    if any(scheme_of(place) not in (None, LOCAL) for place in found.places) or not _exist(found):
+        return sql
+    if found.columns is None:
+        options.schema = pa.schema([])
+    table = prepared(list(found.places), options, partial(folder_of, session))
+    edits = []
+    if isinstance(table, Table):
+        if not table.is_plain or table.schema is None or found.columns is None:
+            raise QueryError(
+                f"the files at '{found.places[0]}' are read one by one, and not as DataFusion reads them",
+                hint="session.register_file(path, 'name') makes one table of them.",
+            )
+        before = found.tree.tokens[found.columns].start
+        edits.append((before, before, f"({', '.join(map(_column, table.schema))}) "))
+        whole = bool(table.parts[0].form.options[_BREAKS])
+    else:
+        whole = bool(table.newlines_in_values)
+    if _BREAKS not in found.options:
+        setting = f"'format.{_BREAKS}' '{str(whole).lower()}'"
+        end = len(sql.rstrip().rstrip(";"))
+        at = end if found.behind_options is None else found.behind_options
+        added = f" OPTIONS ({setting})" if found.behind_options is None else f"{setting}, "
+        edits.append((at, at, added))
+    return edited(sql, edits).sql
+
+
+def _exist(found: _Statement) -> bool:
+    """Whether there are files: a table may also be made to be written to."""
+    try:
+        return all(list_files(local_path(place)).files for place in found.places)
+    except QueryError:
+        return False
+
+
+def _csv_options(found: _Statement) -> CsvReadOptions:
+    given = found.options
+    files = [PurePath(place) for place in found.places]
+    return CsvReadOptions(
+        has_header=given.get("has_header", "true").lower() == "true",
+        delimiter=given.get("delimiter", ","),
+        quote=given.get("quote", '"'),
+        escape=given.get("escape"),
+        comment=given.get("comment"),
+        null_regex=given.get("null_regex"),
+        truncated_rows=given.get("truncated_rows", "false").lower() == "true",
+        newlines_in_values=given.get(_BREAKS, "false").lower() == "true",
+        file_compression_type=given.get("compression", ""),
+        file_extension=files[0].suffix or ".csv",
+    )
+
+
+def _column(field: pa.Field) -> str:
+    kind = _TYPES.get(field.type, "VARCHAR")
+    if pa.types.is_timestamp(field.type):
+        kind = f"TIMESTAMP({_DIGITS[field.type.unit]})"
+    return f"{quoted_name(field.name)} {kind}"
