@@ -38,7 +38,7 @@ class CsvRecordError(ExecutionError):
     value: str | None = None
     """The value that is wrong."""
     rest = ""
-    """What is wrong with it, with the sign before."""
+    """The words behind the place."""
 
     def is_of(self, cells: Sequence[str], names: int) -> bool:
         """Whether the error is about a record of a file with so many ``names``."""

@@ -1,5 +1,5 @@
-"""Converts files that DataFusion does not read as they are: standard input, text in other encodings,
-and JSON that is not one object a line."""
+"""Converts files that DataFusion does not read as they are: standard input, and JSON that is not
+one object a line."""
 
 from __future__ import annotations
 

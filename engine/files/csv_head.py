@@ -1,4 +1,4 @@
-"""The beginning of a CSV text: its delimiter, the lines before its header, the names of its columns."""
+"""Reads the beginning of a CSV text: the delimiter, the lines before the header, the names."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Head:
 def head_of(
     text: str, delimiter: str | None = None, *, quote: str = '"', is_cut: bool = False
 ) -> Head:
-    """The head of a text, or of the beginning of a text that ``is_cut``. ``delimiter`` None: a comma,
-    unless the header has none and another one instead, or all records have as many cells by another
-    one, and more."""
+    """The head of a text, or of the beginning of a text that ``is_cut``. ``delimiter`` None: a
+    comma, unless the header has none and another one instead, or all records have as many cells by
+    another one, and more."""
     text = text.removeprefix("\ufeff")
     before = _before_header(text, delimiter, is_cut)
     rest = text[len(before) :]

@@ -1,4 +1,4 @@
-"""Recognises the tables of Delta Lake, Apache Iceberg and Apache Hudi. Their Parquet files also hold
+"""Recognises tables of Delta Lake, Apache Iceberg and Apache Hudi. Their Parquet files also hold
 rows that were deleted or replaced: only their logs say which rows count."""
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def check_below(folder: str | os.PathLike[str]) -> None:
 
 
 def check_url(context: Any, url: str) -> None:
-    """Raise QueryError if a folder on the way to ``url``, in an object store that ``context`` reads,
-    is such a table."""
+    """Raise QueryError if a folder on the way to ``url``, in an object store that ``context``
+    reads, is such a table."""
     scheme, _, path = url.partition("://")
     parts = [part for part in path.split("/") if part]
     fixed = next((at for at, part in enumerate(parts) if "*" in part), len(parts))

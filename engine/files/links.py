@@ -11,7 +11,7 @@ from blendfusion.files.listing import File
 
 
 def link_files(files: Iterable[File], folder: Path, extension: str) -> None:
-    """Fill ``folder`` with links to ``files``, in their order, below folders of their partitions."""
+    """Fill ``folder`` with links to ``files``, in order, below folders of their partitions."""
     for number, file in enumerate(files):
         inner = folder.joinpath(*(f"{p.name}={p.written}" for p in file.partitions))
         inner.mkdir(parents=True, exist_ok=True)

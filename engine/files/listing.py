@@ -18,7 +18,7 @@ _MAGIC = re.compile(r"[*?\[]")
 _MARKERS = re.compile(
     r"_(SUCCESS|metadata|common_metadata|committed_.*|started_.*|temporary|delta_log|spark_metadata)"
 )
-"""What Hadoop, Spark and Databricks write beside the files of a table."""
+"""The names of what Hadoop, Spark and Databricks write beside the files of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +127,12 @@ def _walk(
 def _pattern(place: str, pattern: str) -> Listing:
     matches = [Path(found) for found in glob.glob(pattern, recursive=True)]
     files = [File(str(f), f.stat().st_size, f.parent.parts) for f in matches if f.is_file()]
-    asked = _MAGIC.split(Path(pattern).name)[0]
+    first = _MAGIC.split(Path(pattern).name)[0]
     shown = [
         file
         for file in files
         if not _in_hidden_folder(file.path, pattern)
-        and (not is_hidden(file.name) or asked.startswith(file.name[0]))
+        and (not is_hidden(file.name) or first.startswith(file.name[0]))
     ]
     if not shown:
         raise QueryError(f"no file matches '{place}'")

@@ -20,8 +20,8 @@ _CREDENTIALS = (
 
 
 def list_objects(url: str) -> Listing:
-    """The files at ``url``: an object, a folder (``…/``) or a pattern. Hidden files are left out, as
-    on this machine. Raises QueryError where there is none, and for what cannot be listed."""
+    """The files at ``url``: an object, a folder (``…/``) or a pattern. Hidden files are left out,
+    as on this machine. Raises QueryError where there is none, and for what cannot be listed."""
     bucket, _, key = key_of(url).partition("/")
     if not bucket:
         raise QueryError(
@@ -104,8 +104,8 @@ def _below(store: Any, base: str, *, recursive: bool) -> list[tuple[str, int]]:
 def _is_wanted(key: Sequence[str], pattern: Sequence[str]) -> bool:
     """Whether a key, by its parts, is a file of a pattern, or without one, of a folder."""
     *folders, name = key
-    asked = pattern[-1][:1] if pattern else ""
-    if any(map(is_hidden, folders)) or (is_hidden(name) and name[:1] != asked):
+    first = pattern[-1][:1] if pattern else ""
+    if any(map(is_hidden, folders)) or (is_hidden(name) and name[:1] != first):
         return False
     return _matches(key, pattern) if pattern else _is_read(folders)
 

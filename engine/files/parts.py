@@ -114,7 +114,7 @@ class Table:
     listing: Listing
     parts: Sequence[Part]
     schema: pa.Schema | None
-    """The columns, without those of partitions; None for one part whose columns DataFusion finds."""
+    """The columns, without those of partitions; None where DataFusion finds them."""
     new_folder: Callable[[], Path]
     """Makes a folder that lasts as long as the table."""
     texts: tuple[CsvFile, ...] = ()
@@ -192,7 +192,7 @@ class Table:
         return reduce(lambda above, below: above.union(below), shaped)
 
     def _place(self, part: Part) -> str | list[str]:
-        """What DataFusion reads as the files of a part, and nothing else."""
+        """The place at which DataFusion finds the files of a part, and nothing else."""
         files = part.files
         if "://" in files[0].url:
             return _address_of_objects(files, self.listing)

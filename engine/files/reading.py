@@ -64,11 +64,11 @@ class Reading:
     """How files are read, as far as their names do not say it."""
 
     delimiter: str | None = None
-    """Of CSV; None: found in its header."""
+    """The sign between the cells of CSV; None: found in its header."""
     encoding: str | None = None
-    """Of text; None: UTF-8, or as the mark at its beginning says."""
+    """Python's name for that of text; None: UTF-8, or as the mark at its beginning says."""
     sheet: str | None = None
-    """Of a workbook; None: the first one that holds something."""
+    """The sheet of a workbook; None: the first one that holds something."""
 
     def check_kind(self, kind: str, place: str) -> None:
         """Raise QueryError for what files of a kind do not have."""
@@ -93,8 +93,8 @@ def named_files(spec: str) -> tuple[str, str, tuple[Path, ...]]:
 
 
 def register_spec(catalog: SessionContext, spec: str, encoding: str | None = None) -> str:
-    """Register ``name=path`` or ``path`` and return the name: see ``register_file``. ``encoding`` is
-    that of text files. Raises QueryError for a wrong spec, too."""
+    """Register ``name=path`` or ``path`` and return the name: see ``register_file``. ``encoding``
+    is that of text files. Raises QueryError for a wrong spec, too."""
     name, path = _parts(spec)
     register_file(catalog, path, name, Reading(encoding=encoding))
     return name

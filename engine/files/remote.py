@@ -72,7 +72,7 @@ def _region() -> str | None:
 
 
 def file_system(url: str) -> Any:
-    """What lists the object store of ``url``: see ``open_store`` for its credentials."""
+    """The client that lists the object store of ``url``: see ``open_store`` for its credentials."""
     from pyarrow import fs
 
     scheme = scheme_of(url)

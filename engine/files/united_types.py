@@ -1,4 +1,4 @@
-"""One type for the columns of one name in several files, and one schema for the files of a table."""
+"""Finds one type for the columns of one name in several files, and one schema for all files."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def united_schema(
 
 
 def column_keys(files: Iterable[Sequence[str]]) -> Callable[[str], str]:
-    """What names of columns are compared by: small letters, unless the columns of a file differ by
-    those alone."""
+    """A function that gives the form by which names of columns are compared: small letters, unless
+    the columns of a file differ by those alone."""
     exact = any(len({name.lower() for name in names}) < len(names) for names in files)
     return str if exact else str.lower
