@@ -13,8 +13,8 @@ from datafusion import CsvReadOptions
 from blendfusion.errors import QueryError
 from blendfusion.files.csv_files import CsvOptions, opened
 from blendfusion.files.csv_tables import csv_table, stay_whole
+from blendfusion.files.folders import File, Listing, list_files
 from blendfusion.files.formats import Format
-from blendfusion.files.listing import File, Listing, list_files
 from blendfusion.files.parts import Sniffed, Table
 from blendfusion.files.remote import LOCAL, local_path, scheme_of
 

@@ -16,8 +16,8 @@ from blendfusion.files.csv_files import CsvOptions, CsvSource, opened
 from blendfusion.files.csv_head import check_names
 from blendfusion.files.csv_lines import find_record
 from blendfusion.files.csv_types import ColumnTypes, type_of_kinds
+from blendfusion.files.folders import File, Listing
 from blendfusion.files.formats import Format
-from blendfusion.files.listing import File, Listing
 from blendfusion.files.notes import note_columns
 from blendfusion.files.open_quotes import check_quotes
 from blendfusion.files.parts import Form, Table, parts_of

@@ -13,7 +13,7 @@ from typing import Any
 from datafusion import SessionContext
 
 from blendfusion.errors import QueryError
-from blendfusion.files.listing import has_pattern
+from blendfusion.files.folders import has_pattern
 from blendfusion.files.partitions import partition_of
 from blendfusion.files.remote import LOCAL, local_path, scheme_of
 

@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import quote
 
 from blendfusion.errors import QueryError
+from blendfusion.files.folders import File, Listing, has_pattern, is_hidden
 from blendfusion.files.lakes import check_keys
-from blendfusion.files.listing import File, Listing, has_pattern, is_hidden
 from blendfusion.files.partitions import partition_of
 from blendfusion.files.remote import file_system, key_of, scheme_of
 

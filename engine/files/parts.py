@@ -14,8 +14,8 @@ from datafusion import CsvReadOptions, DataFrame, Expr, lit
 
 from blendfusion.errors import QueryError
 from blendfusion.files.csv_lines import CsvFile
+from blendfusion.files.folders import File, Listing, file_url, has_pattern
 from blendfusion.files.links import link_files
-from blendfusion.files.listing import File, Listing, file_url, has_pattern
 from blendfusion.files.partitions import types_of
 from blendfusion.files.united_types import united_schema
 from blendfusion.udfs.declare.arguments import quoted_name

@@ -24,10 +24,10 @@ from blendfusion.files.conversions import (
 )
 from blendfusion.files.csv_files import CsvOptions
 from blendfusion.files.csv_tables import csv_table
+from blendfusion.files.folders import File, Listing, list_files, note_hidden
 from blendfusion.files.formats import Format, format_of, kind_of_all
 from blendfusion.files.json_kinds import Kinds, need_conversion, wrong_line
 from blendfusion.files.lakes import check_below, check_folders, check_url
-from blendfusion.files.listing import File, Listing, list_files, note_hidden
 from blendfusion.files.objects import list_objects, store_error
 from blendfusion.files.parts import Form, Table, parts_of
 from blendfusion.files.remote import (

@@ -11,8 +11,8 @@ from typing import IO
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
+from blendfusion.files.folders import File, Listing
 from blendfusion.files.formats import format_of
-from blendfusion.files.listing import File, Listing
 from blendfusion.files.notes import note_columns
 from blendfusion.files.parts import Form, Table, parts_of
 from blendfusion.files.united_types import column_keys, united_schema
