@@ -98,9 +98,12 @@ class Frame(DataFrame):
         self.latest = Latest()
         """The latest run of this frame."""
         self.source: Frame | None = None
-        """The query of an INSERT or a COPY, which runs first; None for another frame."""
+        """The query of an INSERT, COPY, UPDATE or DELETE, which runs first; None for another
+        frame."""
         self.statement: Callable[[pa.Table], Frame] | None = None
         """The frame of the statement over the rows of ``source``."""
+        self.renewed: Callable[[], Frame | None] | None = None
+        """The query for a run, if what it reads has changed since it was planned."""
 
     @property
     def df(self) -> Any:
@@ -225,7 +228,7 @@ class Frame(DataFrame):
         answers are kept, and a run with a larger budget continues from there.
         """
         frame = Frame(self.df, self._session, self.origin, checked_budget(budget))
-        frame.source, frame.statement = self.source, self.statement
+        frame.source, frame.statement, frame.renewed = self.source, self.statement, self.renewed
         frame.unnamed_table = self.unnamed_table
         return frame
 
@@ -298,13 +301,19 @@ class Frame(DataFrame):
 
     # --- running ---------------------------------------------------------------------------------
 
+    @property
+    def _runs_here(self) -> bool:
+        """Whether DataFusion alone cannot run it: it has calls, or a query finds the rows of its
+        statement."""
+        return bool(self.statement or self.prepared.calls)
+
     def _table(self) -> pa.Table:
         with self._session.indexes.telling(), closing(tables_of(self, eager=True)) as tables:
             return joined(list(tables))
 
     def _result(self) -> DataFrame:
         """A plain DataFrame over the result."""
-        if not self.prepared.calls:
+        if not self._runs_here:
             return self._plain
         return self._session.plain_frame(self._table())
 
@@ -323,7 +332,7 @@ class Frame(DataFrame):
     # --- results ---------------------------------------------------------------------------------
 
     def collect(self) -> list[pa.RecordBatch]:
-        if not self.prepared.calls:
+        if not self._runs_here:
             return [b for table in self._plain_rows() for b in table.to_batches()]
         batches: list[pa.RecordBatch] = self._table().to_batches()
         return batches
@@ -338,7 +347,7 @@ class Frame(DataFrame):
         return await in_background(self.to_arrow_table)
 
     def collect_partitioned(self) -> list[list[pa.RecordBatch]]:
-        if self.prepared.calls:
+        if self._runs_here:
             return [self.collect()]
         return Pump().call(self._plain.collect_partitioned)
 
@@ -346,7 +355,7 @@ class Frame(DataFrame):
         return self.select(column_name).to_arrow_table().column(0)
 
     def to_arrow_table(self) -> pa.Table:
-        if self.prepared.calls:
+        if self._runs_here:
             return self._table()
         tables = list(self._plain_rows())
         return joined(tables) if tables else self.schema().empty_table()
@@ -384,7 +393,7 @@ class Frame(DataFrame):
     def stream(self, *, eager: bool) -> Stream:
         """As ``execute_stream``. ``eager``: all of it will be read, so the first chunks of rows are
         as large as the others."""
-        tables = tables_of(self, eager=eager) if self.prepared.calls else self._plain_rows()
+        tables = tables_of(self, eager=eager) if self._runs_here else self._plain_rows()
         return Stream(self.schema(), tables, self._session.options.redaction)
 
     def execute_stream_partitioned(self) -> list[Any]:
@@ -402,8 +411,7 @@ class Frame(DataFrame):
 
     def cache(self) -> Frame:
         """A frame over the stored result: the model is asked once, now."""
-        asks = bool(self.prepared.calls)
-        stored = self._result() if asks else Pump().call(self._plain.cache)
+        stored = self._result() if self._runs_here else Pump().call(self._plain.cache)
         cached = self._session.unnamed(stored).with_budget(self.budget)
         cached.latest.trace = self.latest.trace
         return cached
@@ -497,12 +505,19 @@ class Frame(DataFrame):
         Further arguments are DataFusion's, for frames without calls.
         """
         if not self.prepared.calls:
+            if self._changes_rows:  # DataFusion carries it out to explain it
+                print(self.explain_text())
+                return
             with redirect_stdout(StringIO()) as written_out:
                 self._plain.explain(verbose, analyze, *args, **kwargs)
             text = written_out.getvalue().rstrip("\n")
             print(without_filters(text) if analyze and self._hides else text)
             return
         print(self.explain_text(analyze=analyze, verbose=verbose))
+
+    @property
+    def _changes_rows(self) -> bool:
+        return DataFrame.logical_plan(self).display().startswith("Dml: op=[")
 
     def explain_text(
         self, *, analyze: bool = False, verbose: bool = False, estimates: bool = True

@@ -63,8 +63,9 @@ def answered(
     """The result as tables of the frame's schema, at least one, with the answers of
     ``dispatcher``."""
     if frame.source is not None and frame.statement is not None:
-        rows = joined(list(frame.source.answered(dispatcher, eager=True)))
-        frame.latest.execution = frame.source.latest.execution
+        source = (frame.renewed and frame.renewed()) or frame.source
+        rows = joined(list(source.answered(dispatcher, eager=True)))
+        frame.latest.execution = source.latest.execution
         yield frame.statement(rows).to_arrow_table()
         return
     schema = frame.schema()

@@ -16,6 +16,7 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from blendfusion.prepare.query import Query
+from blendfusion.prepare.row_changes import with_changes
 from blendfusion.sql.parameters import spelled_parameters
 from blendfusion.sql.statements import creates_table, first_word, query_inside
 from blendfusion.sql.tokenizer import sql_of
@@ -54,13 +55,14 @@ def create_table(session: Session, query: Query) -> Frame | None:
 
 def with_source(session: Session, query: Query, frame: Frame) -> Frame:
     """``frame`` of ``query``; if that is an INSERT or a COPY of a query with calls, it runs that
-    query by its stages first."""
+    query by its stages first, and so does an UPDATE or a DELETE (``row_changes``)."""
     writes = first_word(query.text) in ("INSERT", "COPY")
     rows = _query_of(session, query) if writes else None
     if rows is not None:
         frame.source = rows.planned(session)
         frame.statement = partial(_over, session, query)
-    return frame
+        return frame
+    return with_changes(session, query, frame, asks=bool(_calls(session, query)))
 
 
 def _query_of(session: Session, query: Query) -> Query | None:

@@ -21,8 +21,16 @@ from blendfusion.prepare.queries_in_statements import create_table, with_source
 from blendfusion.prepare.query import Query
 from blendfusion.sql.information import as_query, option_shown
 from blendfusion.sql.read_only import READING, check_text
-from blendfusion.sql.source_map import Translation
-from blendfusion.sql.statements import Explain, Setting, statement
+from blendfusion.sql.source_map import Translation, within
+from blendfusion.sql.statements import (
+    Explain,
+    Setting,
+    created_by_into,
+    first_word,
+    selects_into,
+    statement,
+    without_into,
+)
 from blendfusion.sql.tokenizer import sql_of
 from blendfusion.udfs.declare.call_registry import without_digests
 
@@ -94,6 +102,8 @@ class SessionText:
         if options is not READING:
             query = replace(query, variables=self.variables)
         if not isinstance(parsed, Explain):
+            if options is not READING and selects_into(query.text):
+                return _created_by_into(session, query)
             made = create_table(session, query)
             return made or with_source(session, query, query.planned(session))
         return _explained(session, parsed, query) or query.planned(session)
@@ -108,10 +118,21 @@ class SessionText:
         check_text(self.text, session.table_functions, inserted)
 
 
+def _created_by_into(session: Session, query: Query) -> Frame:
+    """The frame of SELECT … INTO, carried out as CREATE TABLE … AS."""
+    text = created_by_into(query.text)
+    created = replace(query, text=text.sql)
+    try:
+        return create_table(session, created) or created.planned(session)
+    except QueryError as problem:
+        raise within(problem, text) from None
+
+
 def _explained(session: Session, parsed: Explain, query: Query) -> Frame | None:
     """The frame of an EXPLAIN, with the trace of an analysed run; None where DataFusion's own shows
     as much as it should."""
-    explained = replace(query, text=parsed.query)
+    into = selects_into(parsed.query)
+    explained = replace(query, text=without_into(parsed.query) if into else parsed.query)
     inner = with_source(session, explained, explained.planned(session))
     if inner.prepared.calls and parsed.form in ("", "indent"):
         if parsed.analyze and parsed.creates:
@@ -122,6 +143,12 @@ def _explained(session: Session, parsed: Explain, query: Query) -> Frame | None:
         frame = session.new_table(pa.table({"plan": text.splitlines()}))
         frame.latest.trace = inner.latest.trace
         return frame
+    if first_word(parsed.query) in ("UPDATE", "DELETE") and not inner.prepared.calls:
+        if parsed.analyze:
+            inner.collect()
+        # DataFusion carries the statement out to explain it.
+        logical = {"plan_type": ["logical_plan"], "plan": [inner.explain_text()]}
+        return session.new_table(pa.table(logical))
     withheld = parsed.analyze and session.options.show_values == "off"
     if not withheld and not inner.prepared.calls:
         return None

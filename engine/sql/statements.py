@@ -38,7 +38,7 @@ class Setting:
 
 _FIRST = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+(\w+)", re.DOTALL)
 _QUERIES = ("SELECT", "WITH", "VALUES", "FROM")
-_PLANNED = (*_QUERIES, "INSERT", "COPY")
+_PLANNED = (*_QUERIES, "INSERT", "COPY", "UPDATE", "DELETE")
 
 
 def statement(sql: str) -> Explain | Setting | None:
@@ -71,6 +71,39 @@ def selects_into(sql: str) -> bool:
     if first_word(sql) not in _QUERIES or not _INTO.search(sql):
         return False
     return "INTO" in TokenTree(sql).words
+
+
+_BEFORE_NAME = ("TEMP", "TEMPORARY", "UNLOGGED", "TABLE")
+
+
+def created_by_into(sql: str) -> Translation:
+    """SELECT … INTO t … as CREATE TABLE t AS SELECT …
+
+    >>> created_by_into("SELECT a INTO t FROM r").sql
+    'CREATE TABLE t AS SELECT a FROM r'
+    """
+    tree = TokenTree(sql)
+    name, clause = _into(tree)
+    first = tree.tokens[0].start
+    return edited(sql, [(first, first, f"CREATE TABLE {name} AS "), clause])
+
+
+def without_into(sql: str) -> str:
+    """The query of SELECT … INTO t …"""
+    return edited(sql, [_into(TokenTree(sql))[1]]).sql
+
+
+def _into(tree: TokenTree) -> tuple[str, tuple[int, int, str]]:
+    """The name of the table of SELECT … INTO as SQL, and the edit that leaves the clause out."""
+    at = tree.words.index("INTO")
+    start = at + 1
+    while tree.word(start) in _BEFORE_NAME:
+        start += 1
+    end = start + 1
+    while tree.kind(end) == TokenType.DOT:
+        end += 2
+    gone = tree.span(at - 1, at)[1] if at else 0
+    return str(tree.written(start, end)), (gone, tree.span(at, end)[1], "")
 
 
 _READS = {*_QUERIES, "EXPLAIN", "SHOW", "DESCRIBE", "DESC"}
