@@ -8,9 +8,10 @@
 # make docs    the site of the documentation, in build/site
 # make clean   remove what these targets made
 #
-# The first run makes .venv and compiles llama.cpp (C++ compiler and CMake; about 14 minutes of one
-# core); later runs install again only if a source has changed. For a GPU build set CMAKE_ARGS
-# yourself: see docs/install.md. VENV=folder uses another virtual environment.
+# The first run makes .venv and installs; later runs install again only if a source has changed. llama.cpp
+# comes as a wheel and nothing is compiled. BUILD=compile compiles it for this machine (C++ compiler and CMake;
+# about 14 minutes of one core), and so do CMAKE_ARGS of your own, such as those for a GPU: see
+# docs/install.md. VENV=folder uses another virtual environment.
 
 VENV = .venv
 BIN = $(VENV)/bin
@@ -24,12 +25,17 @@ IS_NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 NO_AMX = $(shell $(CXX) -mno-amx-int8 -E -x c++ /dev/null >/dev/null 2>&1 && \
 	echo -DCMAKE_C_FLAGS=-mno-amx-int8 -DCMAKE_CXX_FLAGS=-mno-amx-int8)
 
+# Whether llama.cpp is prebuilt or compiled here. There are wheels of it for these systems.
+PREBUILT_FOR = Linux-x86_64 Linux-aarch64 Darwin-arm64
+ifndef BUILD
+BUILD := $(if $(CMAKE_ARGS),compile,$(if $(filter $(PREBUILT_FOR),$(shell uname -s)-$(shell uname -m)),prebuilt,compile))
+endif
+
 # What llama-cpp-python builds and BlendFusion does not use. A user's own setting wins.
 CMAKE_ARGS ?= -DGGML_NATIVE=ON -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_TESTS=OFF \
 	-DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF -DMTMD_VIDEO=OFF \
 	-DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF $(NO_AMX)
 CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-export CMAKE_ARGS CMAKE_BUILD_PARALLEL_LEVEL
 
 # As many workers as cores; all tests with local models run in one of them (tests/conftest.py).
 PARALLEL = $(BIN)/pytest -q -n auto --dist loadgroup
@@ -63,9 +69,16 @@ long: install
 	$(PARALLEL) -m "long and not alone"
 	$(ALONE) -m "long and alone"
 
-nightly: install
+nightly: install $(VENV)/compiled
+	BLENDFUSION_COMPILED=$(CURDIR)/$(VENV)/compiled/llama_cpp/lib $(BIN)/pytest -q -o faulthandler_timeout=14400 \
+		tests/models/test_prebuilt_equals_compiled.py
 	$(PARALLEL) -o faulthandler_timeout=14400 --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/security
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 --cases 200000 tests/engine/test_interrupt_anywhere.py tests/planner/test_value_bound.py
+
+# llama.cpp with the kernels of the prebuilt library, to compare their answers.
+$(VENV)/compiled: | $(BIN)/python
+	CMAKE_ARGS='$(subst -DGGML_NATIVE=ON,-DGGML_NATIVE=OFF,$(CMAKE_ARGS))' $(BIN)/python -m pip install \
+		--target $@ --no-cache-dir --no-deps 'llama-cpp-python>=0.3.36,<0.4'
 
 install: $(VENV)/installed-dev
 
@@ -94,21 +107,34 @@ clean:
 # Before pip says so in a hundred lines. Where CMake is missing, pip brings it.
 define compiler
 @command -v $(CXX) >/dev/null || { \
-		echo "The packaged model needs llama.cpp, which is compiled here, and there is no C++ compiler ($(CXX))." >&2; \
+		echo "BUILD=compile compiles llama.cpp, and there is no C++ compiler ($(CXX))." >&2; \
 		echo "Install one (Debian, Ubuntu: apt-get install build-essential), or use a server without compiling:" >&2; \
 		echo "  make demo MODEL=openai:NAME@http://HOST:PORT/v1" >&2; \
 		exit 1; }
 endef
 
-# pip reuses what it finds in build/, so a module that is gone from the sources would come back.
-$(VENV)/installed: $(SOURCES) | $(BIN)/python
+# pip keeps no wheel of these: it would take one for the other.
+LLAMA = $(BIN)/python -m pip install --no-cache-dir --force-reinstall --no-deps
+
+$(VENV)/llama-prebuilt: prebuilt.txt | $(BIN)/python
+	$(LLAMA) -r prebuilt.txt
+	@rm -f $(VENV)/llama-compile
+	touch $@
+
+$(VENV)/llama-compile: | $(BIN)/python
 	$(compiler)
+	CMAKE_ARGS='$(CMAKE_ARGS)' CMAKE_BUILD_PARALLEL_LEVEL=$(CMAKE_BUILD_PARALLEL_LEVEL) \
+		$(LLAMA) 'llama-cpp-python>=0.3.36,<0.4'
+	@rm -f $(VENV)/llama-prebuilt
+	touch $@
+
+# pip reuses what it finds in build/, so a module that is gone from the sources would come back.
+$(VENV)/installed: $(SOURCES) $(VENV)/llama-$(BUILD) | $(BIN)/python
 	rm -rf build
 	$(BIN)/python -m pip install '.[local]'
 	touch $@
 
-$(VENV)/installed-dev: $(SOURCES) | $(BIN)/python
-	$(compiler)
+$(VENV)/installed-dev: $(SOURCES) $(VENV)/llama-$(BUILD) | $(BIN)/python
 	rm -rf build
 	$(BIN)/python -m pip install '.[local,dev]'
 	touch $(VENV)/installed $@

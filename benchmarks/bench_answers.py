@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 import blendfusion as bf
 from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.llama.library import library
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.weights.python_packages import gemma_weights, packaged_weights
@@ -218,9 +219,7 @@ def _quoted(text: str) -> str:
 
 def naively(path: Path) -> Ask:
     """One chat completion a row."""
-    import llama_cpp
-
-    llama = llama_cpp.Llama(str(path), n_ctx=4096, n_threads=os.cpu_count(), verbose=False)
+    llama = library().Llama(str(path), n_ctx=4096, n_threads=os.cpu_count(), verbose=False)
 
     def ask(case: Case) -> list[str | None]:
         return [_read(case, _complete(llama, f"{_wording(case)}\n\n{text}")) for text in case.texts]

@@ -38,6 +38,7 @@ from blendfusion.models.llama.closed_set import ChoiceDecoder
 from blendfusion.models.llama.constrained_decoding import Guide
 from blendfusion.models.llama.cpu_cores import cores
 from blendfusion.models.llama.interruptible import run_aside
+from blendfusion.models.llama.library import library
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.llama.token_batch import Batch
 from blendfusion.models.weights.python_packages import gemma_weights, packaged_weights
@@ -221,7 +222,7 @@ def sharing(shares: bool) -> Iterator[None]:
 def chat(ours: Ours, *, reuse: bool) -> Way:
     """One chat completion a row, held by a grammar; ``reuse``: the library keeps what it computed
     of the row before."""
-    from llama_cpp import Llama
+    Llama = library().Llama  # noqa: N806
     from llama_cpp.llama_grammar import LlamaGrammar
 
     asking = TaskBatch(ours.opened, QUESTION, ours.options)

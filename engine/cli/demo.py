@@ -29,6 +29,14 @@ class Example:
 
 EXAMPLES: tuple[Example, ...] = (
     Example(
+        "A typed map: a number out of a sentence, ready for arithmetic",
+        """
+SELECT llm_int('How many days?', text) AS days, text
+FROM reviews
+WHERE text LIKE '% days%'
+ORDER BY days""",
+    ),
+    Example(
         "A filter: the model sees the 50 mails among 103 tickets. 7 want money back; SmolLM2 picks 12 mails, 5 of "
         "the 7 among them. The plan says how often it is right about other questions",
         """
@@ -47,14 +55,6 @@ SELECT llm_score('How negative is this review?', text) AS negative, stars, text
 FROM reviews
 ORDER BY negative DESC
 LIMIT 10""",
-    ),
-    Example(
-        "A typed map: a number out of a sentence, ready for arithmetic",
-        """
-SELECT llm_int('How many days?', text) AS days, text
-FROM reviews
-WHERE text LIKE '% days%'
-ORDER BY days""",
     ),
     Example(
         "A GROUP BY over a classification, with a worked example for each label",

@@ -19,6 +19,7 @@ from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.llama.attention import attention
 from blendfusion.models.llama.cpu_cores import cores
 from blendfusion.models.llama.library import forget_log, free_gpu_bytes, library, reason
+from blendfusion.models.llama.shared_library import load_gpu_backends
 from blendfusion.models.llama.sizes import MOST_FILLING, Sizes, on_cpu, on_gpu
 from blendfusion.models.llama.switch import Switch
 from blendfusion.models.llama.token_batch import Batch, Buffers, Filling
@@ -39,10 +40,13 @@ class Weights:
 
     A damaged file may end the process: ``first_load`` comes first. Raises ModelNotFound if
     llama-cpp-python or the file is absent, ModelFailed if llama.cpp refuses the file, and Stopped.
+    ``lib``: bindings that ``library`` has not checked yet.
     """
 
-    def __init__(self, path: Path, *, n_gpu_layers: int, switch: Switch) -> None:
-        self.lib = library()
+    def __init__(self, path: Path, *, n_gpu_layers: int, switch: Switch, lib: Any = None) -> None:
+        self.lib = lib or library()
+        if n_gpu_layers:
+            load_gpu_backends()
         self.path = path
         check_gguf(path)
         params = self.lib.llama_model_default_params()

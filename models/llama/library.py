@@ -5,32 +5,75 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
-from blendfusion.errors import ModelNotFound
+from blendfusion.errors import ModelFailed, ModelNotFound
+from blendfusion.models.llama.self_test import KNOWN, differences, log_probabilities
+from blendfusion.models.llama.shared_library import Unfit, bind
+from blendfusion.models.llama.struct_layout import fit_layout
 
 _GPU_TYPES = (1, 2)
 """GGML_BACKEND_DEVICE_TYPE_GPU and _IGPU."""
 
 _log: deque[str] = deque(maxlen=20)
-_log_callback: Any = None
+_LOG_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+_ready: list[Any] = []
+"""The bindings, once their library is loaded and checked."""
+_loading = threading.Lock()
 
 
 def library() -> Any:
-    """llama.cpp, keeping its log to itself. Raises ModelNotFound if it is not installed."""
-    with _patient_threads():
-        try:
-            import llama_cpp
-        except ImportError as error:
-            raise ModelNotFound(
-                f"local models need llama-cpp-python, which cannot be imported: {error}",
-                hint="pip install 'blendfusion[local]'",
-            ) from error
+    """llama.cpp, keeping its log to itself. The first call loads it, and checks a prebuilt one.
+
+    Raises ModelNotFound if there is none, or none that can be used here."""
+    if not _ready:
+        with _loading, _patient_threads():
+            if not _ready:
+                _ready.append(_checked(_load()))
+    return _ready[0]
+
+
+def _load() -> Any:
+    try:
+        bind(_log_callback())
+        import llama_cpp
+    except ImportError as error:
+        raise ModelNotFound(
+            f"local models need llama-cpp-python, which cannot be imported: {error}",
+            hint="pip install 'blendfusion[local]'",
+        ) from error
+    except (Unfit, AttributeError, FileNotFoundError, RuntimeError) as error:
+        raise _unusable(str(error)) from error
     _silence(llama_cpp)
     return llama_cpp
+
+
+def _checked(lib: Any) -> Any:
+    """``lib``, if it lays its structs out as known and computes what it should."""
+    try:
+        fit_layout(lib)
+        wrong = differences(log_probabilities(lib))
+    except (Unfit, AttributeError, ModelFailed) as error:
+        raise _unusable(str(error)) from error
+    if wrong:
+        raise _unusable(
+            f"it computes wrongly: the odds after {wrong} of {len(KNOWN)} test prompts are others"
+        )
+    return lib
+
+
+def _unusable(why: str) -> ModelNotFound:
+    return ModelNotFound(
+        f"llama.cpp's library cannot be used here: {why}",
+        hint="Compile it for this machine (docs/install.md):\n"
+        "  pip install --force-reinstall --no-cache-dir --no-deps 'llama-cpp-python>=0.3.36,<0.4'\n"
+        "or use a server: bf.connect('openai:NAME@http://HOST:PORT/v1')",
+    )
 
 
 _WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}
@@ -81,26 +124,22 @@ def free_gpu_bytes() -> int:
 
 def _silence(lib: Any) -> None:
     """Keep llama.cpp's log off the terminal; the last lines are kept for error messages."""
-    lib.llama_log_set(_keeping(lib), ctypes.c_void_p(0))
+    lib.llama_log_set(_log_callback(), ctypes.c_void_p(0))
 
 
-def _keeping(lib: Any) -> Any:
-    global _log_callback
-    if _log_callback is None:
+@cache
+def _log_callback() -> Any:
+    def keep(_level: int, text: bytes, _data: object) -> None:
+        _log.append(text.decode("utf-8", "replace"))
 
-        @lib.llama_log_callback  # type: ignore[untyped-decorator]
-        def keep(_level: int, text: bytes, _data: object) -> None:
-            _log.append(text.decode("utf-8", "replace"))
-
-        _log_callback = keep
-    return _log_callback
+    return _LOG_CALLBACK(keep)
 
 
 @contextmanager
 def logged(log_to: Any) -> Iterator[None]:
     """Capture the log of another of llama.cpp's libraries as well, and discard earlier lines.
     ``log_to``: the function that sets its log callback."""
-    log_to(_keeping(library()), ctypes.c_void_p(0))
+    log_to(_log_callback(), ctypes.c_void_p(0))
     _log.clear()
     yield
 

@@ -18,12 +18,12 @@ import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
-from importlib.metadata import PackageNotFoundError, version
+from functools import lru_cache
 from pathlib import Path
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.llama.cpu_cores import cores
+from blendfusion.models.llama.shared_library import identity as llama_identity
 from blendfusion.models.protocol.events import weights_converted, weights_kept
 from blendfusion.models.weights.gguf import Head, head
 from blendfusion.models.weights.python_packages import cache_folder
@@ -136,22 +136,12 @@ def ready(chosen: Chosen) -> Path:
 def identity(path: Path) -> str:
     """A digest that another file's weights do not have: of size, change time, head and tail."""
     size, changed = _state(path)
-    digest = hashlib.sha256(f"{size} {changed} {llama_version()}".encode())
+    digest = hashlib.sha256(f"{size} {changed} {llama_identity()}".encode())
     with path.open("rb") as file:
         digest.update(file.read(1 << 16))
         file.seek(max(0, size - (1 << 16)))
         digest.update(file.read())
     return digest.hexdigest()
-
-
-@cache
-def llama_version() -> str | None:
-    """The version of llama.cpp, since versions may compute a little differently; None if it is
-    unknown."""
-    try:
-        return version("llama-cpp-python")
-    except PackageNotFoundError:
-        return None
 
 
 def _pays(options: Options) -> bool:

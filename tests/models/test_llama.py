@@ -8,7 +8,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 from comparisons import Answers
-from local_model import weights_or_skip
+from local_model import bindings_or_skip, weights_or_skip
 
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import holds
@@ -128,8 +128,7 @@ def test_the_words_of_a_task_are_read_once(model, monkeypatch):
 @pytest.mark.local
 @pytest.mark.parametrize("amx", [True, False])
 def test_weights_are_laid_out_for_no_kernels_that_may_end_the_process(monkeypatch, amx):
-    import llama_cpp
-
+    llama_cpp = bindings_or_skip()
     given, load = [], llama_cpp.llama_model_load_from_file
 
     def loading(path, params):

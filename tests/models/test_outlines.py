@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from local_model import weights_or_skip
+from local_model import bindings_or_skip, weights_or_skip
 
 import blendfusion as bf
 from blendfusion.models.constraints.constraint import regex_of
@@ -170,10 +170,9 @@ def test_other_objects_are_no_models_of_outlines() -> None:
 def packaged() -> Iterator[Model]:
     if importlib.util.find_spec("outlines") is None:
         pytest.skip("outlines is not installed")
-    import llama_cpp
     import outlines  # type: ignore[import-not-found, unused-ignore]
 
-    weights = llama_cpp.Llama(str(weights_or_skip()), n_ctx=2048, verbose=False)
+    weights = bindings_or_skip().Llama(str(weights_or_skip()), n_ctx=2048, verbose=False)
     yield OutlinesModel(outlines.from_llamacpp(weights), Options())
     weights.close()
 
