@@ -79,6 +79,16 @@ def translation(
                 problems[query] = problem
         return schemas.get(query)
 
+    in_ours: dict[str, pa.Schema | None] = {}
+
+    def ours_of(query: str) -> pa.Schema | None:
+        if query not in in_ours:
+            try:
+                in_ours[query] = run(unchanged(query), OURS).schema()
+            except BlendFusionError:
+                in_ours[query] = None
+        return in_ours[query]
+
     def first(query: str) -> object:
         try:
             frame = run(unchanged(query), OURS)
@@ -88,7 +98,7 @@ def translation(
         return values[0] if values else None
 
     names = session.ingredient_names()
-    known = Known(names, schema, problems.get, first, session.enums, positional)
+    known = Known(names, schema, problems.get, ours_of, first, session.enums, positional)
     if dialect in _ONLY_READ and first_word(text) in _REMOVES:
         raise QueryError(
             f"{_ONLY_READ[dialect]}'s queries only read",

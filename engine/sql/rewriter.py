@@ -31,6 +31,8 @@ class Weaver:
     forms: dict[int, list[Form]] = field(default_factory=dict)
     behind: dict[int, str] = field(default_factory=dict)
     """Text to add behind the token at a position."""
+    _open: list[Form] = field(default_factory=list)
+    """The forms that are being written: one that weaves all of its own tokens does not meet itself."""
 
     def add(self, form: Form) -> None:
         """Claim tokens. If two forms start together, the longer one contains the shorter one."""
@@ -41,6 +43,10 @@ class Weaver:
     def rewrite(self, start: int, stop: int, *parts: str | tuple[int, int]) -> None:
         """Replace tokens by new texts and by woven tokens."""
         self.add(Form(start, stop, lambda: self.written(*parts)))
+
+    def rewrite_by(self, start: int, stop: int, write: Callable[[], Iterable[Piece | str]]) -> None:
+        """Replace tokens by what is written when the whole text is."""
+        self.add(Form(start, stop, write))
 
     def written(self, *parts: str | tuple[int, int]) -> Written:
         """New texts, and woven tokens."""
@@ -66,7 +72,7 @@ class Weaver:
         pieces: Pieces = []
         offset = reader.tokens[start].start
         while at < stop:
-            form = next((f for f in self.forms.get(at, ()) if f.stop <= stop), None)
+            form = next((f for f in self.forms.get(at, ()) if self._is_next(f, stop)), None)
             if form is None:
                 form_stop = at + 1
             else:
@@ -82,9 +88,16 @@ class Weaver:
             at = form_stop
         return [*pieces, *self._copy(offset, reader.tokens[stop - 1].end + 1)]
 
+    def _is_next(self, form: Form, stop: int) -> bool:
+        return form.stop <= stop and not any(form is one for one in self._open)
+
     def _written(self, form: Form) -> Pieces:
         start, end = self.reader.span(form.start, form.stop)
-        pieces = [p if isinstance(p, Piece) else Piece(p, start, end) for p in form.write()]
+        self._open.append(form)
+        try:
+            pieces = [p if isinstance(p, Piece) else Piece(p, start, end) for p in form.write()]
+        finally:
+            self._open.pop()
         pieces = [p for p in pieces if p.text]
         text = self.reader.text
         if pieces and _is_one_word(text[:start], pieces[0].text):

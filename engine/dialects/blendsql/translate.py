@@ -15,6 +15,8 @@ from blendfusion.dialects.blendsql.options import Options
 from blendfusion.dialects.blendsql.select_aliases import aliases_in_where
 from blendfusion.dialects.blendsql.signatures import GONE, signature
 from blendfusion.dialects.blendsql.sqlite_functions import in_our_words
+from blendfusion.dialects.functions.claims import claim
+from blendfusion.dialects.functions.sqlite import SQLITE
 from blendfusion.dialects.shared.braces import Braces, Given, is_call, read_call, read_named
 from blendfusion.dialects.shared.catalog import Known
 from blendfusion.dialects.shared.columns import Columns, plain_name
@@ -72,14 +74,16 @@ class _BlendSQL:
         self.options = Options(self.columns)
         self.contexts = Contexts(self.columns, self.options)
         self._aliases: set[tuple[int, str]] = set()
-        at = 0
+        at, calls = 0, set[int]()
         while at < len(self.reader.tokens):
             if is_call(self.reader, at):
                 self._claim(read_call(self.reader, at))
+                calls |= {at, at + 1, at + 2}
                 at += 2
             elif self.reader.kind(at) in _NUMBERS and self.reader.kind(at - 1) in _EQUALS:
                 self._truth(at)
             at += 1
+        claim(self.weaver, known, SQLITE, but=calls)
 
     def whole(self) -> Translation:
         return self.weaver.whole()

@@ -31,6 +31,8 @@ class Known:
     schema: Callable[[str], pa.Schema | None] = _nothing
     problem: Callable[[str], BlendFusionError | None] = _no_problem
     """Why a query has no schema."""
+    ours: Callable[[str], pa.Schema | None] = _nothing
+    """The schema of a query that is written in our SQL; None if it has none."""
     first: Callable[[str], object] = _no_value
     """The first value of a query that asks no model; None if the query has no rows."""
     enums: Mapping[str, Collection[str]] = field(default_factory=dict)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.arrow_types import is_list
+from blendfusion.dialects.functions.claims import claim
+from blendfusion.dialects.functions.postgres import POSTGRES
 from blendfusion.dialects.shared.catalog import Known
 from blendfusion.dialects.shared.columns import Columns
 from blendfusion.dialects.suql import opening_hours as hours
@@ -68,6 +70,7 @@ class _SUQL:
         for at in range(len(self.reader.tokens)):
             self._check(at)
         hours.claim(self.weaver)
+        claim(self.weaver, known, POSTGRES, but=[call.start for call in calls])
 
     # --- calls ------------------------------------------------------------------------------------
 

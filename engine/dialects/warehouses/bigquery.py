@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from blendfusion.dialects.functions.bigquery import BIGQUERY as SYSTEM
 from blendfusion.dialects.warehouses.calls import (
     Call,
     Function,
@@ -116,4 +117,4 @@ REFUSED = {
     "AI.GENERATE_TABLE": "Write AI.GENERATE(prompt, output_schema => '…') in SELECT.",
     "ML.GENERATE_TEXT": _BY_ROW,
 }
-WAREHOUSE = Warehouse("BigQuery", "bigquery", FUNCTIONS, REFUSED)
+WAREHOUSE = Warehouse("BigQuery", "bigquery", FUNCTIONS, REFUSED, SYSTEM)

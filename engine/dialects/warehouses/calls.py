@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 from sqlglot.tokenizer_core import TokenType
 
+from blendfusion.dialects.functions.call import System
+from blendfusion.dialects.functions.claims import claim
 from blendfusion.dialects.shared.catalog import Known
 from blendfusion.dialects.warehouses.quoting import requoted
 from blendfusion.errors import QueryError, close_matches
@@ -239,6 +241,8 @@ class Warehouse:
     name: str
     functions: Sequence[Function]
     refused: Mapping[str, str]
+    system: System
+    """Its other functions and its operators."""
 
     def translate(self, text: str, known: Known) -> Translation:
         """``text`` in our SQL. Raises QueryError, with the span in ``text``, for a form that has no
@@ -247,8 +251,12 @@ class Warehouse:
         try:
             weaver = Weaver(Reader(ours.sql))
             by_name = {one.name.upper(): one for one in self.functions}
-            for at in range(len(weaver.reader.tokens)):
-                _claim(weaver, at, by_name, self.refused)
+            asked = [
+                at
+                for at in range(len(weaver.reader.tokens))
+                if _claim(weaver, at, by_name, self.refused)
+            ]
+            claim(weaver, known, self.system, but=asked)
             return ours.then(weaver.whole())
         except QueryError as problem:
             raise within(problem, ours) from None
@@ -256,13 +264,14 @@ class Warehouse:
 
 def _claim(
     weaver: Weaver, at: int, functions: Mapping[str, Function], refused: Mapping[str, str]
-) -> None:
+) -> bool:
+    """Have the call of a language-model function at ``at`` written; False if there is none."""
     reader = weaver.reader
     if reader.kind(at - 1) == TokenType.DOT:
-        return
+        return False
     name, behind = _name(reader, at)
     if not reader.opens(behind):
-        return
+        return False
     if name in refused:
         raise reader.refused(at, f"{name} has no translation", refused[name])
     if name not in functions:
@@ -270,7 +279,7 @@ def _claim(
             alone = name.rpartition(".")[2]
             hint = f"Write {alone}." if alone in functions else close_matches(name, functions)
             raise reader.refused(at, f"{name} has no translation", hint)
-        return
+        return False
     function, close = functions[name], reader.close[behind]
     call = Call(function, weaver, at, close + 1, {})
     bound = _bound(call, reader.parts(behind + 1, close))
@@ -285,6 +294,7 @@ def _claim(
         yield alias
 
     weaver.add(Form(at, stop, written))
+    return True
 
 
 def _name(reader: Reader, at: int) -> tuple[str, int]:

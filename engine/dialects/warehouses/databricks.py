@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from blendfusion.dialects.functions.databricks import DATABRICKS as SYSTEM
 from blendfusion.dialects.warehouses.calls import (
     Call,
     Warehouse,
@@ -97,4 +98,4 @@ REFUSED = {
     "AI_PARSE_DOCUMENT": "Write FROM read_documents('reports/*.pdf').",
     "VECTOR_SEARCH": "Write FROM llm_search('documents', 'words', k => 5).",
 }
-WAREHOUSE = Warehouse("Databricks", "databricks", FUNCTIONS, REFUSED)
+WAREHOUSE = Warehouse("Databricks", "databricks", FUNCTIONS, REFUSED, SYSTEM)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from blendfusion.dialects.functions.snowflake import SNOWFLAKE as SYSTEM
 from blendfusion.dialects.warehouses.calls import (
     Call,
     Warehouse,
@@ -162,4 +163,4 @@ REFUSED = {
     "SNOWFLAKE.CORTEX.SUMMARIZE": "Write llm_summary(text), or AI_SUMMARIZE_AGG(text).",
     "SNOWFLAKE.CORTEX.TRANSLATE": "Write AI_TRANSLATE, its name of today.",
 }
-WAREHOUSE = Warehouse("Snowflake", "snowflake", FUNCTIONS, REFUSED)
+WAREHOUSE = Warehouse("Snowflake", "snowflake", FUNCTIONS, REFUSED, SYSTEM)

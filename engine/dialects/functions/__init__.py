@@ -1,0 +1,1 @@
+"""What functions and operators of other systems mean here, as tables."""

@@ -1,0 +1,261 @@
+"""Snowflake's functions, after its SQL reference."""
+
+from __future__ import annotations
+
+from blendfusion.dialects.functions.aggregates import items_in_one, row_with, texts_in_one
+from blendfusion.dialects.functions.call import System, Table
+from blendfusion.dialects.functions.date_patterns import SNOWFLAKE as PATTERNS
+from blendfusion.dialects.functions.dates import (
+    LAST_DAY,
+    boundaries,
+    difference,
+    read_by,
+    start_of,
+    sum_of,
+    text_of,
+)
+from blendfusion.dialects.functions.extract import extract, named_part, parts_by_name
+from blendfusion.dialects.functions.regexes import extracted, replaced, whole_match
+from blendfusion.dialects.functions.shared_tables import (
+    CHARACTERS,
+    CONDITIONS,
+    DAYS,
+    ERROR_OF_LOGARITHM,
+    ISO,
+    LOGARITHMS,
+    NUMBERS,
+    PARTS,
+    STANDARD,
+    part,
+)
+from blendfusion.dialects.functions.texts import (
+    as_given,
+    as_text,
+    chosen,
+    cut,
+    found_at,
+    joined,
+    length,
+    null_if_any,
+    part_of,
+    side,
+    split,
+    trimmed,
+)
+
+_ADDED = sum_of(unit=0, count=1, date=2)
+_COUNTED = difference(boundaries, unit=0, start=1, end=2)
+_PARTS = {
+    **PARTS,
+    **ISO,
+    **DAYS,
+    "DAYOFMONTH": part("day"),
+    "DAYOFYEAR": part("doy"),
+    "DOY": part("doy"),
+    "DAYOFWEEK": part("dow"),
+    "DOW": part("dow"),
+    "DAYOFWEEKISO": part("isodow"),
+    "DAYOFWEEK_ISO": part("isodow"),
+    "WEEK": part("week"),
+    "WEEKOFYEAR": part("week"),
+    "WEEKISO": part("week"),
+    "WEEK_ISO": part("week"),
+    "YEAROFWEEKISO": part("isoyear"),
+    "YEAROFWEEK": part("isoyear"),
+    "EPOCH_SECOND": "to_unixtime({0})",
+    "EPOCH": "to_unixtime({0})",
+}
+_DIVISION = "CAST({a} AS DOUBLE) / {b}"
+_ADD_MONTHS = (
+    "CASE WHEN CAST({date} AS DATE) = " + LAST_DAY.replace("{0}", "CAST({date} AS DATE)") + " THEN "
+    "CAST(date_trunc('month', CAST({date} AS DATE) + CAST(CAST({n} AS VARCHAR) || ' months' AS "
+    "INTERVAL)) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE) ELSE "
+    "CAST({date} AS DATE) + CAST(CAST({n} AS VARCHAR) || ' months' AS INTERVAL) END"
+)
+_TABLE: Table = {
+    **CHARACTERS,
+    **NUMBERS,
+    **LOGARITHMS,
+    **CONDITIONS,
+    "IFF(condition, a, b)": "CASE WHEN {condition} THEN {a} ELSE {b} END",
+    "ZEROIFNULL(x)": "coalesce({x}, 0)",
+    "NULLIFZERO(x)": "NULLIF({x}, 0)",
+    "DIV0(a, b)": f"CASE WHEN {{b}} = 0 AND {{a}} IS NOT NULL THEN 0 ELSE {_DIVISION} END",
+    "DIV0NULL(a, b)": (
+        f"CASE WHEN ({{b}} = 0 OR {{b}} IS NULL) AND {{a}} IS NOT NULL THEN 0 ELSE {_DIVISION} END"
+    ),
+    "EQUAL_NULL(a, b)": "({a} IS NOT DISTINCT FROM {b})",
+    "DECODE(x, …)": chosen(null_is_value=True),
+    "GREATEST(x, …)": null_if_any("greatest"),
+    "LEAST(x, …)": null_if_any("least"),
+    "GREATEST_IGNORE_NULLS(x, …)": as_given("greatest"),
+    "LEAST_IGNORE_NULLS(x, …)": as_given("least"),
+    "BOOLAND(a, b)": "(CAST({a} AS BOOLEAN) AND CAST({b} AS BOOLEAN))",
+    "BOOLOR(a, b)": "(CAST({a} AS BOOLEAN) OR CAST({b} AS BOOLEAN))",
+    "BOOLNOT(a)": "(NOT CAST({a} AS BOOLEAN))",
+    "TO_BOOLEAN(x)": "CAST({x} AS BOOLEAN)",
+    # texts
+    "CONCAT(text, …)": joined,
+    "CONCAT_WS(separator, text, …)": null_if_any("concat_ws"),
+    "SUBSTR(text, start)": cut(zero="first", early="none"),
+    "SUBSTR(text, start, length)": cut(zero="first", early="none"),
+    "SUBSTRING(text, start)": cut(zero="first", early="none"),
+    "SUBSTRING(text, start, length)": cut(zero="first", early="none"),
+    "LEFT(text, n)": side("left"),
+    "RIGHT(text, n)": side("right"),
+    "LENGTH(x)": length(),
+    "LEN(x)": length(),
+    "TRIM(text)": trimmed("BOTH"),
+    "TRIM(text, characters)": trimmed("BOTH"),
+    "LTRIM(text)": trimmed("LEADING"),
+    "LTRIM(text, characters)": trimmed("LEADING"),
+    "RTRIM(text)": trimmed("TRAILING"),
+    "RTRIM(text, characters)": trimmed("TRAILING"),
+    "REPLACE(text, part)": "replace({text}, {part}, '')",
+    "REPLACE(text, part, new)": "replace({text}, {part}, {new})",
+    "SPLIT(text, separator)": split,
+    "SPLIT_PART(text, separator, n)": part_of,
+    "CONTAINS(text, part)": "contains({text}, {part})",
+    "STARTSWITH(text, start)": "starts_with({text}, {start})",
+    "ENDSWITH(text, end)": "ends_with({text}, {end})",
+    "CHARINDEX(part, text)": "strpos({text}, {part})",
+    "POSITION(part)": found_at(text=1, part=0),
+    "POSITION(part, text)": "strpos({text}, {part})",
+    "EDITDISTANCE(a, b)": "levenshtein({a}, {b})",
+    "CHR(n)": "chr({n})",
+    "CHAR(n)": "chr({n})",
+    "UNICODE(text)": "ascii({text})",
+    "SPACE(n)": "repeat(' ', {n})",
+    "MD5_HEX(text)": "md5({text})",
+    "SHA2(text)": "encode(sha256({text}), 'hex')",
+    "REGEXP_LIKE(text, pattern)": whole_match,
+    "RLIKE(text, pattern)": whole_match,
+    "REGEXP_REPLACE(text, pattern)": replaced(groups_by="\\"),
+    "REGEXP_REPLACE(text, pattern, new)": replaced(groups_by="\\"),
+    "REGEXP_SUBSTR(text, pattern)": extracted(whole=True),
+    "REGEXP_COUNT(text, pattern)": "regexp_count({text}, {pattern})",
+    "REGEXP_INSTR(text, pattern)": "regexp_instr({text}, {pattern})",
+    "LISTAGG(text, …)": texts_in_one("''", empty=True),
+    "TO_VARCHAR(x)": as_text,
+    "TO_CHAR(x)": as_text,
+    "TO_VARCHAR(time, pattern)": text_of(PATTERNS, value=0, pattern=1),
+    "TO_CHAR(time, pattern)": text_of(PATTERNS, value=0, pattern=1),
+    # numbers
+    "LOG(base, x)": f"(ln({ERROR_OF_LOGARITHM}) / ln({{base}}))",
+    "MOD(x, y)": "({x} % {y})",
+    "SQUARE(x)": "({x} * {x})",
+    "TRUNC(x)": "trunc({x})",
+    "TRUNC(x, digits)": "trunc({x}, {digits})",
+    "TRUNCATE(x)": "trunc({x})",
+    "TRUNCATE(x, digits)": "trunc({x}, {digits})",
+    "TO_NUMBER(x)": "CAST({x} AS DECIMAL(38, 0))",
+    "TO_NUMERIC(x)": "CAST({x} AS DECIMAL(38, 0))",
+    "TO_DECIMAL(x)": "CAST({x} AS DECIMAL(38, 0))",
+    "TO_DOUBLE(x)": "CAST({x} AS DOUBLE)",
+    "TRY_TO_NUMBER(x)": "TRY_CAST({x} AS DECIMAL(38, 0))",
+    "TRY_TO_DOUBLE(x)": "TRY_CAST({x} AS DOUBLE)",
+    "BITAND(a, b)": "({a} & {b})",
+    "BITOR(a, b)": "({a} | {b})",
+    "BITXOR(a, b)": "({a} ^ {b})",
+    # dates
+    "TO_DATE(x)": "CAST({x} AS DATE)",
+    "DATE(x)": "CAST({x} AS DATE)",
+    "TRY_TO_DATE(x)": "TRY_CAST({x} AS DATE)",
+    "TO_DATE(text, pattern)": read_by(PATTERNS, "DATE"),
+    "DATE(text, pattern)": read_by(PATTERNS, "DATE"),
+    "TO_TIMESTAMP(x)": "to_timestamp({x})",
+    "TO_TIMESTAMP_NTZ(x)": "to_timestamp({x})",
+    "TO_TIMESTAMP(text, pattern)": read_by(PATTERNS, "TIMESTAMP"),
+    "TO_TIMESTAMP_NTZ(text, pattern)": read_by(PATTERNS, "TIMESTAMP"),
+    "TRY_TO_TIMESTAMP(x)": "TRY_CAST({x} AS TIMESTAMP)",
+    "DATE_FROM_PARTS(year, month, day)": "make_date({year}, {month}, {day})",
+    "DATEFROMPARTS(year, month, day)": "make_date({year}, {month}, {day})",
+    **{f"{name}(unit, n, date)": _ADDED for name in ("DATEADD", "TIMEADD", "TIMESTAMPADD")},
+    **{f"{name}(unit, start, end)": _COUNTED for name in ("DATEDIFF", "TIMEDIFF", "TIMESTAMPDIFF")},
+    "ADD_MONTHS(date, n)": _ADD_MONTHS,
+    "LAST_DAY(date)": LAST_DAY.replace("{0}", "{date}"),
+    "DATE_TRUNC(unit, time)": start_of(unit=0, date=1),
+    "EXTRACT(part)": extract,
+    "DATE_PART(part, time)": named_part(part=0, time=1),
+    **parts_by_name(
+        *("YEAR", "QUARTER", "MONTH", "DAY", "DAYOFMONTH", "DAYOFYEAR", "DAYOFWEEK"),
+        *("DAYOFWEEKISO", "WEEK", "WEEKOFYEAR", "WEEKISO", "HOUR", "MINUTE", "SECOND"),
+        *("DAYNAME", "MONTHNAME", "YEAROFWEEKISO"),
+    ),
+    "GETDATE()": "now()",
+    "SYSDATE()": "now()",
+    # aggregates
+    "ARRAY_AGG(x, …)": items_in_one(nulls=False, empty=True),
+    "ARRAY_UNIQUE_AGG(x, …)": items_in_one(nulls=False, empty=True),
+    "COUNT_IF(condition)": "count(CASE WHEN {condition} THEN 1 END)",
+    "BOOLOR_AGG(x)": "bool_or(CAST({x} AS BOOLEAN))",
+    "BOOLAND_AGG(x)": "bool_and(CAST({x} AS BOOLEAN))",
+    "MAX_BY(x, by)": row_with("max"),
+    "MIN_BY(x, by)": row_with("min"),
+    "APPROX_COUNT_DISTINCT(x)": "approx_distinct({x})",
+    "VARIANCE(x)": "var_samp({x})",
+    "VARIANCE_POP(x)": "var_pop({x})",
+    "BITAND_AGG(x)": "bit_and({x})",
+    "BITOR_AGG(x)": "bit_or({x})",
+    "BITXOR_AGG(x)": "bit_xor({x})",
+    # lists
+    "ARRAY_CONSTRUCT(…)": as_given("make_array"),
+    "ARRAY_SIZE(list)": "array_length({list})",
+    "ARRAY_CONTAINS(x, list)": "array_has({list}, {x})",
+    "ARRAY_TO_STRING(list, separator)": "array_to_string({list}, {separator}, '')",
+    "ARRAY_CAT(a, b)": "array_concat({a}, {b})",
+    "ARRAY_APPEND(list, x)": "array_append({list}, {x})",
+    "ARRAY_PREPEND(list, x)": "array_prepend({x}, {list})",
+    "ARRAY_DISTINCT(list)": "array_distinct({list})",
+}
+_EXTRACTED = "llm_extract(text, 'name TEXT, …') reads fields from a text."
+_UNNESTED = "Write FROM table, unnest(list) AS item."
+SNOWFLAKE = System(
+    title="Snowflake",
+    table=_TABLE,
+    same=STANDARD
+    | frozenset(
+        (
+            "translate md5 octet_length bit_length median percentile_cont any_value stddev "
+            "array_compact array_reverse regr_avgx regr_avgy regr_count regr_intercept regr_r2 "
+            "regr_slope regr_sxx regr_sxy regr_syy current_time localtimestamp"
+        ).split()
+    )
+    - {"array_agg", "generate_series"},
+    refused={
+        "FLATTEN": _UNNESTED,
+        "INITCAP": "initcap(text) with dialect='sql' begins a word behind an apostrophe, too.",
+        "RANDOM": "random() with dialect='sql' is a number from 0 to 1, not a whole one.",
+        "PARSE_JSON": _EXTRACTED,
+        "TRY_PARSE_JSON": _EXTRACTED,
+        "GET_PATH": _EXTRACTED,
+        "GET": "Write list[1] or struct['name'] with dialect='sql'.",
+        "OBJECT_CONSTRUCT": "Write {'name': value} with dialect='sql'.",
+        "MONTHS_BETWEEN": "Write DATEDIFF(month, start, end), a whole number.",
+        "SOUNDEX": "llm_same(a, b) tells spellings of one name.",
+        "JAROWINKLER_SIMILARITY": "Write EDITDISTANCE(a, b).",
+        "ARRAY_SLICE": "Write array_slice(list, 1, 3) with dialect='sql', which counts from 1.",
+        "ARRAY_POSITION": "Write array_position(list, x) with dialect='sql', which counts from 1.",
+        "INSERT": "Write overlay(text PLACING new FROM 2 FOR 3).",
+        "HASH": "Write md5(text).",
+        "WIDTH_BUCKET": "Write floor((x - low) / step).",
+    },
+    casts={
+        **dict.fromkeys(("NUMBER", "NUMERIC", "DECIMAL"), "DECIMAL(38, 0)"),
+        **dict.fromkeys(("INT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "BYTEINT"), "BIGINT"),
+        **dict.fromkeys(("FLOAT", "FLOAT4", "FLOAT8", "DOUBLE", "DOUBLE PRECISION"), "DOUBLE"),
+        **dict.fromkeys(("VARCHAR", "STRING", "TEXT", "CHAR", "CHARACTER"), "VARCHAR"),
+        **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_NTZ", "DATETIME"), "TIMESTAMP"),
+        **{"REAL": "DOUBLE", "BOOLEAN": "BOOLEAN", "DATE": "DATE", "TIME": "TIME"},
+        **{"BINARY": "BYTEA", "VARBINARY": "BYTEA"},
+    },
+    parts=_PARTS,
+    rounds=True,
+    shortens=True,
+    moment="%Y-%m-%d %H:%M:%S%.3f",
+    exact_division=True,
+    truth_is_number=True,
+    first_index=0,
+    paths=True,
+    matches={"RLIKE": ("~", "('^(?:' || {0} || ')$')"), "REGEXP": ("~", "('^(?:' || {0} || ')$')")},
+)
