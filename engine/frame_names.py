@@ -18,7 +18,8 @@ from blendfusion.datafusion import case_sensitive_verbs
 from blendfusion.datafusion.columns import Column, column_of, columns_of
 from blendfusion.datafusion.expression_columns import with_columns
 from blendfusion.errors import BlendFusionError, QueryError, close_matches
-from blendfusion.sql.letter_case import either, in_any_case
+from blendfusion.sql.letter_case import Column as Named
+from blendfusion.sql.letter_case import Table, either, in_any_case
 from blendfusion.udfs.declare.arguments import quoted_name
 from blendfusion.unsupported.provenance import Verb
 
@@ -176,8 +177,13 @@ def _text(names: Names, text: str) -> str:
     for column in names.columns:
         relations.setdefault(column.table or "\x00", []).append(column.name)
     before, behind = "SELECT ", f" FROM {', '.join(map(quoted_name, relations))}"
+
+    def tables(path: Sequence[str]) -> list[Table]:
+        listed = relations.get(path[-1], ())
+        return [Table(tuple(path), tuple(map(Named, listed)))]
+
     try:
-        found = in_any_case(f"{before}{text}{behind}", relations, relations.__getitem__)
+        found = in_any_case(f"{before}{text}{behind}", tables)
     except QueryError as problem:
         problem.span = None  # it is in a text that the user did not write
         raise

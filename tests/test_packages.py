@@ -33,7 +33,8 @@ ORDER = """
     planner.ir
     planner.explain planner.substrait planner.stages planner.rules planner
     sql
-    dialects.shared dialects.mysql dialects.blendsql dialects.warehouses dialects.suql dialects
+    dialects.shared dialects.functions dialects.mysql dialects.blendsql dialects.warehouses
+    dialects.suql dialects
     datafusion
     search
     files

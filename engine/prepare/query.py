@@ -32,6 +32,7 @@ from blendfusion.prepare.cast_names import with_named_casts
 from blendfusion.prepare.function_registry import ingredients
 from blendfusion.prepare.information import informed
 from blendfusion.prepare.result_names import named
+from blendfusion.prepare.tables_in_any_case import SessionTables
 from blendfusion.reports.confirmation import demand
 from blendfusion.reports.plan_warnings import warn_of_doubts
 from blendfusion.reports.trace import Trace
@@ -80,7 +81,7 @@ _OTHERWISE = (
 """Parts of messages about queries that DataFusion refuses, each with the function that writes such
 a query so that DataFusion takes it."""
 _ORDER = re.compile(r"\border\b", re.IGNORECASE)
-_UNKNOWN = re.compile(r"unknown (column|table)")
+_UNKNOWN = re.compile(r"unknown (column|table)|^Field .* not found in struct")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +173,8 @@ class Query:
 
         hidden = {table.rpartition(".")[2]: table for table in self.tables}
 
-        def columns(table: str) -> Sequence[str]:
-            try:
-                full = hidden.get(table, f'"{table}"')
-                return list(session.table(full).schema().names)
-            except Exception:  # whatever is wrong with it shows when the query is planned
-                return []
-
         try:
-            tables = {*session.catalog().schema().names(), *hidden}
-            return in_any_case(self.text, tables, columns)
+            return in_any_case(self.text, SessionTables(session, hidden))
         except QueryError as problem:
             raise placed(problem, unchanged(self.text)) from None
 

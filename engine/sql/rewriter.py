@@ -81,7 +81,7 @@ class Weaver:
                 form_stop = form.stop
                 offset = reader.tokens[form_stop - 1].end + 1
             added = self.behind.get(form_stop - 1)
-            if added is not None:
+            if added is not None and not any(form_stop == one.stop for one in self._open):
                 end = reader.tokens[form_stop - 1].end + 1
                 pieces += [*self._copy(offset, end), Piece(added, end, end)]
                 offset = end

@@ -83,9 +83,9 @@ def items_in_one(*, nulls: bool, empty: bool = False) -> Write:
             ordered = f" {_sql(call, call.stop + 3, reader.close[call.stop + 2])}"
         text = _sql(call, *value)
         kept = "" if nulls and not ignores else f" FILTER (WHERE {text} IS NOT NULL)"
-        if (kept or limit < last or empty) and is_over_rows(call):
-            if limit < last or empty or reader.word(call.stop) == "FILTER":
-                raise call.refused("OVER and FILTER have no equal here")
+        filtered = kept and reader.word(call.stop) == "FILTER"
+        if is_over_rows(call) and (limit < last or empty or filtered):
+            raise call.refused("OVER and FILTER have no equal here")
         sql = f"array_agg({distinct}{text}{ordered}){kept}"
         if limit < last:
             sql = f"array_slice({sql}, 1, {_sql(call, limit + 1, last)})"
@@ -112,4 +112,3 @@ def end_of(call: FunctionCall) -> int:
     reader = call.reader
     within = reader.word(call.stop) == "WITHIN" and reader.opens(call.stop + 2)
     return reader.close[call.stop + 2] + 1 if within else call.stop
-

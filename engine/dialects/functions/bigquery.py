@@ -107,8 +107,14 @@ _TABLE: Table = {
     "DATETIME(x)": "CAST({x} AS TIMESTAMP)",
     "TIMESTAMP(x)": "CAST({x} AS TIMESTAMP)",
     "CURRENT_DATETIME()": "now()",
-    **{f"{name}_ADD(time, interval)": sum_with_interval() for name in ("DATE", "DATETIME", "TIMESTAMP")},
-    **{f"{name}_SUB(time, interval)": sum_with_interval(-1) for name in ("DATE", "DATETIME", "TIMESTAMP")},
+    **{
+        f"{name}_ADD(time, interval)": sum_with_interval()
+        for name in ("DATE", "DATETIME", "TIMESTAMP")
+    },
+    **{
+        f"{name}_SUB(time, interval)": sum_with_interval(-1)
+        for name in ("DATE", "DATETIME", "TIMESTAMP")
+    },
     "DATE_DIFF(end, start, unit)": _COUNTED,
     "DATETIME_DIFF(end, start, unit)": _COUNTED,
     "TIMESTAMP_DIFF(end, start, unit)": difference(elapsed, unit=2, start=1, end=0),
@@ -116,7 +122,10 @@ _TABLE: Table = {
     "DATETIME_TRUNC(time, unit)": _START,
     "TIMESTAMP_TRUNC(time, unit)": _START,
     "LAST_DAY(date)": LAST_DAY.replace("{0}", "{date}"),
-    **{f"FORMAT_{name}(pattern, time)": text_of(PATTERNS, value=1, pattern=0) for name in ("DATE", "DATETIME", "TIMESTAMP")},
+    **{
+        f"FORMAT_{name}(pattern, time)": text_of(PATTERNS, value=1, pattern=0)
+        for name in ("DATE", "DATETIME", "TIMESTAMP")
+    },
     "PARSE_DATE(pattern, text)": read_by(PATTERNS, "DATE", value=1, pattern=0),
     "PARSE_DATETIME(pattern, text)": read_by(PATTERNS, "TIMESTAMP", value=1, pattern=0),
     "PARSE_TIMESTAMP(pattern, text)": read_by(PATTERNS, "TIMESTAMP", value=1, pattern=0),
@@ -182,11 +191,22 @@ BIGQUERY = System(
         "NTH_VALUE": "Write nth_value(x, 2) OVER (…) with dialect='sql'.",
     },
     casts={
-        **dict.fromkeys(("INT64", "INT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "BYTEINT"), "BIGINT"),
-        **{"FLOAT64": "DOUBLE", "STRING": "VARCHAR", "BOOL": "BOOLEAN", "BOOLEAN": "BOOLEAN"},
-        **{"NUMERIC": "DECIMAL(38, 9)", "DECIMAL": "DECIMAL(38, 9)", "BIGNUMERIC": "DECIMAL(76, 38)"},
-        **{"BIGDECIMAL": "DECIMAL(76, 38)", "DATE": "DATE", "TIME": "TIME", "BYTES": "BYTEA"},
-        **{"DATETIME": "TIMESTAMP", "TIMESTAMP": "TIMESTAMP"},
+        **dict.fromkeys(
+            ("INT64", "INT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "BYTEINT"), "BIGINT"
+        ),
+        "FLOAT64": "DOUBLE",
+        "STRING": "VARCHAR",
+        "BOOL": "BOOLEAN",
+        "BOOLEAN": "BOOLEAN",
+        "NUMERIC": "DECIMAL(38, 9)",
+        "DECIMAL": "DECIMAL(38, 9)",
+        "BIGNUMERIC": "DECIMAL(76, 38)",
+        "BIGDECIMAL": "DECIMAL(76, 38)",
+        "DATE": "DATE",
+        "TIME": "TIME",
+        "BYTES": "BYTEA",
+        "DATETIME": "TIMESTAMP",
+        "TIMESTAMP": "TIMESTAMP",
     },
     parts={
         **PARTS,

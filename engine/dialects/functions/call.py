@@ -87,7 +87,9 @@ class FunctionCall:
             else:
                 yield piece
 
-    def refused(self, problem: str, hint: str | None = None, *, at: int | None = None) -> QueryError:
+    def refused(
+        self, problem: str, hint: str | None = None, *, at: int | None = None
+    ) -> QueryError:
         """The error of this call."""
         return self.reader.refused(self.at if at is None else at, f"{self.name}: {problem}", hint)
 
@@ -164,6 +166,8 @@ class System:
     matches: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Operators of patterns: each as our operator, and the pattern with ``{0}`` in its place."""
     like: str = "LIKE"
+    any_case: bool = False
+    """A comparison with a text does not regard letter case."""
     bars_join: bool = True
     """``||`` joins texts; otherwise it is OR."""
     caret_is_power: bool = False

@@ -21,9 +21,14 @@ _AS_OURS = {
 }
 """Types that are spelled so in our SQL, too."""
 _SAME = {
-    **{"INT8": ("BIGINT",), "INT4": ("INT",), "INT2": ("SMALLINT",), "BOOL": ("BOOLEAN",)},
-    **{"DOUBLE PRECISION": ("DOUBLE",), "NUMERIC": ("DECIMAL",)},
-    **{"TIMESTAMPTZ": ("TIMESTAMP WITH TIME ZONE",), "INTEGER": ("INT",)},
+    "INT8": ("BIGINT",),
+    "INT4": ("INT",),
+    "INT2": ("SMALLINT",),
+    "BOOL": ("BOOLEAN",),
+    "DOUBLE PRECISION": ("DOUBLE",),
+    "NUMERIC": ("DECIMAL",),
+    "TIMESTAMPTZ": ("TIMESTAMP WITH TIME ZONE",),
+    "INTEGER": ("INT",),
 }
 _TRIES = ("TRY_CAST", "SAFE_CAST")
 
@@ -47,14 +52,20 @@ class Casts:
         elif reader.word(at) in ("CAST", *_TRIES) and reader.opens(at + 1):
             close = reader.close[at + 1]
             behind = next(
-                (i for i in range(at + 2, close) if reader.word(i) == "AS" and not reader.depth(at + 2, i)),
+                (
+                    i
+                    for i in range(at + 2, close)
+                    if reader.word(i) == "AS" and not reader.depth(at + 2, i)
+                ),
                 None,
             )
             if behind is None:
                 return
             end = next((i for i in range(behind, close) if reader.word(i) == "FORMAT"), close)
             if end != close:
-                raise reader.refused(end, "CAST with FORMAT has no equal here", "Write to_char(time, '%Y-%m-%d').")
+                raise reader.refused(
+                    end, "CAST with FORMAT has no equal here", "Write to_char(time, '%Y-%m-%d')."
+                )
             function = "TRY_CAST" if reader.word(at) in _TRIES else "CAST"
             self._add((at, close + 1), function, (at + 2, behind), (behind + 1, close))
 
@@ -93,7 +104,9 @@ class Casts:
         text: Written = [*self.weaver.woven(*value)]
         if ours == "VARCHAR":
             made = self._as_text(function, text, behind, found)
-            return None if made is None and word in _AS_OURS else made or _cast(function, text, ours)
+            return (
+                None if made is None and word in _AS_OURS else made or _cast(function, text, ours)
+            )
         if behind and ours.startswith("DECIMAL"):
             ours = f"DECIMAL{behind}"
         fraction = found is not None and (pa.types.is_floating(found) or pa.types.is_decimal(found))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache, partial
 
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
 from sqlglot.tokenizer_core import TokenType
 
+from blendfusion.arrow_types import is_text as is_text_type
 from blendfusion.dialects.functions.aggregates import end_of
 from blendfusion.dialects.functions.call import FunctionCall, Spelling, System
 from blendfusion.dialects.functions.casts import Casts
+from blendfusion.dialects.functions.literal_patterns import OF_OPERATORS
 from blendfusion.dialects.functions.operands import is_product, operand_end, operand_start
-from blendfusion.dialects.functions.sqlite import glob
 from blendfusion.dialects.functions.types import Types
 from blendfusion.dialects.shared.catalog import Known
 from blendfusion.sql.letter_case import RESERVED
@@ -151,7 +152,9 @@ class Claims:
         fit = next((s for s in spellings if s.takes(len(call.arguments))), None)
         if fit is None:
             usage = " or ".join(s.signature.replace(", …", ", …") for s in spellings)
-            raise call.refused(f"it has no translation with {len(call.arguments)} arguments", f"Write {usage}.")
+            raise call.refused(
+                f"it has no translation with {len(call.arguments)} arguments", f"Write {usage}."
+            )
         start, stop = call.at, end_of(call)
         if call.reader.word(call.at + 2) == "DISTINCT" and isinstance(fit.write, str):
             raise call.refused("DISTINCT has no equal here")
@@ -180,8 +183,11 @@ class Claims:
             self.weaver.rewrite(at, at + 1, " AND ")
         elif kind in _ORDERS and system.nulls_lowest:
             self._order(at)
-        elif kind in _TESTS and system.truth_is_number:
+        elif kind in _TESTS and (system.truth_is_number or system.any_case):
             self._truth(at)
+            self._text_test(at)
+        elif word == "IN" and system.any_case and reader.opens(at + 1):
+            self._text_list(at)
         elif word in system.matches and kind not in (TokenType.STRING, TokenType.IDENTIFIER):
             self._match(at, word)
         elif word in _PATTERNS and kind not in (TokenType.STRING, TokenType.IDENTIFIER):
@@ -190,6 +196,14 @@ class Claims:
             self._subscript(at)
         elif kind == TokenType.COLON and system.paths:
             self._path(at)
+        elif word == "DATETIME" and reader.kind(at + 1) == TokenType.STRING:
+            self.weaver.rewrite(at, at + 1, "TIMESTAMP")
+        elif word == "MINUS" and (reader.word(at + 1) == "SELECT" or reader.opens(at + 1)):
+            self.weaver.rewrite(at, at + 1, "EXCEPT")
+        elif word == "FETCH" and reader.word(at + 1) in ("FIRST", "NEXT"):
+            self._fetch(at)
+        elif word == "TOP" and reader.word(at - 1) == "SELECT" and not reader.opens(at + 1):
+            raise reader.refused(at, "TOP has no translation", "Write LIMIT at the end.")
         elif kind == TokenType.COMMA and reader.word(at + 1) == "FROM":
             self.weaver.rewrite(at, at + 1, " ")
 
@@ -213,9 +227,19 @@ class Claims:
         reader = self.reader
         start, stop = operand_start(reader, at), operand_end(reader, at + 1)
         if is_product(reader, start - 1):
-            raise reader.refused(at, "DIV behind another product has no translation", "Put (a * b) in parentheses.")
-        divisor = ("NULLIF(", (at + 1, stop), ", 0)") if self.system.null_of_zero else ((at + 1, stop),)
-        exact: tuple[str | tuple[int, int], ...] = ("CAST(trunc(CAST(", (start, at), " AS DOUBLE) / ", *divisor, ") AS BIGINT)")
+            raise reader.refused(
+                at, "DIV behind another product has no translation", "Put (a * b) in parentheses."
+            )
+        divisor = (
+            ("NULLIF(", (at + 1, stop), ", 0)") if self.system.null_of_zero else ((at + 1, stop),)
+        )
+        exact: tuple[str | tuple[int, int], ...] = (
+            "CAST(trunc(CAST(",
+            (start, at),
+            " AS DOUBLE) / ",
+            *divisor,
+            ") AS BIGINT)",
+        )
         self.weaver.rewrite(start, stop, *exact)
 
     def _power(self, at: int) -> None:
@@ -263,6 +287,52 @@ class Claims:
             if number:
                 self._as_type(other, (start, stop), pa.types.is_integer, number)
 
+    def _text_test(self, at: int) -> None:
+        """``text = 'A'`` where letter case does not count."""
+        reader = self.reader
+        if self.system.any_case:
+            for literal, start, stop in (
+                (at + 1, operand_start(reader, at), at),
+                (at - 1, at + 1, operand_end(reader, at + 1)),
+            ):
+                if reader.kind(literal) == TokenType.STRING:
+                    self._in_one_case((start, stop), [literal])
+                    return
+
+    def _text_list(self, at: int) -> None:
+        """``text IN ('A', 'B')``."""
+        reader = self.reader
+        parts = reader.parts(at + 2, reader.close[at + 1])
+        stop = at - (reader.word(at - 1) == "NOT")
+        if all(b == a + 1 and reader.kind(a) == TokenType.STRING for a, b in parts):
+            self._in_one_case((operand_start(reader, stop), stop), [a for a, _ in parts])
+
+    def _in_one_case(self, value: tuple[int, int], literals: Sequence[int]) -> None:
+        """A value and the literals that it is compared with in lower case, if it is a text that no
+        model writes."""
+        reader = self.reader
+        asked = any(reader.name(i) in self.known.ingredients for i in range(*value))
+        cased = any(c.isalpha() for i in literals for c in reader.tokens[i].text)
+        if asked or not cased:
+            return
+
+        def is_text() -> bool:
+            found = self.types.of(*value)
+            return found is not None and is_text_type(found)
+
+        def write() -> Written:
+            woven = self.weaver.woven(*value)
+            return ["lower(", *woven, ")"] if is_text() else [*woven]
+
+        def lowered(at: int) -> Written:
+            text = reader.tokens[at].text
+            return [quoted(text.lower())] if is_text() else [reader.written(at, at + 1)]
+
+        self.weaver.rewrite_by(*value, write)
+        for at in literals:
+            if (at, at + 1) != value:
+                self.weaver.rewrite_by(at, at + 1, partial(lowered, at))
+
     def _as_type(
         self, at: int, other: tuple[int, int], has: Callable[[pa.DataType], bool], ours: str
     ) -> None:
@@ -277,14 +347,18 @@ class Claims:
         """``text RLIKE pattern``."""
         reader = self.reader
         operator, pattern = self.system.matches[word]
-        if reader.opens(at + 1) and not _ends_operand(reader, at - 1) and reader.word(at - 1) != "NOT":
+        if (
+            reader.opens(at + 1)
+            and not _ends_operand(reader, at - 1)
+            and reader.word(at - 1) != "NOT"
+        ):
             return  # a function
         negated = reader.word(at - 1) == "NOT"
         stop = operand_end(reader, at + 1)
-        if word == "GLOB":
+        if word in OF_OPERATORS:
             if stop != at + 2 or reader.kind(at + 1) != TokenType.STRING:
-                raise reader.refused(at, "the pattern of GLOB must be a literal text here")
-            ours = quoted(glob(reader.tokens[at + 1].text))
+                raise reader.refused(at, f"the pattern of {word} must be a literal text here")
+            ours = quoted(OF_OPERATORS[word](reader.tokens[at + 1].text))
             self.weaver.rewrite(at - negated, stop, f"{'!' * negated}{operator} {ours}")
             return
         before, _, behind = pattern.partition("{0}")
@@ -363,6 +437,15 @@ class Claims:
 
         self.weaver.rewrite_by(start, stop, write)
 
+    def _fetch(self, at: int) -> None:
+        """``FETCH FIRST 3 ROWS ONLY``."""
+        reader = self.reader
+        numbered = reader.kind(at + 2) == TokenType.NUMBER
+        rows = at + 2 + numbered
+        if reader.word(rows) in ("ROW", "ROWS") and reader.word(rows + 1) == "ONLY":
+            number = reader.tokens[at + 2].text if numbered else "1"
+            self.weaver.rewrite(at, rows + 2, f"LIMIT {number}")
+
     # --- names ------------------------------------------------------------------------------------
 
     def _names(self, but: Collection[int]) -> None:
@@ -396,7 +479,9 @@ def _is_aliased(reader: Reader, start: int, stop: int) -> bool:
     if reader.word(stop - 2) == "AS":
         return True
     last = reader.tokens[stop - 1]
-    named = last.token_type in (TokenType.VAR, TokenType.IDENTIFIER) and reader.word(stop - 1) != "END"
+    named = (
+        last.token_type in (TokenType.VAR, TokenType.IDENTIFIER) and reader.word(stop - 1) != "END"
+    )
     before = reader.kind(stop - 2)
     ends = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.NUMBER, TokenType.STRING)
     return named and (before in ends or reader.is_name(stop - 2))
@@ -419,10 +504,7 @@ def _named_relations(reader: Reader) -> set[int]:
     return found
 
 
-def claim(
-    weaver: Weaver, known: Known, system: System, but: Iterable[int] = ()
-) -> None:
+def claim(weaver: Weaver, known: Known, system: System, but: Iterable[int] = ()) -> None:
     """Have the forms of ``system`` written, except at the positions ``but``. Raises QueryError for
     one that has no equal."""
     Claims(weaver, known, system, frozenset(but))
-

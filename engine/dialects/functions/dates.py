@@ -170,7 +170,9 @@ def sum_with_interval(sign: int = 1) -> Write:
         start, stop = call.arguments[1]
         reader = call.reader
         if reader.word(start) != "INTERVAL" or stop - start < 3:
-            raise call.refused("INTERVAL n unit is expected", f"Write {call.name}(x, INTERVAL 1 DAY).")
+            raise call.refused(
+                "INTERVAL n unit is expected", f"Write {call.name}(x, INTERVAL 1 DAY)."
+            )
         name = reader.tokens[stop - 1].text.upper()
         if name not in UNITS:
             raise call.refused(f"'{name}' has no equal unit", at=stop - 1)

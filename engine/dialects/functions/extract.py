@@ -53,7 +53,9 @@ def part_of(name: str) -> Write:
 
     def write(call: FunctionCall) -> Written:
         sql = _part(call, name, call.at)
-        return call.filled(sql.replace("{0}", moment("{0}")) if call.literal(0) is not None else sql)
+        return call.filled(
+            sql.replace("{0}", moment("{0}")) if call.literal(0) is not None else sql
+        )
 
     return write
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from blendfusion.dialects.functions.aggregates import texts_in_one
 from blendfusion.dialects.functions.call import FunctionCall, System, Table, Written
 from blendfusion.dialects.functions.date_patterns import POSTGRES as PATTERNS
@@ -41,13 +43,9 @@ def _standard_cut(call: FunctionCall) -> Written:
     if at is None or "SIMILAR" in places:
         raise call.refused("this form has no equal here", "Write substr(text, 2, 3).")
     end = places.get("FOR", stop)
-    if end == at + 2:
-        if reader.tokens[at + 1].text and not reader.tokens[at + 1].text.isdigit():
-            one = FunctionCall(
-                call.weaver, call.types, call.system, call.at, call.stop, ((start, at), (at + 1, end))
-            )
-            if one.literal(1) is not None:
-                return extracted()(one)
+    one = replace(call, arguments=((start, at), (at + 1, end)))
+    if one.literal(1) is not None:
+        return extracted()(one)
     parts = [call.weaver.woven(start, at), call.weaver.woven(at + 1, end)]
     if end < stop:
         parts.append(call.weaver.woven(end + 1, stop))
@@ -117,12 +115,25 @@ POSTGRES = System(
     },
     casts={
         **{kind: kind for kind in ("BIGINT", "INT", "INTEGER", "SMALLINT", "BOOLEAN", "DATE")},
-        **{"INT8": "BIGINT", "INT4": "INT", "INT2": "SMALLINT", "BOOL": "BOOLEAN"},
-        **{"TEXT": "VARCHAR", "VARCHAR": "VARCHAR", "CHARACTER VARYING": "VARCHAR"},
-        **{"FLOAT8": "DOUBLE", "DOUBLE PRECISION": "DOUBLE", "FLOAT4": "REAL", "REAL": "REAL"},
-        **{"NUMERIC": "DECIMAL(38, 10)", "DECIMAL": "DECIMAL(38, 10)", "FLOAT": "DOUBLE"},
-        **{"TIMESTAMP": "TIMESTAMP", "TIME": "TIME", "INTERVAL": "INTERVAL", "BYTEA": "BYTEA"},
-        **{"TIMESTAMP WITHOUT TIME ZONE": "TIMESTAMP"},
+        "INT8": "BIGINT",
+        "INT4": "INT",
+        "INT2": "SMALLINT",
+        "BOOL": "BOOLEAN",
+        "TEXT": "VARCHAR",
+        "VARCHAR": "VARCHAR",
+        "CHARACTER VARYING": "VARCHAR",
+        "FLOAT8": "DOUBLE",
+        "DOUBLE PRECISION": "DOUBLE",
+        "FLOAT4": "REAL",
+        "REAL": "REAL",
+        "NUMERIC": "DECIMAL(38, 10)",
+        "DECIMAL": "DECIMAL(38, 10)",
+        "FLOAT": "DOUBLE",
+        "TIMESTAMP": "TIMESTAMP",
+        "TIME": "TIME",
+        "INTERVAL": "INTERVAL",
+        "BYTEA": "BYTEA",
+        "TIMESTAMP WITHOUT TIME ZONE": "TIMESTAMP",
         "TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE",
         "TIMESTAMP WITH TIME ZONE": "TIMESTAMP WITH TIME ZONE",
     },
@@ -144,5 +155,6 @@ POSTGRES = System(
     shortens=True,
     moment="%Y-%m-%d %H:%M:%S%.f",
     caret_is_power=True,
+    matches={"SIMILAR": ("~", "similar")},
     strict=False,
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from blendfusion.dialects.functions.call import FunctionCall, System, Table, Write, Written
 from blendfusion.dialects.functions.date_patterns import SQLITE as PATTERNS
 from blendfusion.dialects.functions.dates import text_of
@@ -44,14 +42,6 @@ def _text(pattern: str) -> Write:
     return lambda call: call.filled(f"to_char({_moment(call, 0)}, '{pattern}')")
 
 
-def glob(pattern: str) -> str:
-    """A pattern of GLOB as one of regular expressions."""
-    parts = re.findall(r"\[\^?\]?[^\]]*\]|.", pattern, re.DOTALL)
-    ours = {"*": "(?s:.*)", "?": "(?s:.)"}
-    texts = (ours.get(p) or (p if len(p) > 1 else re.escape(p)) for p in parts)
-    return "^" + "".join(texts) + "$"
-
-
 _TABLE: Table = {
     "SUBSTR(text, start)": _cut,
     "SUBSTR(text, start, length)": _cut,
@@ -77,6 +67,8 @@ _TABLE: Table = {
     "MOD(x, y)": "(CAST({x} AS DOUBLE) % NULLIF({y}, 0))",
     "CEILING(x)": "ceil({x})",
 }
+
+
 def _is_same(call: FunctionCall) -> bool:
     """The largest value of a column, and a start that is no negative number."""
     if call.name in ("MAX", "MIN"):

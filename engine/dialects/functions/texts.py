@@ -38,7 +38,7 @@ def as_text(call: FunctionCall) -> Written:
 def with_names(call: FunctionCall) -> Written:
     """``STRUCT(1 AS a, b)``: fields by their aliases, or the names of columns."""
     reader, fields = call.reader, []
-    for i, (start, stop) in enumerate(call.arguments):
+    for start, stop in call.arguments:
         named = reader.word(stop - 2) == "AS" and stop - start > 2
         if not named and reader.column_end(start) != stop:
             raise call.refused("each field needs a name", "Write STRUCT(value AS name).", at=start)
@@ -59,9 +59,7 @@ def null_if_any(function: str) -> Write:
         sql = f"{function}({', '.join(names)})"
         if len(names) == 1:
             sql = names[0]
-        return call.filled(
-            f"CASE WHEN {' AND '.join(tested)} THEN {sql} END" if tested else sql
-        )
+        return call.filled(f"CASE WHEN {' AND '.join(tested)} THEN {sql} END" if tested else sql)
 
     return write
 
@@ -139,7 +137,9 @@ def length(*, of_text: str = "length") -> Write:
     return write
 
 
-_PLACES = re.compile(r"%(?P<flags>[-0+ ,#']*)(?P<width>\d*)(?:\.(?P<digits>\d+))?(?P<kind>[a-zA-Z%])")
+_PLACES = re.compile(
+    r"%(?P<flags>[-0+ ,#']*)(?P<width>\d*)(?:\.(?P<digits>\d+))?(?P<kind>[a-zA-Z%])"
+)
 
 
 def printed(*, null: str, texts: str = "s") -> Write:
@@ -165,7 +165,9 @@ def printed(*, null: str, texts: str = "s") -> Write:
         if place < len(call.arguments):
             raise call.refused("the format has fewer places than there are values")
         if "%" in _PLACES.sub("", pattern):
-            raise call.refused("'%' in the format is followed by no letter", "Write %% for a percent.")
+            raise call.refused(
+                "'%' in the format is followed by no letter", "Write %% for a percent."
+            )
         if at < len(pattern) or not pieces:
             pieces.append(quoted(pattern[at:]))
         return call.filled(pieces[0] if len(pieces) == 1 else f"({' || '.join(pieces)})")
@@ -173,15 +175,11 @@ def printed(*, null: str, texts: str = "s") -> Write:
     return write
 
 
-def _printed(
-    call: FunctionCall, found: re.Match[str], place: int, texts: str, null: str
-) -> str:
+def _printed(call: FunctionCall, found: re.Match[str], place: int, texts: str, null: str) -> str:
     kind, width = found["kind"], int(found["width"] or 0)
     value = f"{{{place}}}"
     number = call.type(place)
-    fraction = number is not None and (
-        pa.types.is_floating(number) or pa.types.is_decimal(number)
-    )
+    fraction = number is not None and (pa.types.is_floating(number) or pa.types.is_decimal(number))
     digits = found["digits"]
     if kind in texts and digits is None:
         if fraction:
@@ -234,7 +232,11 @@ def trimmed(
         if reader.word(start) in names:
             place, start = reader.word(start), start + 1
         behind = next(
-            (i for i in range(start, stop) if reader.word(i) == "FROM" and not reader.depth(start, i)),
+            (
+                i
+                for i in range(start, stop)
+                if reader.word(i) == "FROM" and not reader.depth(start, i)
+            ),
             None,
         )
         given: tuple[int, int] | None = None
@@ -273,7 +275,11 @@ def found_at(*, text: int, part: int) -> Write:
         start, stop = call.arguments[0]
         if len(call.arguments) == 1:
             inside = next(
-                (i for i in range(start, stop) if reader.word(i) == "IN" and not reader.depth(start, i)),
+                (
+                    i
+                    for i in range(start, stop)
+                    if reader.word(i) == "IN" and not reader.depth(start, i)
+                ),
                 None,
             )
             if inside is None:
@@ -310,7 +316,7 @@ def split_by_pattern(call: FunctionCall) -> Written:
 
 def split(call: FunctionCall) -> Written:
     """A text as a list of its parts: of an empty text, one empty part."""
-    if call.literal(1) == "":
+    if len(call.arguments) > 1 and call.literal(1) == "":
         raise call.refused("an empty separator has no equal here", "string_to_array(text, NULL).")
     return _split(call, "{1}" if len(call.arguments) > 1 else "','")
 
@@ -323,7 +329,9 @@ def _split(call: FunctionCall, separator: str) -> Written:
 
 def part_of(call: FunctionCall) -> Written:
     """SPLIT_PART, whose place 0 is 1."""
-    return call.filled("split_part({0}, {1}, 1)" if call.number(2) == 0 else "split_part({0}, {1}, {2})")
+    return call.filled(
+        "split_part({0}, {1}, 1)" if call.number(2) == 0 else "split_part({0}, {1}, {2})"
+    )
 
 
 def chosen(*, null_is_value: bool) -> Write:

@@ -43,7 +43,7 @@ class Types:
 
     def _asked(self, start: int, stop: int) -> pa.DataType | None:
         text = self._text(start, stop)
-        around = [select for select, _ in self.reader.around(start)]
+        around: list[Select | None] = [select for select, _ in self.reader.around(start)]
         common = self._common(start)
         relations = ""
         for select in around or [None]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from blendfusion.dialects.functions.claims import claim
 from blendfusion.dialects.functions.mysql import MYSQL
 from blendfusion.dialects.shared.catalog import Known
-from blendfusion.dialects.warehouses.quoting import requoted
+from blendfusion.dialects.shared.quoting import requoted
 from blendfusion.errors import QueryError
 from blendfusion.sql.query_tree import Reader
 from blendfusion.sql.rewriter import Weaver

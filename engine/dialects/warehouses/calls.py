@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.dialects.functions.call import System
 from blendfusion.dialects.functions.claims import claim
 from blendfusion.dialects.shared.catalog import Known
-from blendfusion.dialects.warehouses.quoting import requoted
+from blendfusion.dialects.shared.quoting import requoted
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.sql.call_sites import literal_of
 from blendfusion.sql.query_tree import Reader

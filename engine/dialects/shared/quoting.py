@@ -35,7 +35,8 @@ def requoted(text: str, dialect: str) -> Translation:
         if token.token_type in _STRINGS:
             written = quoted(token.text)
         elif token.token_type == TokenType.IDENTIFIER and text[start : start + 1] == "`":
-            written = ".".join(map(_name, token.text.split(".")))
+            parts = token.text.split(".") if dialect == "bigquery" else [token.text]
+            written = ".".join(map(_name, parts))
         else:
             continue
         if written != text[start:end]:
