@@ -67,7 +67,7 @@ def either(name: str, spelled: Sequence[str]) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class _Relation:
-    """What a SELECT reads by one name. ``path`` are the names that may qualify its columns."""
+    """A relation that a SELECT reads by one name. ``path`` are the names that may qualify its columns."""
 
     path: tuple[str, ...]
     columns: list[Column] = field(default_factory=list)
@@ -248,8 +248,8 @@ class _Names:
         return reader.is_name(at) and reader.word(at) not in RESERVED
 
     def _is_other(self, at: int) -> bool:
-        """A function, a type behind AS or ``::``, what makes a literal of the text behind it, or the
-        part that EXTRACT takes."""
+        """A function, a type behind AS or ``::``, what makes a literal of the text behind it, or
+        the part that EXTRACT takes."""
         reader = self.reader
         behind, quoted = reader.kind(at + 1), reader.kind(at) == TokenType.IDENTIFIER
         typed = reader.kind(at - 1) == TokenType.DCOLON or reader.word(at - 1) == "AS"

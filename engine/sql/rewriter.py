@@ -32,7 +32,8 @@ class Weaver:
     behind: dict[int, str] = field(default_factory=dict)
     """Text to add behind the token at a position."""
     _open: list[Form] = field(default_factory=list)
-    """The forms that are being written: one that weaves all of its own tokens does not meet itself."""
+    """The forms that are being written: one that weaves all of its own tokens does not meet
+    itself."""
 
     def add(self, form: Form) -> None:
         """Claim tokens. If two forms start together, the longer one contains the shorter one."""

@@ -1,1 +1,1 @@
-"""What functions and operators of other systems mean here, as tables."""
+"""Tables of the functions and operators of other systems, and of what they mean here."""

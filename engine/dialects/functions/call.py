@@ -47,7 +47,7 @@ class FunctionCall:
         return self.weaver.woven(*self.arguments[place])
 
     def sql(self, place: int) -> str:
-        """The same as a text."""
+        """An argument in our SQL, as a text."""
         return "".join(piece.text for piece in self.value(place))
 
     def words(self, place: int) -> str:

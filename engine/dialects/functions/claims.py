@@ -311,9 +311,9 @@ class Claims:
         """A value and the literals that it is compared with in lower case, if it is a text that no
         model writes."""
         reader = self.reader
-        asked = any(reader.name(i) in self.known.ingredients for i in range(*value))
+        answered = any(reader.name(i) in self.known.ingredients for i in range(*value))
         cased = any(c.isalpha() for i in literals for c in reader.tokens[i].text)
-        if asked or not cased:
+        if answered or not cased:
             return
 
         def is_text() -> bool:

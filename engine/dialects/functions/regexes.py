@@ -46,7 +46,7 @@ def replaced(*, groups_by: str, flags: str = "") -> Write:
 def extracted(
     *, group: int | None = None, absent: str = "", whole: bool = False, flags: str = ""
 ) -> Write:
-    """What a pattern finds: its first group, or all of it if it has none (BigQuery); group
+    """Gives what a pattern finds: its first group, or all of it if it has none (BigQuery); group
     ``group``, 1 if it is not given (Databricks); ``whole``: all of it (Snowflake, MySQL).
 
     ``absent`` is the text where nothing is found; ``""``: NULL."""

@@ -1,4 +1,4 @@
-"""What several systems spell alike, and mean alike."""
+"""Functions that several systems spell alike and mean alike."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Types:
             return literal
         if (start, stop) not in self._found:
             self._found[start, stop] = None  # while it is looked for
-            self._found[start, stop] = self._asked(start, stop)
+            self._found[start, stop] = self._planned(start, stop)
         return self._found[start, stop]
 
     def _literal(self, start: int, stop: int) -> pa.DataType | None:
@@ -41,7 +41,7 @@ class Types:
         truth = token.token_type in (TokenType.TRUE, TokenType.FALSE)
         return pa.bool_() if truth else None
 
-    def _asked(self, start: int, stop: int) -> pa.DataType | None:
+    def _planned(self, start: int, stop: int) -> pa.DataType | None:
         text = self._text(start, stop)
         around: list[Select | None] = [select for select, _ in self.reader.around(start)]
         common = self._common(start)

@@ -251,12 +251,12 @@ class Warehouse:
         try:
             weaver = Weaver(Reader(ours.sql))
             by_name = {one.name.upper(): one for one in self.functions}
-            asked = [
+            calls = [
                 at
                 for at in range(len(weaver.reader.tokens))
                 if _claim(weaver, at, by_name, self.refused)
             ]
-            claim(weaver, known, self.system, but=asked)
+            claim(weaver, known, self.system, but=calls)
             return ours.then(weaver.whole())
         except QueryError as problem:
             raise within(problem, ours) from None
