@@ -38,7 +38,7 @@ class SessionTables:
         if len(path) > 2:
             names = _alike(path[-3], session.catalog_names())
             catalogs, before = [session.catalog(n) for n in names], [(n,) for n in names]
-        found = []
+        found: list[tuple[str, ...]] = []
         for catalog, prefix in zip(catalogs, before, strict=True):
             if len(path) == 1:
                 found += [(n,) for n in _alike(path[0], catalog.schema().names())]
