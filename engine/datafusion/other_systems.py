@@ -69,7 +69,8 @@ _FORMS = (
         r"does not support logical expression (?:OuterReferenceColumn|ScalarSubquery|InSubquery|Exists)\(",
         "a part of the query refers to a table beside it, or to the query around it, where DataFusion has no plan for it",
         "Write a join, and keep rows by QUALIFY row_number() OVER (PARTITION BY a.id ORDER BY b.day) <= 1; or take "
-        "one value: (SELECT max(b.day) FROM b WHERE b.id = a.id).",
+        "one value: (SELECT max(b.day) FROM b WHERE b.id = a.id). EXISTS as a value needs an equality with the outer "
+        "row, and a query of its own below GROUP BY: FROM (SELECT *, EXISTS (…) AS found FROM a).",
     ),
     (r"FETCH clause is not supported", "there is no FETCH", "Write LIMIT 5."),
     (

@@ -50,6 +50,7 @@ from blendfusion.sql.counted_sets import counted_sets
 from blendfusion.sql.distinct_from import distinct_from
 from blendfusion.sql.doubtful_literals import quoted_names
 from blendfusion.sql.error_places import named_place, owners, syntax_place, whole_place
+from blendfusion.sql.grouped_keys import grouped_keys
 from blendfusion.sql.ignored_clauses import check_clauses
 from blendfusion.sql.lateral import Columns
 from blendfusion.sql.letter_case import in_any_case
@@ -57,6 +58,7 @@ from blendfusion.sql.parameters import spelled_parameters, texts_of
 from blendfusion.sql.read_only import READING, check_calls, check_plan
 from blendfusion.sql.source_map import Translation, placed, unchanged, within
 from blendfusion.sql.statements import creates, creates_table, selecting_all, selects_into
+from blendfusion.sql.subquery_values import subquery_values
 from blendfusion.sql.token_tree import TokenTree
 from blendfusion.sql.tokenizer import curly_quotes
 from blendfusion.sql.type_calls import Typed
@@ -263,7 +265,7 @@ class Query:
             partial(_columns, session, self.options, values=(self.param_values, self.named_params)),
             lambda problem: warn_of_doubts((problem,), session.plan_warnings),
         )
-        text = distinct_from(text)
+        text = grouped_keys(subquery_values(distinct_from(text)))
 
         def carry_out(text: str) -> DataFrame:
             values, texts = self.param_values, self.named_params
