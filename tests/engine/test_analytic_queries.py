@@ -76,8 +76,11 @@ def test_rows(part: int, cases: int) -> None:
             continue
         right = comparable(rows, ordered=query.ordered)
         for text in texts(query):
-            frame = db.session.sql(text)
-            found = comparable(tuples(frame.to_arrow_table()), ordered=query.ordered)
+            try:
+                frame = db.session.sql(text)
+                found = comparable(tuples(frame.to_arrow_table()), ordered=query.ordered)
+            except Exception as problem:
+                raise AssertionError((seed, text)) from problem
             assert found == right, (seed, text)
             seen["asking"] += bool(frame.prepared.calls)
             seen["plain"] += frame.prepared.reason is not None
