@@ -24,7 +24,7 @@ WITHHELD = "…"
 
 _CHARACTERS = 80
 _ROW_VALUES = 4
-_QUOTED = re.compile(r"""(?<![\w'"])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
+_QUOTED = re.compile(r"""(?<![\w'"\\])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
 
 @dataclass(frozen=True, slots=True)

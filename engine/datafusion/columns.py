@@ -12,7 +12,7 @@ from blendfusion.udfs.declare.arguments import quoted_name
 
 _PART = r'(?:"(?:[^"]|"")*"|[^".,\s]+)'
 _FIELD = re.compile(rf"(?:, )?({_PART}(?:\.{_PART})*)")
-_LAST = re.compile(rf"(?:(.*)\.)?({_PART})", re.DOTALL)
+_LAST = re.compile(rf"{_PART}\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,21 @@ def columns_listed(problem: str) -> Iterator[Column]:
 def column_of(text: str) -> Column | None:
     """The column that a text of SQL names, in lower case unless it is in double quotes; None if it
     names none."""
-    found = _LAST.fullmatch(text)
-    if found is None:
+    for start in _starts(text):
+        if _LAST.match(text, start):
+            break
+    else:
         return None
-    relation, name = found.groups(default="")
+    relation, name = text[: max(0, start - 1)], text[start:]
     return Column(plain(name) if name.startswith('"') else name.lower(), relation)
+
+
+def _starts(text: str) -> Iterator[int]:
+    """The places of ``text`` where its last part may begin: behind its last dot, or its last dot
+    before a quote."""
+    yield text.rfind(".") + 1
+    if text.endswith('"'):
+        yield from dict.fromkeys((text.rfind('."') + 1, 0))
 
 
 def plain(part: str) -> str:

@@ -40,7 +40,7 @@ _SPECIAL = (
 """Methods that anybody calls, whatever their names begin with."""
 _FUNCTION = re.compile(r"PyErr \{ type: <class '([\w.]+)'>, value: (.*?), traceback: ", re.DOTALL)
 """DataFusion's text of an exception in a Python function of the program."""
-_MESSAGE = re.compile(r"""\w+\((['"])(.*)\1,?\)""", re.DOTALL)
+_MESSAGE = re.compile(r"""\w++\((['"])(.*)\1,?\)""", re.DOTALL)
 """An exception of one argument, a text."""
 _UNBOUND = re.compile(r"Placeholder '(\$\w+|\?)' was not provided a value")
 _REMEDIES = {

@@ -230,12 +230,11 @@ def _ungrouped(text: str, _context: object, query: str) -> QueryError | None:
     )
 
 
-_QUOTED_PATH = re.compile(
-    r"""['"]([^'"\n]*(?:/|\.(?:csv|tsv|json|parquet|arrow|avro))[^'"\n]*)['"]"""
-)
-"""A path or a URL in quotes, in the place of a table."""
+_QUOTED_LINE = re.compile(r"""['"]([^'"\n]*)['"]""")
+_PATH = re.compile(r"/|\.(?:csv|tsv|json|parquet|arrow|avro)")
+"""What a path or a URL has, in quotes in the place of a table."""
 _BARE_FILE = re.compile(
-    r"\b[\w-]+\.(?:csv|tsv|json|jsonl|ndjson|parquet|arrow|xlsx)\b", re.IGNORECASE
+    r"(?<![\w-])[\w-]++\.(?:csv|tsv|json|jsonl|ndjson|parquet|arrow|xlsx)\b", re.IGNORECASE
 )
 """The name of a file without quotes: DataFusion reads a schema and a table."""
 
@@ -245,7 +244,8 @@ def _table(text: str, context: SessionContext, query: str) -> QueryError | None:
     if not found:
         return None
     full = found[1] or found[2]
-    path = next((p for p in _QUOTED_PATH.findall(query) if full.endswith(p)), None)
+    quoted_lines = _QUOTED_LINE.findall(query)
+    path = next((p for p in quoted_lines if _PATH.search(p) and full.endswith(p)), None)
     if path is not None:
         return QueryError(
             f"{path!r} is no table: a query reads registered tables, not paths",
@@ -292,7 +292,7 @@ def _column(text: str, context: SessionContext, query: str) -> QueryError | None
     return QueryError(f"unknown column '{name}'", hint=hint or "No column can be named here.")
 
 
-_CALL = re.compile(r"\w+\(.*\)")
+_CALL = re.compile(r"\w++\(.*\)")
 """The value of an aggregate function, in the list of names: no column."""
 _SUGGESTED = re.compile(r"mean '(.*\W.*)'\?$")
 

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 
+from datafusion import SessionContext
+
+from blendfusion.datafusion.message_words import WORDS
 from blendfusion.redaction import WITHHELD, Redaction, printable
 
 _PLANNING = re.compile(
@@ -18,13 +22,18 @@ _PLANNING = re.compile(
 )
 """How messages begin that are about the query, not about its data."""
 _TOKEN = re.compile(
-    r"""(?P<quoted>(?<![\w'"])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w))"""
+    # A quotation, in which a quote may stand before a letter; an open one ends with the text.
+    r"""(?P<quoted>(?<![\w'"\\])(?:'(?:[^'\\]|\\.|'(?=\w))*+(?:'|\Z)|"(?:[^"\\]|\\.|"(?=\w))*+(?:"|\Z)))"""
+    r"|(?P<code>`(?:Option|Result)::\w+\(\)`|`(?:None|Some|Err|Ok)`)"
     r"|(?P<type>\b(?:Boolean|U?Int\d+|Float\d+|Decimal\d+|Date\d+|Time\d+|Timestamp|Duration|Interval|(?:Large)?Utf8|"
-    r"Utf8View|(?:Large|FixedSize)?(?:Binary|List)|BinaryView|Struct|Map|Dictionary|Null|[iuf](?:8|16|32|64|128))\b"
-    r"(?:\((?:[\w, ]|\([\w, ]*\))*\))?)"
-    r"|(?P<number>[-+]?(?<![\w.])\d(?:[\d_.,]*\d)?(?:[eE][-+]?\d+)?(?!\w))"
-    r"|(?P<word>[^\s,;:=<>()\[\]{}]*[^\s.,;:=<>()\[\]{}!?])"
+    r"Utf8View|(?:Large|FixedSize)?(?:Binary|List)|BinaryView|Struct|Map|Dictionary|Null|[iuf](?:8|16|32|64|128))"
+    r"(?:Array|Type)?\b(?:\((?:[\w, ]|\([\w, ]*+\))*+\))?)"
+    r"|(?P<number>[-+]?(?<![\w.])\d(?:[\w.,]*\w)?)"
+    r"|(?P<word>[^\s.,;:=<>()\[\]{}!?](?:[^\s,;:=<>()\[\]{}]*[^\s.,;:=<>()\[\]{}!?])?)",
+    re.DOTALL,
 )
+"""What a message is made of. No start is tried twice over a long text: a long value takes linear
+time."""
 _NAMED = frozenset(
     """
         column columns field fields table function config option variable key type statement
@@ -38,44 +47,15 @@ _BOUND = frozenset(
         """.split()
 )
 """A number behind one of these, and "is" or "of" perhaps, is a bound or a place."""
-_WORDS = frozenset(
-    """
-        a able about accept accepted access allocate allocation allow allowed allows already also an
-        and any are argument arguments arithmetic array arrays arrow as at average avro
-        backreferences be because been before between bits boolean bound bounds bracket buffer but
-        by byte bytes call can't cannot cast casting caused character characters child chunk class
-        closed coerce column columns comparison compile compiled compression compute config
-        configuration consider constant contains continue conversion convert converted converting
-        corrupt could count create csv data datafusion dataset date decimal decode decodeerror
-        decoding decrease decreasing deserialize determine dictionary did different digit dimension
-        directory disk divide division do does doesn't double duplicate duration each element
-        elements empty encode encoding encountered end enough entry enum eof error error: escape
-        evaluate exceed exceeded exceeds exception execute execution exist exists expected
-        expression external failed failure feature field fields file files filter first fit float
-        for format found from function functions generate get given got granularity greater group
-        happened has have header histogram if implemented in incompatible incorrect increase
-        increasing index infinite inner input inserting instead int integer internal interval into
-        invalid io is it its join json key keys keyword-only kind large larger least length less
-        level limit line list literal long longer look-around lookup map match matches max maximum
-        memory min minimum minus mismatch missing module month more most must name named names nan
-        nanoseconds need needed needs negative no non non-empty non-null not nothing null nulls
-        number numbers object of offset on one only open operand operation operator option or order
-        other out outer overflow overflowed overflowing page panic panicked parameter parenthesis
-        parquet parse parser parsing partition partitions pattern per plan planner plus point
-        position positional positive possible power precision prepared previous produce provided
-        query raised range read reading record recursion regex regular repeat repeated repetition
-        request requested require required requires resource resources result return returned
-        returns row rows rule same scalar scale schema second seconds separator sequence set should
-        signature signed since size smaller sort statement step store stream string strings struct
-        subquery substring such sum support supported supports symbol syntax table take takes task
-        than that the there time timestamp timezone to too total trailing tried type types unable
-        unary unclosed unexpected unicode union unit unknown unnest unsigned unsupported until up
-        use used using usize utf-8 valid value values variant view was were where which while width
-        window with without write writing wrong year yet zero zone
-        """.split()
-)
+_GIVEN = frozenset("requested invalid got given negative array".split())
+"""Behind one of these, a length or an index is a value."""
+_CONSTANT = re.compile(r"(?:cannot be|can't be|must be|requires) $|\($")
+"""A digit behind one of these is part of a message: "it cannot be 0", "(0-indexed)"."""
+_REST = ("found", "value")
+"""Behind one of these and a colon, the rest of the line is a value."""
+_PIECES = re.compile(r"[^a-z'\d]+")
 _REPORT = re.compile(
-    r"\.*\nThis issue was likely caused by a bug in DataFusion's code\. Please help us to resolve this by "
+    r"(?<!\.)\.*+\nThis issue was likely caused by a bug in DataFusion's code\. Please help us to resolve this by "
     r"filing a bug report in our issue tracker: \S+"
 )
 _RULE = re.compile(
@@ -133,7 +113,7 @@ def _part(text: str, redaction: Redaction, own: frozenset[str], hidden: set[str]
     if is_planning(text) or _CAUSE.fullmatch(text):
         return _without(text, redaction, hidden)
     shown: list[str] = []
-    place, before, last = 0, "", False
+    place, before, last, rest = 0, ("", ""), False, False
 
     def emit(between: str, token: str, known: bool) -> None:
         nonlocal last
@@ -146,28 +126,44 @@ def _part(text: str, redaction: Redaction, own: frozenset[str], hidden: set[str]
         between, token = text[place : found.start()], found[0]
         place = found.end()
         if "\n" in between:
-            before = ""
-        if token in own or _known(found, before):
+            before, rest = ("", ""), False
+        rest = rest or (":" in between and before[-1] in _REST)
+        if token in own or (not rest and _known(found, before)) or found["type"]:
             emit(between, token, known=True)
         elif redaction.shows:
             emit(between, _replaced(found, redaction), known=True)
         else:
             emit(between, WITHHELD, known=False)
         if token.lower() not in ("is", "of"):
-            before = token.lower()
+            before = before[-1], token.lower()
     return "".join((*shown, text[place:]))
 
 
-def _known(found: re.Match[str], before: str) -> bool:
-    """A token is no value of the data."""
+def _known(found: re.Match[str], before: tuple[str, str]) -> bool:
+    """A token is no value of the data. ``before``: the two tokens before it."""
     token = found[0]
-    if found["type"]:
+    if found["code"]:
         return True
     if found["number"]:
-        return before in _BOUND
+        bound = before[1] in _BOUND and before[0] not in _GIVEN
+        start = found.start()
+        constant = len(token) == 1 and _CONSTANT.search(found.string, max(0, start - 12), start)
+        return bool((bound and not re.search(r"[^\d.,+-]", token)) or constant)
     if found["quoted"]:
-        return before in _NAMED or token[1:2] == "$"
-    return token.lower() in _WORDS or not any(map(str.isalnum, token))
+        return before[1] in _NAMED or token[1:2] == "$"
+    word = token.lower().strip("`")
+    return word in WORDS or word in _functions() or all(map(_is_word, _PIECES.split(word)))
+
+
+def _is_word(piece: str) -> bool:
+    return not piece or piece in WORDS
+
+
+@cache
+def _functions() -> frozenset[str]:
+    """The names of DataFusion's functions."""
+    context = SessionContext()
+    return frozenset((*context.udfs(), *context.udafs(), *context.udwfs()))
 
 
 def _replaced(found: re.Match[str], redaction: Redaction) -> str:

@@ -12,7 +12,7 @@ _EDGE = 0.13
 _MOST = 3
 """The lines of a header."""
 _NUMBER = re.compile(
-    r"[-–—\s]*((page|p\.|seite|página)\s*)?(#|[ivxlc]{1,6})(\s*(of|/|von|de|sur)\s*#)?[-–—\s]*",
+    r"[-–—\s]*+((page|p\.|seite|página)\s*+)?(#|[ivxlc]{1,6})(\s*+(of|/|von|de|sur)\s*+#)?[-–—\s]*+",
     re.IGNORECASE,
 )
 _DIGITS = re.compile(r"\d+")

@@ -14,7 +14,7 @@ from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import Conflict
 
 _OWN = re.compile(
-    r"""(?<![\w'"])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?<!HTTP )(?<!\w)-?\d[\d.,]*\b"""
+    r"""(?<![\w'"\\])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?<!HTTP )(?<!\w)-?\d[\d.,]*\b"""
 )
 """The parts of a reason that are specific to one value: quotations, and numbers except HTTP
 statuses."""

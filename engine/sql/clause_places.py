@@ -19,14 +19,17 @@ _CLAUSES = {
     *("WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY", "ORDER", "LIMIT", "OFFSET", "FETCH"),
     *("UNION", "EXCEPT", "INTERSECT"),
 }
+_LONGEST = 1000
+"""Characters of a message that are searched: behind them it only has a long value."""
 _SETS = ("UNION", "EXCEPT", "INTERSECT")
 
 
 def clause_place(message: str, tree: Reader) -> tuple[int, int] | None:
     """The tokens that ``message`` is about, from the first place that it may mean to the last; None
     for a message that is not known here."""
+    start = message[:_LONGEST]
     for pattern, find in _FINDERS:
-        match = re.search(pattern, message)
+        match = re.search(pattern, start)
         places = [] if match is None else sorted(find(tree, match))
         if places:
             return places[0][0], max(stop for _, stop in places)

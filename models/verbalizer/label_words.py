@@ -16,7 +16,7 @@ from blendfusion.types import Task
 
 TRUTH = (("Yes", "correct"), ("No", "wrong"))
 _ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
-_BETWEEN = re.compile(r"\s*[/,;&|]\s*|\s+(?:and|or)\s+")
+_BETWEEN = re.compile(r"(?<!\s)(?:\s*+[/,;&|]\s*|\s++(?:and|or)\s+)")
 _DENIED = re.compile(r"\b(?:not?|non|never|none|without|less|un)\b|n't\b")
 
 
