@@ -232,7 +232,7 @@ def _ungrouped(text: str, _context: object, query: str) -> QueryError | None:
 
 _QUOTED_LINE = re.compile(r"""['"]([^'"\n]*)['"]""")
 _PATH = re.compile(r"/|\.(?:csv|tsv|json|parquet|arrow|avro)")
-"""What a path or a URL has, in quotes in the place of a table."""
+"""The parts of a path or a URL, in quotes in the place of a table."""
 _BARE_FILE = re.compile(
     r"(?<![\w-])[\w-]++\.(?:csv|tsv|json|jsonl|ndjson|parquet|arrow|xlsx)\b", re.IGNORECASE
 )

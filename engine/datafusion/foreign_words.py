@@ -32,7 +32,7 @@ _TOKEN = re.compile(
     r"|(?P<word>[^\s.,;:=<>()\[\]{}!?](?:[^\s,;:=<>()\[\]{}]*[^\s.,;:=<>()\[\]{}!?])?)",
     re.DOTALL,
 )
-"""What a message is made of. No start is tried twice over a long text: a long value takes linear
+"""The parts of a message. No start is tried twice over a long text: a long value takes linear
 time."""
 _NAMED = frozenset(
     """

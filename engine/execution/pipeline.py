@@ -6,9 +6,10 @@ closing it, an error, or Ctrl-C leaves nothing behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from time import perf_counter
 
 import numpy as np
@@ -59,7 +60,9 @@ class Chunks:
 
     def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
         self._schema = plain_schema(schema)
-        self._batches = (plain_batch(batch, self._schema) for batch in batches)
+        self._batches: Iterator[pa.RecordBatch] = (
+            plain_batch(batch, self._schema) for batch in batches
+        )
         self._rest: pa.RecordBatch | None = None
 
     def take(self, n: int) -> pa.Table | None:
@@ -83,6 +86,22 @@ class Chunks:
         if missing == n:
             return None
         return pa.Table.from_batches(parts, self._schema)
+
+    def ends_within(self, n: int) -> bool:
+        """Whether there are at most ``n`` further rows, as far as a chunk has room for them. They
+        are read, and given later."""
+        held = [] if self._rest is None else [self._rest]
+        rows, room = sum(b.num_rows for b in held), CHUNK_BYTES - sum(b.nbytes for b in held)
+        for batch in self._batches:
+            held.append(batch)
+            rows, room = rows + batch.num_rows, room - batch.nbytes
+            if rows > n or room <= 0:
+                break
+        else:
+            self._rest, self._batches = None, iter(held)
+            return bool(rows <= n)
+        self._rest, self._batches = None, chain(held, self._batches)
+        return False
 
     def empty(self) -> pa.Table:
         """A table of the schema without rows."""
@@ -124,6 +143,8 @@ def run(
     key = partial(rowwise.columns, of_key)
     known_of = partial(_known, block, rowwise=rowwise)
     survivors_of = partial(_survivors, block, rowwise=rowwise, order=order)
+    if block.where and skip and first is None and equal is None and source.ends_within(skip):
+        need = 0  # no row is left behind the offset, whatever the answers are
     while need is None or need > 0:
         size = size if most is None else min(size, most())
         table = source.take(size)

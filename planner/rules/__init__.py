@@ -16,6 +16,7 @@ from blendfusion.errors import OptionError, close_matches
 from blendfusion.options import Options
 from blendfusion.planner.ir.nodes import Plan
 from blendfusion.planner.rules.answers_with_partners import answers_with_partners
+from blendfusion.planner.rules.anti_joins import anti_joins
 from blendfusion.planner.rules.any_of_group import any_of_group
 from blendfusion.planner.rules.argument_casts import argument_casts
 from blendfusion.planner.rules.call_extraction import call_extraction
@@ -37,6 +38,7 @@ from blendfusion.planner.rules.join_tree_reduction import join_tree_reduction
 from blendfusion.planner.rules.joins_by_labels import joins_by_labels
 from blendfusion.planner.rules.joins_by_meaning import joins_by_meaning
 from blendfusion.planner.rules.joins_over_pairs import joins_over_pairs
+from blendfusion.planner.rules.keys_of_sets import keys_of_sets
 from blendfusion.planner.rules.late_projection import late_projection
 from blendfusion.planner.rules.lazy_aggregate_arguments import lazy_aggregate_arguments
 from blendfusion.planner.rules.lazy_join_conditions import lazy_join_conditions
@@ -59,9 +61,11 @@ from blendfusion.planner.rules.separate_aggregates import separate_aggregates
 from blendfusion.planner.rules.similar_first import similar_first
 from blendfusion.planner.rules.small_groups import small_groups
 from blendfusion.planner.rules.subquery_columns import subquery_columns
+from blendfusion.planner.rules.tied_keys import tied_keys
 from blendfusion.planner.rules.tied_partitions import tied_partitions
 from blendfusion.planner.rules.tied_rows import tied_rows
 from blendfusion.planner.rules.union_pull_up import union_pull_up
+from blendfusion.planner.rules.unordered_aggregates import unordered_aggregates
 from blendfusion.planner.rules.unread_joins import unread_joins
 from blendfusion.planner.rules.whole_columns import whole_columns
 
@@ -97,9 +101,12 @@ COSTLY_PREDICATES_LAST = "costly_predicates_last"
 
 RULES: tuple[Rule, ...] = (
     Rule("inner_joins", inner_joins, first=True),  # so that the others meet joins that move
+    Rule("anti_joins", anti_joins, first=True),  # before a condition makes its right side a block
+    Rule("keys_of_sets", keys_of_sets, first=True),  # while its filter stands above
     Rule("unread_joins", unread_joins, first=True),  # behind it: inner joins drop rows
     Rule("marks_that_matter", marks_that_matter, first=True),  # while a join has its condition
     Rule("rows_of_other_branches", rows_of_other_branches, first=True),  # before they are one block
+    Rule("unordered_aggregates", unordered_aggregates, (CALLS,)),  # before an order is a column
     # Before a condition becomes keys, or columns.
     Rule(CONSTANT_TESTS, constant_tests, (CALLS, "block")),
     # While a call stands over the rows of its column.
@@ -153,6 +160,7 @@ RULES: tuple[Rule, ...] = (
     Rule("small_groups", small_groups, ("filter",), last=True),
     # As small_groups.
     Rule("tied_partitions", tied_partitions, ("filter", "project", "aggregate"), last=True),
+    Rule("tied_keys", tied_keys, ("project",), last=True),  # behind it: what no limit bounds
     # Before a side is a partner.
     Rule("join_tree_reduction", join_tree_reduction, ("join", "cross"), last=True),
     # Rows that must stay, before the others.

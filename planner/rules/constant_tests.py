@@ -125,6 +125,8 @@ class _Decided:
                 return NULL if only is None else boolean_literal(only)
         if expr.name == "if_then":
             return self._case(expr, self.value)
+        if expr.name == "array_element" and (item := _item(expr)) is not None:
+            return self.value(item)
         if expr.name in ("is_true", "is_not_true"):
             return _rebuilt(expr, (self.condition(expr.children[0]),))
         return _rebuilt(expr, tuple(map(self.value, expr.children)))
@@ -167,6 +169,14 @@ def _simplified_case(parts: Sequence[Expr]) -> Expr:
     if branches:
         return case(branches, otherwise)
     return case([(FALSE, parts[1])], None) if otherwise is None else otherwise
+
+
+def _item(expr: Node) -> Expr | None:
+    """The item of a list of expressions that is taken from it by its number."""
+    listed, number = expr.children[0], literal(expr.children[-1])
+    if not isinstance(listed, Node) or listed.name != "make_array" or not isinstance(number, int):
+        return None
+    return listed.children[number - 1] if 1 <= number <= len(listed.children) else None
 
 
 def _related(terms: Sequence[Expr]) -> list[Expr]:

@@ -33,9 +33,12 @@ from blendfusion.planner.ir.nodes import (
     is_volatile,
     is_volatile_block,
     literal_like,
+    needs_model,
+    windows,
     with_input,
 )
 from blendfusion.planner.ir.traversal import asks_anything, subplans, transform
+from blendfusion.planner.ir.windows import order_of
 from blendfusion.planner.stages.join_partners import (
     inlined,
     small,
@@ -162,7 +165,7 @@ def _pushed(plan: Plan, terms: Sequence[Expr], partner: Plan, deep: bool) -> Pla
         return _below_join(plan, terms, partner)
     if plan.kind == "project":
         if any(map(has_window, plan.exprs)):
-            return None
+            return _below_windows(plan, terms, partner, deep)
         inner = inlined(terms, plan.exprs, plan.width, plan.inputs[0].width)
     elif plan.kind in ("filter", "sort"):
         inner = list(terms)
@@ -177,6 +180,21 @@ def _pushed(plan: Plan, terms: Sequence[Expr], partner: Plan, deep: bool) -> Pla
         inner = inlined(by_key, keys, plan.width, plan.inputs[0].width)
     else:
         return None
+    return _with_input(plan, _pushed(plan.inputs[0], inner, partner, deep))
+
+
+def _below_windows(plan: Rel, terms: Sequence[Expr], partner: Plan, deep: bool) -> Plan | None:
+    """Windows whose partitions have a partner, by terms that read their keys alone: such a
+    partition has all of its rows, or none."""
+    found = [w for e in plan.exprs for w in windows(e) if isinstance(w, Node)]
+    partitions = [set(order_of(w).partitions) for w in found]
+    keys = set.intersection(*partitions)
+    own = {i for i, e in enumerate(plan.exprs) if e in keys and not needs_model(e)}
+    by_key = [t for t in terms if _reads(t, plan.width) and _reads(t, plan.width) <= own]
+    if not by_key:
+        return None
+    columns = (e if i in own else boolean_literal(True) for i, e in enumerate(plan.exprs))
+    inner = inlined(by_key, tuple(columns), plan.width, plan.inputs[0].width)
     return _with_input(plan, _pushed(plan.inputs[0], inner, partner, deep))
 
 

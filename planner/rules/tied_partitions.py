@@ -58,8 +58,10 @@ def tied_partitions(plan: Plan) -> Plan:
         return _aggregate(plan)
     if plan.kind == "project":
         own = next((w for e in plan.exprs for w in windows(e) if _is_first(w)), None)
-        new = None if own is None else _spared(plan, own, 1, (), all_fields(plan.width))
+        new = None if own is None else spared(plan, own, 1, (), all_fields(plan.width))
         return plan if new is None else new
+    if plan.kind != "filter":
+        return plan
     columns, numbered = below_projections(plan.inputs[0])
     if not isinstance(numbered, Rel) or not any(map(has_window, numbered.exprs)):
         return plan
@@ -67,7 +69,7 @@ def tied_partitions(plan: Plan) -> Plan:
     for term in terms:
         number, wanted = first_ranks(term)
         if isinstance(number, Field) and wanted >= 1:
-            new = _spared(numbered, numbered.exprs[number.index], wanted, terms, columns)
+            new = spared(numbered, numbered.exprs[number.index], wanted, terms, columns)
             if new is not None:
                 return new
     return plan
@@ -138,11 +140,12 @@ def _candidates(
     return Block(source, block.where, all_fields(source.width))
 
 
-def _spared(
-    numbered: Rel, number: Expr, end: int, terms: tuple[Expr, ...], columns: tuple[Expr, ...]
+def spared(
+    numbered: Rel, number: Expr, end: int | None, terms: tuple[Expr, ...], columns: tuple[Expr, ...]
 ) -> Plan | None:
     """The ``columns`` of the rows of windows that meet ``terms``, of which one is true only for the
-    first ``end`` rows by ``number``; None if it numbers them by no answers that can be spared."""
+    first ``end`` rows by ``number``, or for all; None if it numbers them by no answers that can be
+    spared."""
     below, block = below_projections(numbered.inputs[0])
     if not isinstance(block, Block) or block.once or not may_move(block):
         return None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import pyarrow as pa
 
-from blendfusion.errors import QueryError
+from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.models.embedders.cache import CachedEmbedder, VectorCounts
 from blendfusion.models.embedders.embedder import Embedder, no_embedder
 from blendfusion.models.guarantees.accuracy import Targets
@@ -36,6 +37,8 @@ from blendfusion.udfs.ask.thread_handoff import Serve, directly
 from blendfusion.udfs.columns.meanings import Meanings
 from blendfusion.udfs.declare.call import Call
 
+_NAMED_PLACE = re.compile(r"\{\s*[A-Za-z_]")
+"""The place of a value in a question, by its name."""
 _AT_A_TIME = 65_536
 """Values that are sent, batch by batch, before their answers may go to a file."""
 
@@ -117,6 +120,8 @@ class Dispatcher:
         """The memory for the answers of the run."""
         self._answered: dict[tuple[Task, Targets | None, ModelNames], SpillableAnswers[Values]] = {}
         self._cascades: dict[tuple[Task, Targets, ModelNames], Cascade] = {}
+        self._by_name: dict[ModelNames, bool] = {}
+        """Whether models read the names of values beside their prompts."""
         self._models: dict[ModelNames, CachedModel] = {}
         """The models that were asked or looked up."""
         self._settled: dict[Task, Task] = {}
@@ -146,8 +151,9 @@ class Dispatcher:
 
     def answers_of(self, call: Call, values: Sequence[Values]) -> Mapping[Values, Answer]:
         """The answers of this run so far to the question of ``call`` about ``values``."""
-        key = self.sent(call.task), self.targets_of(call), self._names(call)
-        held = self._answered.get(key)
+        names = self._names(call)
+        task = self._without_name(self.sent(call.task), names)
+        held = self._answered.get((task, self.targets_of(call), names))
         return {} if held is None else held.among(values)
 
     def sent(self, task: Task) -> Task:
@@ -259,8 +265,26 @@ class Dispatcher:
     def _held(
         self, sent: Task, targets: Targets | None, names: ModelNames
     ) -> SpillableAnswers[Values]:
-        held = self._answered.get((sent, targets, names))
-        return held or self._answered.setdefault((sent, targets, names), self.spill.answers())
+        key = self._without_name(sent, names), targets, names
+        held = self._answered.get(key)
+        return held or self._answered.setdefault(key, self.spill.answers())
+
+    def _without_name(self, sent: Task, names: ModelNames) -> Task:
+        """The task without the name of its only value, which no prompt shows: equal texts of two
+        columns are one question. A model that scores options may be calibrated by the name."""
+        alone = len(sent.columns) == 1 and not sent.aggregate
+        if not alone or _NAMED_PLACE.search(sent.question) or self._reads_names(names):
+            return sent
+        return replace(sent, columns=("",))
+
+    def _reads_names(self, names: ModelNames) -> bool:
+        if names not in self._by_name:
+            try:
+                model = self._models.get(names) or self._look_up(names)
+                self._by_name[names] = model.abilities.scores_options
+            except BlendFusionError:  # it shows when the model is asked
+                return True
+        return self._by_name[names]
 
     def embedder_for(self, call: Call | None) -> Embedder:
         """The embedder; ``vectors`` counts the texts of ``call``, ``ledger`` their cost. ``call``

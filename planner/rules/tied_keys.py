@@ -1,0 +1,95 @@
+"""Asks for an answer that numbers or groups rows only where the keys before it do not tell rows
+apart.
+
+before: ``row_number() OVER (ORDER BY a, llm(x))``, and ``aggregate count(*) by a, llm(x)`` whose
+        answers nothing shows
+after:  the same with ``CASE WHEN … THEN llm(x) END``, where several rows have an equal ``a``
+safe:   a row that is alone with its ``a`` has the same number whatever its answer is, and is a
+        group of its own (see ``tied_rows``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from blendfusion.planner.ir.aggregates import aggregated, aggregation
+from blendfusion.planner.ir.nodes import (
+    Block,
+    Expr,
+    Node,
+    Plan,
+    Rel,
+    all_fields,
+    fields,
+    has_window,
+    inline,
+    is_volatile,
+    may_move,
+    needs_model,
+    substitute,
+    windows,
+)
+from blendfusion.planner.ir.sorts import ASC
+from blendfusion.planner.ir.traversal import asks_anything
+from blendfusion.planner.ir.windows import order_of
+from blendfusion.planner.rules.first_rows import below_projections
+from blendfusion.planner.rules.ranked_limits import numbering
+from blendfusion.planner.rules.tied_partitions import spared
+from blendfusion.planner.rules.tied_rows import Places, spares_answers, with_answers
+
+
+def tied_keys(plan: Plan) -> Plan:
+    if not isinstance(plan, Rel) or plan.kind != "project" or not asks_anything(plan):
+        return plan
+    if any(map(has_window, plan.exprs)):
+        found = (w for e in plan.exprs for w in windows(e) if isinstance(w, Node))
+        own = next((w for w in found if numbering(w)), None)
+        if own is None or _is_gated(own, plan.inputs[0]):
+            return plan
+        return spared(plan, own, None, (), all_fields(plan.width)) or plan
+    grouped = plan.inputs[0]
+    if not isinstance(grouped, Rel) or grouped.kind != "aggregate":
+        return plan
+    new = _grouped(grouped, set().union(*map(fields, plan.exprs)))
+    return plan if new is None else plan.with_inputs(new)
+
+
+def _is_gated(number: Node, rows: Plan) -> bool:
+    """Whether an answer that numbers ``rows`` is asked for on some of them only already."""
+    columns, block = below_projections(rows)
+    if not isinstance(block, Block):
+        return True
+    keys = (inline(inline(key, columns), block.select) for key in order_of(number).keys)
+    return any(isinstance(key, Node) and key.name == "if_then" and needs_model(key) for key in keys)
+
+
+def _grouped(plan: Rel, read: set[int]) -> Plan | None:
+    """An aggregate of which only the columns ``read`` are shown; None if no answer is spared."""
+    agg = aggregation(plan)
+    columns, block = below_projections(plan.inputs[0])
+    if (
+        not agg.has_one_grouping
+        or not isinstance(block, Block)
+        or block.once
+        or not may_move(block)
+    ):
+        return None
+    if "set" in block.source.kinds:
+        return None  # as in tied_rows
+    columns = tuple(inline(e, block.select) for e in columns)
+    keys = tuple(inline(key, columns) for key in agg.keys)
+    measures = tuple(
+        replace(m, exprs=tuple(inline(e, columns) for e in m.exprs)) for m in agg.measures
+    )
+    others: list[Expr] = [e for m in measures for e in m.exprs]
+    if any(needs_model(keys[i]) for i in read if i < len(keys)) or any(map(needs_model, others)):
+        return None
+    ordered = sorted(range(len(keys)), key=lambda i: needs_model(keys[i]))
+    by = tuple(keys[i] for i in ordered)
+    if not spares_answers(by) or any(is_volatile(e) or e.rels for e in (*by, *others)):
+        return None
+    source = block.source
+    rows: Plan = Block(source, block.where, all_fields(source.width)) if block.where else source
+    rows, known, _ = with_answers(rows, by, Places((ASC,) * len(by)))
+    new_keys = tuple(substitute(key, known.get) for key in keys)
+    return aggregated(rows, replace(agg, keys=new_keys, measures=measures))
