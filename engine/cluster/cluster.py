@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-import weakref
 from collections.abc import Generator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
@@ -24,6 +20,7 @@ from blendfusion.cluster.spread import spread
 from blendfusion.cluster.tasks import Tasks
 from blendfusion.errors import OptionError
 from blendfusion.execution.pipeline import Counts
+from blendfusion.files.private_folder import private_folder
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore
 from blendfusion.models.stores.sqlite import SqliteStore
@@ -170,9 +167,7 @@ class TemporaryStore(SqliteStore):
     """Answers for as long as the session lives, in a file that the workers of this machine open."""
 
     def __init__(self) -> None:
-        folder = tempfile.mkdtemp(prefix="blendfusion-answers-")
-        super().__init__(Path(folder) / "answers.sqlite")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        super().__init__(private_folder(self, "blendfusion-answers-") / "answers.sqlite")
 
 
 def cluster_of(name: str | None) -> Cluster | None:

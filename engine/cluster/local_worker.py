@@ -1,57 +1,43 @@
-"""The process of a worker on this machine, and the one that starts such processes by forking."""
+"""The process of a worker on this machine."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import sys
 import threading
+import time
 from contextlib import suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 
-from blendfusion.cluster.local import LocalPlace, gone
+from blendfusion.cluster.processes import LocalPlace, gone
 from blendfusion.cluster.protocol import LANES
+from blendfusion.cluster.starter import Pulse
 from blendfusion.cluster.worker import Worker
 
-
-def main() -> None:
-    """Start the workers whose numbers arrive on standard input, a line each, until it ends."""
-    address = sys.argv[1]
-    key_text, sys.path[:] = json.loads(sys.stdin.readline())
-    key = bytes.fromhex(key_text)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the session tells when to stop
-    forks = hasattr(os, "fork")
-    if forks:
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    for line in sys.stdin:
-        number = int(line)
-        if not forks:
-            _Process(address, key).work(number)
-        elif os.fork() == 0:
-            _Process(address, key).work(number)
-            os._exit(0)
+_LEAVE_SECONDS = 1.0
 
 
-class _Process:
-    """A worker's process, which serves the session and other workers."""
+class WorkerProcess:
+    """A worker's process, which serves the session and other workers. ``starter`` has forked it."""
 
-    def __init__(self, address: str, key: bytes) -> None:
+    def __init__(self, address: str, key: bytes, starter: int | None = None) -> None:
         self._address, self._key, self._own = address, key, os.getpid()
+        self._starter = starter
         self._listener = Listener(self._address_of(self._own), None, 128, key)
 
     def work(self, number: int) -> None:
         """Serve the session until it is gone."""
-        threading.Thread(target=self._listen, daemon=True).start()
-        threads = []
-        for lane in LANES:
-            connection = Client(self._address, authkey=self._key)
-            connection.send((number, lane, self._own))
-            threads.append(threading.Thread(target=self._serve_session, args=(connection,)))
-            threads[-1].start()
-        for thread in threads:
-            thread.join()
+        with Pulse(self._address, self._key, number).beating(self._leave):
+            threading.Thread(target=self._listen, daemon=True).start()
+            threads = []
+            for lane in LANES:
+                connection = Client(self._address, authkey=self._key)
+                connection.send((number, lane, self._own))
+                threads.append(threading.Thread(target=self._serve_session, args=(connection,)))
+                threads[-1].start()
+            for thread in threads:
+                thread.join()
 
     def _listen(self) -> None:
         """Take the connections of other workers."""
@@ -62,7 +48,17 @@ class _Process:
 
     def _serve_session(self, connection: Connection) -> None:
         self._serve(connection)
-        os._exit(0)  # the session is gone
+        self._leave()
+
+    def _leave(self) -> None:
+        """The session is gone. The starter finds out, too, and ends its workers; one that stands
+        still is ended here."""
+        until = time.monotonic() + _LEAVE_SECONDS
+        while self._starter is not None and os.getppid() == self._starter:
+            if time.monotonic() > until:
+                os.kill(self._starter, signal.SIGKILL)
+            time.sleep(_LEAVE_SECONDS / 100)
+        os._exit(0)
 
     def _serve(self, connection: Connection) -> None:
         worker = Worker(self._connected, str(self._own))

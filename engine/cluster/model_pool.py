@@ -6,7 +6,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Hashable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from blendfusion.cluster.messages import Done, Message, Pose, Posed, Reply, deco
 from blendfusion.cluster.protocol import BackEnd, Place, PlaceGone
 from blendfusion.errors import ModelFailed
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
+from blendfusion.models.protocol.allowance import OutOfTimeError, check_time
 from blendfusion.models.protocol.model import Model, OnAnswer, Values, ignore_answer
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task
@@ -91,6 +92,7 @@ class SessionQuestion:
         self.arrived: deque[tuple[int, Answer]] = deque()
         self.under_way = 0
         self.error: BaseException | None = None
+        self._dropped = False
 
     @property
     def left(self) -> int:
@@ -119,10 +121,16 @@ class SessionQuestion:
         return len(reply.answers)
 
     def gone(self, batch: list[int]) -> None:
-        self._left.extendleft(reversed(batch))
+        if not self._dropped:
+            self._left.extendleft(reversed(batch))
 
     def fail(self, error: BaseException) -> None:
         self.error = self.error or error
+        self._left.clear()
+
+    def drop(self) -> None:
+        """Nobody wants the rest."""
+        self._dropped = True
         self._left.clear()
 
     @property
@@ -172,10 +180,24 @@ class ModelPool:
                     on_answer(*question.arrived.popleft())
                 if ended:
                     break
+                check_time()
+        except (KeyboardInterrupt, OutOfTimeError):
+            self._end(question, on_answer)
+            raise
         finally:
             self.remove(question)
         if question.error is not None:
             raise question.error
+
+    def _end(self, question: SessionQuestion, on_answer: OnAnswer) -> None:
+        """Nobody waits for a question any more. What arrives soon is taken in."""
+        with self.changed:
+            question.drop()
+        with self._back_end.ending(), self.changed:
+            while question.under_way:
+                self.changed.wait(_WAIT_SECONDS)
+        while question.arrived:
+            on_answer(*question.arrived.popleft())
 
     def add(self, question: Question) -> None:
         """Ask about the values of a question as long as it has some."""
@@ -186,8 +208,8 @@ class ModelPool:
             self.changed.notify_all()
 
     def remove(self, question: Question) -> None:
-        """Ask no more about it; what is under way ends."""
-        with self.changed:
+        """Ask no more about it; what is under way ends. May be called twice."""
+        with self.changed, suppress(ValueError):
             self._waiting.remove(question)
 
     def close(self) -> None:
@@ -195,9 +217,10 @@ class ModelPool:
         with self.changed:
             self._closed = True
             self.changed.notify_all()
-        for thread in self._threads:
-            if thread is not threading.current_thread():  # which may collect a dropped session
-                thread.join()
+        with self._back_end.ending():
+            for thread in self._threads:
+                if thread is not threading.current_thread():  # which may collect a dropped session
+                    thread.join()
         self._threads = []
 
     def _start(self) -> None:

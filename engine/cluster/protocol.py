@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 ROWS = ("rows", "more rows")
 """A worker runs two fragments at a time: one scans while the other waits for answers."""
 LANES = (*ROWS, "answers", "range")
+
+BEAT_SECONDS = 0.5
+"""How often a process says that it is alive."""
+STILL_SECONDS = 15.0
+"""A process that says nothing for so long stands still, and is ended: then it is gone."""
+GRACE_SECONDS = 0.4
+"""How long replies under way are waited for after an interruption."""
 
 
 class PlaceGone(Exception):
@@ -51,6 +59,11 @@ class BackEnd(Protocol):
 
     def give_back(self, worker: int, lane: str, place: Place) -> None:
         """Keep a place, which waits for a message, for the next ``open``."""
+        ...
+
+    def ending(self) -> AbstractContextManager[None]:
+        """Inside the block, a worker that owes the session a reply is ended, ``GRACE_SECONDS`` after
+        the block began: whoever waits for it gets PlaceGone."""
         ...
 
     def close(self) -> None:

@@ -254,6 +254,11 @@ class RangeRun:
         """The error that ended a question."""
         return next((q.error for q in [*self._by_key.values()] if q.error is not None), None)
 
+    @property
+    def left(self) -> int:
+        """The number of values that no model is asked about."""
+        return sum(question.left for question in [*self._by_key.values()])
+
     def route(self, call: Call | None, task: Task) -> Route:
         """The owners who answer a call, if owners can."""
         with self._opening:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator, Sequence
+from contextlib import nullcontext
 
 import pyarrow as pa
 
@@ -26,7 +27,7 @@ from blendfusion.cluster.messages import (
 )
 from blendfusion.cluster.protocol import ROWS, BackEnd, Place, PlaceGone
 from blendfusion.cluster.range_questions import RangeRun
-from blendfusion.errors import BlendFusionError
+from blendfusion.errors import BlendFusionError, BudgetExceeded
 from blendfusion.execution.pipeline import Counts
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer
@@ -85,13 +86,28 @@ class Tasks:
                         empty = table
             if not some and empty is not None:
                 yield empty
-        finally:
-            with self._changed:
-                self._closed = True
-                self._changed.notify_all()
-            self._ranged.end()
-            for thread in threads:
-                thread.join()
+        except BaseException as problem:
+            out_of_time = isinstance(problem, BudgetExceeded) and problem.limit == "seconds"
+            interrupted = isinstance(problem, KeyboardInterrupt | GeneratorExit)
+            self._end(threads, at_once=out_of_time or interrupted)
+            raise
+        else:
+            self._end(threads)
+
+    def _end(self, threads: list[threading.Thread], *, at_once: bool = False) -> None:
+        """Batches under way end, and are counted; ``at_once``: those that end soon."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        try:
+            with self._back_end.ending() if at_once else nullcontext():
+                self._ranged.end()
+                for thread in threads:
+                    thread.join()
+        except KeyboardInterrupt:
+            if not at_once:
+                self._end(threads, at_once=True)
+            raise
 
     def _taken(self, number: int) -> list[pa.Table]:
         """The rows of a fragment, once it is complete."""
@@ -106,6 +122,8 @@ class Tasks:
                     return self._complete.pop(number)
                 self._changed.wait(_WAIT_SECONDS)
             self._ranged.recount_if_idle()
+            if self._dispatcher.ledger.is_late():
+                raise self._dispatcher.ledger.out_of_time(self._ranged.left)
 
     def _work(self, worker: int, lane: str) -> None:
         place: Place | None = None

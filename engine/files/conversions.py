@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import tempfile
-import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -15,6 +12,7 @@ import pyarrow as pa
 
 from blendfusion.errors import QueryError
 from blendfusion.files.json_kinds import Kinds
+from blendfusion.files.private_folder import private_folder
 from blendfusion.files.row_writers import json_text
 
 _MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\3\4": ".xlsx"}
@@ -26,9 +24,7 @@ _NO_SPACE = re.compile(r"\S")
 
 def folder_of(owner: object) -> Path:
     """A folder for files that last as long as ``owner``."""
-    folder = tempfile.mkdtemp(prefix=PREFIX)
-    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
+    return private_folder(owner, PREFIX)
 
 
 def standard_input_file(content: bytes, folder: Path) -> Path:

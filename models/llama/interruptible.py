@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from blendfusion.models.protocol.allowance import check_time
+
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 0.5
@@ -17,8 +19,8 @@ def run_aside(work: Callable[[], T], stop: Callable[[], None]) -> T:
     """The result of ``work()``, or what it raised.
 
     Python handles signals on the main thread between two of its own instructions, so not while a C
-    library computes there. Here the caller only waits. When it is interrupted, ``stop`` is called,
-    which must make ``work`` end; the exception goes on when it has, or after ``PATIENCE_SECONDS``.
+    library computes there. Here the caller only waits. When it is interrupted, or its time is over,
+    ``stop`` is called, which must make ``work`` end; the exception goes on when it has, or after ``PATIENCE_SECONDS``.
 
     Work runs in a new thread whoever calls: what a library keeps for a thread that computes (GNU
     OpenMP: its workers) is gone in a forked child, where the next computation would wait for it.
@@ -41,7 +43,7 @@ def run_aside(work: Callable[[], T], stop: Callable[[], None]) -> T:
         thread.start()
         # In slices: a wait without an end cannot be interrupted on every platform.
         while not finished.wait(0.2):
-            pass
+            check_time()
     except BaseException:
         stop()
         finished.wait(PATIENCE_SECONDS)

@@ -1,5 +1,5 @@
-"""The requests to servers that a batch of values may make yet: a try that is repeated is one,
-too."""
+"""What a batch of values may take yet: requests to servers, of which a try that is repeated is one,
+too, and time."""
 
 from __future__ import annotations
 
@@ -8,17 +8,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
-class OutOfCallsError(Exception):
-    """The budget has no request left. Never leaves the package: who keeps the budget says it in its
+class OutOfBudgetError(Exception):
+    """The budget has nothing left. Never leaves the package: who keeps the budget says it in its
     words."""
+
+
+class OutOfCallsError(OutOfBudgetError):
+    """The budget has no request left."""
+
+
+class OutOfTimeError(OutOfBudgetError):
+    """The budget has no second left."""
 
 
 class Allowance:
     """Counts the requests of one batch; ``take`` says of each (1) whether it may be made, and hears
-    of one that was not made after all (-1)."""
+    of one that was not made after all (-1). ``is_late`` says whether the time is over."""
 
-    def __init__(self, take: Callable[[int], bool]) -> None:
+    def __init__(
+        self, take: Callable[[int], bool], is_late: Callable[[], bool] = lambda: False
+    ) -> None:
         self._take = take
+        self.is_late = is_late
         self.requests = 0
         """The number of requests made."""
 
@@ -54,11 +65,21 @@ def give_request_back() -> None:
         allowance.give_back()
 
 
+def check_time() -> None:
+    """To be called every now and then by whoever waits for a model. Raises OutOfTimeError where the
+    budget allows no more time."""
+    allowance = _current.get()
+    if allowance is not None and allowance.is_late():
+        raise OutOfTimeError
+
+
 @contextmanager
-def allowing(take: Callable[[int], bool]) -> Iterator[Allowance]:
+def allowing(
+    take: Callable[[int], bool], is_late: Callable[[], bool] = lambda: False
+) -> Iterator[Allowance]:
     """Counts the requests in this context, also of threads that copy it, and lets ``take`` allow
-    them."""
-    allowance = Allowance(take)
+    them, and ``is_late`` the time."""
+    allowance = Allowance(take, is_late)
     token = _current.set(allowance)
     try:
         yield allowance

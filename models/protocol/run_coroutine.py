@@ -9,14 +9,18 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
+from blendfusion.models.protocol.allowance import check_time
+
 T = TypeVar("T")
+
+_SLICE_SECONDS = 0.2
 
 
 def run_confined(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """The result of ``work()``, or what it raised.
 
     A thread of its own, because the caller's may already run an event loop (a notebook). When the
-    caller is interrupted, the coroutine is cancelled, what it opened is closed, and the thread has
+    caller is interrupted, or its time is over, the coroutine is cancelled, what it opened is closed, and the thread has
     ended before the KeyboardInterrupt goes on.
     """
     results: list[T] = []
@@ -46,7 +50,8 @@ def run_confined(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     thread = threading.Thread(target=work_in, name="blendfusion-http", daemon=True)
     thread.start()
     try:
-        _wait(finished)
+        while not finished.wait(_SLICE_SECONDS):
+            check_time()
     except BaseException:
         started.wait()
         for loop, task in handle:
@@ -70,5 +75,5 @@ def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[T]) -> None:
 def _wait(finished: threading.Event) -> None:
     # Not Thread.join: interrupted, it takes a running thread for ended (CPython before 3.13). In
     # slices: a wait without an end cannot be interrupted on every platform.
-    while not finished.wait(0.2):
+    while not finished.wait(_SLICE_SECONDS):
         pass

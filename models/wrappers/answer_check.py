@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from blendfusion.errors import BlendFusionError, ModelError, ModelFailed
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
+from blendfusion.models.protocol.allowance import OutOfBudgetError
 from blendfusion.models.protocol.model import (
     Model,
     OnAnswer,
@@ -81,7 +82,7 @@ class CheckedModel:
                 error.foreign = True
                 error.reword(_quoted(error.message), error.hint and _quoted(error.hint))
             raise
-        except BlendFusionError:
+        except (BlendFusionError, OutOfBudgetError):
             raise
         except Exception as error:
             raise ModelFailed(

@@ -15,7 +15,7 @@ from blendfusion.models.embedders.cache import CachedEmbedder, VectorCounts
 from blendfusion.models.embedders.embedder import Embedder, no_embedder
 from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
-from blendfusion.models.protocol.allowance import OutOfCallsError, allowing
+from blendfusion.models.protocol.allowance import OutOfCallsError, OutOfTimeError, allowing
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.registry.model_names import ModelNames
 from blendfusion.models.stores.answer_spill import AnswerSpill, SpillableAnswers
@@ -396,6 +396,8 @@ class Dispatcher:
             except OutOfCallsError:
                 pending = sum(v not in into for v in missing)
                 raise self.ledger.out_of_calls(pending) from None
+            except OutOfTimeError:
+                raise self.ledger.out_of_time(sum(v not in into for v in missing)) from None
             done += size
             if call is not None and self.policy(call) == "raise":
                 self.stop_at_failures(call, missing[:done], into)
@@ -496,7 +498,7 @@ class Dispatcher:
 
         start = perf_counter()
         try:
-            with allowing(self.ledger.take_request) as allowance:
+            with allowing(self.ledger.take_request, self.ledger.is_late) as allowance:
                 model.answer_each(
                     sent, values, note if self.observer.follows else arrived.__setitem__
                 )

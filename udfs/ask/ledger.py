@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import Literal
 
 from blendfusion.budget import Budget, Price, Prices, checked_budget, money
@@ -52,6 +54,8 @@ class Ledger:
         """The price of the first model."""
         self._values_in_flight = 0
         self._batches_in_flight = 0
+        self._begun = 0.0
+        """The sum of the times at which the batches in flight began."""
         self._requests_in_flight = 0
         """Requests of batches that have not been settled."""
         self._by_task: dict[Task | str, Usage] = above._by_task if above is not None else {}
@@ -102,6 +106,7 @@ class Ledger:
             for ledger in self._chain():
                 ledger._values_in_flight += most
                 ledger._batches_in_flight += 1
+                ledger._begun += monotonic()
         return most
 
     def take_request(self, more: int) -> bool:
@@ -116,6 +121,27 @@ class Ledger:
             for ledger in self._chain():
                 ledger._requests_in_flight += more
         return True
+
+    def is_late(self) -> bool:
+        """Whether the batches in flight have taken all seconds that a budget leaves them."""
+        with self._lock:
+            return any(ledger._seconds_left() < 0 for ledger in self._chain())
+
+    def out_of_time(self, pending: int) -> BudgetExceeded:
+        """The error of a batch that was ended, as ``is_late``."""
+        with self._lock:
+            ledger = min(self._chain(), key=Ledger._seconds_left)
+            limit = ledger.budget.seconds
+            assert limit is not None
+            return ledger._exceeded("seconds", limit, pending, self._remaining(pending))
+
+    def _seconds_left(self) -> float:
+        if self.budget.seconds is None:
+            return math.inf
+        return self.budget.seconds - self.usage.seconds - self._seconds_in_flight()
+
+    def _seconds_in_flight(self) -> float:
+        return self._batches_in_flight * monotonic() - self._begun
 
     def out_of_calls(self, pending: int) -> BudgetExceeded:
         """The error of a batch that a request was refused to."""
@@ -154,6 +180,9 @@ class Ledger:
             for ledger in self._chain():
                 ledger._values_in_flight -= admitted
                 ledger._batches_in_flight -= 1
+                ledger._begun -= monotonic() - seconds
+                if not ledger._batches_in_flight:
+                    ledger._begun = 0.0
                 ledger._requests_in_flight -= requests
             if spent.values:
                 self._note(task, spent, cost)
@@ -299,7 +328,7 @@ class Ledger:
     def _done(self) -> str:
         names = ("values", "calls", "prompt_tokens", "completion_tokens")
         done = [f"{name}={getattr(self.usage, name)}" for name in names]
-        done.append(f"seconds={self.usage.seconds:.1f}")
+        done.append(f"seconds={self.usage.seconds + self._seconds_in_flight():.1f}")
         return ", ".join(done + ([f"cost={money(self._cost)}"] if self._cost else []))
 
 
