@@ -5,6 +5,7 @@
 # make long    the tests of more than three seconds each: kills, threads, processes, local weights
 # make nightly the random suites with many more cases
 # make bench   the benchmarks that finish in minutes
+# make lock    write the versions in .venv into requirements-dev.lock
 # make docs    the site of the documentation, in build/site
 # make clean   remove what these targets made
 #
@@ -48,7 +49,7 @@ PACKAGE = engine planner udfs models native examples
 SOURCES = pyproject.toml $(wildcard setup.py) \
 	$(shell find $(PACKAGE) -name '*.py' -o -name '*.pyi' -o -name '*.txt' -o -name '*.css' -o -name '*.html' -o -name '*.js' -o -name '*.csv' -o -name '*.jsonl' -o -name '*.cpp' -o -name '*.h')
 
-.PHONY: demo check test long nightly install style types stubs bench docs clean
+.PHONY: demo check test long nightly install style types stubs lock bench docs clean
 
 ifeq ($(MODEL),)
 demo: $(VENV)/installed
@@ -92,6 +93,10 @@ types: install
 
 stubs: install
 	$(BIN)/python -m blendfusion.udfs.register.stub > udfs/register/python_functions.pyi
+
+lock: install
+	{ sed -n '/^#/p' requirements-dev.lock; $(BIN)/python -m pip freeze --exclude blendfusion | grep ==; } > requirements-dev.new
+	mv requirements-dev.new requirements-dev.lock
 
 bench: install
 	$(BIN)/pytest --benchmark-only -o python_files='bench_*.py' benchmarks

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import os
 import threading
 import warnings
 import webbrowser
+from html import escape
 
 from blendfusion.cli.sessions import add_session, budget_of, session_of
 from blendfusion.errors import OptionError
+from blendfusion.files.private_folder import private_folder
 from blendfusion.ui.server import PageServer
 from blendfusion.ui.workspace import Workspace
+
+_PAGE = """<!DOCTYPE html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={url}">
+<a href="{url}">BlendFusion</a>
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def private_page(owner: object, url: str) -> str:
+    """The address of a file for this user alone that leads to ``url``, as long as ``owner`` lives.
+    A browser gets its address on the command line, which everybody on the machine can read."""
+    file = private_folder(owner, "blendfusion-ui-") / "open.html"
+    with open(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as page:
+        page.write(_PAGE.format(url=escape(url)))
+    return file.as_uri()
+
+
 def _ui(arguments: argparse.Namespace) -> int:
     arguments.read_only = not arguments.read_write
     confirm_above, arguments.confirm_above = arguments.confirm_above, 0  # the page asks
@@ -50,9 +69,8 @@ def _ui(arguments: argparse.Namespace) -> int:
                 print(f"{server.url}\nThis address has a token: whoever has it can ask your model. "
                       "Ctrl-C ends it.", flush=True)  # fmt: skip
                 if not arguments.no_browser:
-                    threading.Thread(
-                        target=webbrowser.open, args=(server.url,), daemon=True
-                    ).start()
+                    page = private_page(server, server.url)
+                    threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
                 server.serve_forever(poll_interval=0.2)
             except KeyboardInterrupt:
                 return 0

@@ -16,14 +16,14 @@ from multiprocessing.connection import Client, Connection, Listener
 from shutil import rmtree
 
 from blendfusion.cluster import protocol
-from blendfusion.cluster.ending import Endings
+from blendfusion.cluster.grace import Endings
 from blendfusion.cluster.protocol import LANES, PlaceGone
 from blendfusion.files.private_folder import private_folder
 
 PULSE = "pulse"
 """The lane on which a process only says that it is alive."""
 READY = b"ready"
-"""What the process that starts workers says once it can."""
+"""The message of the process that starts workers once it can."""
 STARTER = -1
 """The number of the process that starts workers, in the place of a worker's."""
 _START_SECONDS = 120.0
@@ -77,7 +77,7 @@ def gone(process: object) -> PlaceGone:
 
 
 class _Pulse:
-    """What is heard of a process."""
+    """The signs of life of a process."""
 
     def __init__(self, line: Connection, number: int) -> None:
         self.line, self.number = line, number
@@ -242,7 +242,7 @@ class Processes:
             self._changed.notify_all()
 
     def _watch(self) -> None:
-        """Listen to the pulses, and end what stands still, or owes a reply at the end of a query."""
+        """Listen to the pulses; end what stands still, or owes a reply at the end of a query."""
         while not self._closed:
             start = time.monotonic()
             pulses = {pulse.line: process for process, pulse in [*self._pulses.items()]}

@@ -62,8 +62,8 @@ class BackEnd(Protocol):
         ...
 
     def ending(self) -> AbstractContextManager[None]:
-        """Inside the block, a worker that owes the session a reply is ended, ``GRACE_SECONDS`` after
-        the block began: whoever waits for it gets PlaceGone."""
+        """Inside the block, a worker that owes the session a reply is ended ``GRACE_SECONDS`` after
+        its beginning: whoever waits for it gets PlaceGone."""
         ...
 
     def close(self) -> None:

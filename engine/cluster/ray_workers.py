@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from blendfusion.cluster import protocol
-from blendfusion.cluster.ending import Endings
+from blendfusion.cluster.grace import Endings
 from blendfusion.cluster.protocol import Place, PlaceGone
 from blendfusion.errors import OptionError
 

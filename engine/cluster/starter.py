@@ -55,9 +55,9 @@ class Pulse:
         self._line: Connection = Client(address, authkey=key)
         self._line.send((number, PULSE, os.getpid()))
 
-    def beat(self, said: bytes = b".") -> None:
+    def beat(self, sign: bytes = b".") -> None:
         """Raises OSError where the session is gone."""
-        self._line.send_bytes(said)
+        self._line.send_bytes(sign)
 
     @contextmanager
     def beating(self, on_end: Callable[[], None]) -> Iterator[None]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +24,13 @@ _START = (
 )
 _PATIENCE = 10
 """How many times its seconds of the processor a step may take on a busy machine, or wait."""
+_GRACE_SECONDS = 5.0
+"""How much longer the process, which stops itself, is waited for: it may stand still."""
+_ENVIRONMENT = (
+    *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT"),
+    *("PYTHONHOME", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "OMP_NUM_THREADS"),
+)
+"""The variables that libraries need. A reader that a file takes over finds no key of a server."""
 
 Row = tuple[str, str, "tuple[float, ...] | None"]
 """A block: kind, text and box."""
@@ -80,6 +89,7 @@ class Reader:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 encoding="utf-8",
+                env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
             )
         return self._process
 
@@ -90,7 +100,13 @@ class Reader:
 
     def _answer(self, process: subprocess.Popen[str]) -> dict[str, Any]:
         assert process.stdout is not None
-        line = process.stdout.readline()
+        limit = threading.Timer(self._seconds * _PATIENCE + _GRACE_SECONDS, process.kill)
+        limit.daemon = True
+        limit.start()
+        try:
+            line = process.stdout.readline()
+        finally:
+            limit.cancel()
         if not line.endswith("\n"):
             raise EOFError
         answer = json.loads(line)

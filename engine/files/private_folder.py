@@ -54,7 +54,7 @@ class _Remover:
             if self._owner != os.getpid():  # a fork: the folders are its parent's
                 self._owner, self._process, self._folders = os.getpid(), None, []
             self._folders.append(folder)
-            if self._process is None or not _told(self._process, [folder]):
+            if self._process is None or not _has_taken(self._process, [folder]):
                 self._start()
 
     def remove(self, folder: Path) -> None:
@@ -76,7 +76,7 @@ class _Remover:
             cwd=tempfile.gettempdir(),
             start_new_session=True,  # keys of the terminal are not for it
         )
-        _told(self._process, self._folders)
+        _has_taken(self._process, self._folders)
 
     def _end(self) -> None:
         process = self._process
@@ -89,7 +89,7 @@ class _Remover:
             process.wait(_END_SECONDS)
 
 
-def _told(process: subprocess.Popen[str], folders: list[Path]) -> bool:
+def _has_taken(process: subprocess.Popen[str], folders: list[Path]) -> bool:
     """Whether the process has these folders."""
     assert process.stdin is not None
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from blendfusion.text_to_sql.listed_values import listed
 from blendfusion.text_to_sql.literals import shown_query
 from blendfusion.text_to_sql.named_values import omitted_value, unnamed_value
 from blendfusion.text_to_sql.prompt import drafting, has_free_text, values_of, visible
+from blendfusion.text_to_sql.question_form import doubtful_form
 from blendfusion.text_to_sql.rules import by_rule
 from blendfusion.text_to_sql.schema.catalog import Catalog, read_catalog
 from blendfusion.text_to_sql.search_summary import searched
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
 
+_OWN = Redaction("on")
+"""How a person's own words are shown: as they are."""
 _SMALL = 1_000_000_000
 """Models with fewer weights write few right queries: docs/lab.md, Questions to queries."""
 _MOST_RULES = 4
@@ -121,11 +124,14 @@ class Draft:
         if self.agreement:
             lines.append(self.agreement)
         if self.template:
-            redaction = self._redaction
-            lines.append(f"The query of the accepted question {redaction.quoted(self.template)}.")
+            lines.append(f"The query of the accepted question {_OWN.quoted(self.template)}.")
         failed = [attempt for attempt in self.tried if attempt.sql != self.sql]
         if failed:
-            lines += ["", "Tried before:", *_lines(failed, self._redaction)]
+            lines += [
+                "",
+                "Tried before:",
+                *_lines(failed, self._redaction, self.names, self.question),
+            ]
         return "\n".join(lines)
 
     @property
@@ -133,7 +139,7 @@ class Draft:
         return self.frame.session.options.redaction
 
     def _shown(self, sql: str) -> str:
-        return shown_query(sql, self._redaction, self.names)
+        return shown_query(sql, self._redaction, self.names, self.question)
 
     def __str__(self) -> str:
         return f"{self._shown(self.sql)}\n\n{self.notes}"
@@ -172,9 +178,10 @@ def draft(
     best = _best(tried)
     if best.frame is None:
         redaction = session.options.redaction
-        drafts = "\n".join(_lines([checked.attempt for checked in tried], redaction))
+        failed = [checked.attempt for checked in tried]
+        drafts = "\n".join(_lines(failed, redaction, writer.names, question))
         raise QueryError(
-            f"no query was found for the question {redaction.quoted(question)}; tried:\n{drafts}",
+            f"no query was found for the question {_OWN.quoted(question)}; tried:\n{drafts}",
             hint="Name the tables that it is about (tables=[…]), ask in other words, or use a larger model.",
         )
     attempts = tuple(dict.fromkeys(checked.attempt for checked in tried))
@@ -218,11 +225,14 @@ def _stopped(error: BudgetExceeded | ModelError, drafts: int, redaction: Redacti
     return f"The model failed in the drafting ({reason}): {best} one that answers."
 
 
-def _lines(failed: Sequence[Attempt], redaction: Redaction) -> list[str]:
-    """Drafts that failed, with their problems; their number alone if values are hidden, as where a
-    literal of a wrong query ends is not certain."""
+def _lines(
+    failed: Sequence[Attempt], redaction: Redaction, names: Collection[str], question: str
+) -> list[str]:
+    """Drafts that failed, with their problems. If values are hidden, without the problems, and with
+    no words but those of SQL, ``names`` and ``question``: a draft may hold values."""
     if not redaction.shows:
-        return [f"{counted(len(failed), 'draft')}. {redaction.remedy}"]
+        drafts = [shown_query(attempt.sql, redaction, names, question) for attempt in failed]
+        return [*dict.fromkeys(filter(None, drafts)), redaction.remedy]
     if redaction.shows_all:
         return list(map(str, failed))
     return list(dict.fromkeys(redaction.passed(str(attempt)) for attempt in failed))
@@ -379,8 +389,8 @@ class _Writer:
 
     def _with_doubt(self, checked: Checked) -> Checked:
         """The draft with a problem that its rows do not show: it leaves out a value that the
-        question names, takes an item of lists for a whole value, or counts nothing for a literal
-        with another spelling than the stored one."""
+        question names, takes an item of lists for a whole value, counts nothing for a literal with
+        another spelling than the stored one, or has another form than the question."""
         attempt = checked.attempt
         if attempt.rank != GIVES_ROWS:
             return checked
@@ -395,6 +405,8 @@ class _Writer:
             hint = item.fact
         elif misspelled is not None:
             problem, hint = "the query counts nothing", misspelled
+        elif form := doubtful_form(self._question, attempt.sql, self._catalog):
+            problem, hint = form
         else:
             return self._with_note(checked)
         return replace(checked, attempt=replace(attempt, problem=problem, hint=hint, rank=NULLS))

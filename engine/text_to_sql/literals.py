@@ -57,11 +57,13 @@ def shown(text: str, redaction: Redaction) -> str:
     return _PARTS.sub(one, text)
 
 
-def shown_query(sql: str, redaction: Redaction, names: Collection[str] = ()) -> str:
+def shown_query(
+    sql: str, redaction: Redaction, names: Collection[str] = (), question: str = ""
+) -> str:
     """A query, or a part of one, with its literals, and the names in it that a model may have made
     of values, as ``redaction`` shows values; without its comments. What stays is ``names`` (in
-    lower case), names of such words (``avg_age``), words of SQL, short aliases (``a``, ``T1``), and
-    options.
+    lower case), names of such words (``avg_age``), words of SQL, short aliases (``a``, ``T1``),
+    options, and what the person has said in the ``question``.
 
     >>> query = "SELECT CAST(age AS REAL) AS \\"Ann\\" FROM t1 WHERE city = 'Rome' LIMIT 3"
     >>> shown_query(query, Redaction("off"), {"age", "city"})
@@ -79,7 +81,7 @@ def shown_query(sql: str, redaction: Redaction, names: Collection[str] = ()) -> 
         parts.append(_without_comments(sql[at : token.start]))
         parts.append(
             sql[token.start : token.end + 1]
-            if option or is_keyword(token) or _is_known(token, names)
+            if option or is_keyword(token) or _is_known(token, names) or _is_from(token, question)
             else _value(token, redaction)
         )
         at = token.end + 1
@@ -98,6 +100,12 @@ def _is_known(token: Token, names: Collection[str]) -> bool:
     if folded in names or folded in _SYNTAX or _ALIAS.fullmatch(folded):
         return True
     return all(word in names for word in words_of(folded.replace("_", " ")) or (folded,))
+
+
+def _is_from(token: Token, question: str) -> bool:
+    """Whether the words of a token stand side by side in the question."""
+    words = " ".join(words_of(token.text))
+    return bool(words) and f" {words} " in f" {' '.join(words_of(question))} "
 
 
 def _value(token: Token, redaction: Redaction) -> str:

@@ -11,6 +11,7 @@ from blendfusion.text_to_sql.literals import strings
 from blendfusion.text_to_sql.schema.catalog import Catalog
 from blendfusion.text_to_sql.where import compared, parsed
 
+_TRUTH = frozenset("t f true false y n yes no 0 1".split())
 _NUMBER = re.compile(r"\b\d+\b")
 
 
@@ -37,12 +38,17 @@ def unnamed_value(
     neither names it nor has a word of it; None if there is none.
 
     A model may have it from the samples, or mean a word of the question by it (``AT`` for
-    Austria). A value in the note of a column is explained by it.
+    Austria). A value in the note of a column is explained by it. To mention a column names none of
+    its values, but for the two of a flag (*official* for ``IsOfficial = 'T'``).
     """
     tree = parsed(sql)
     if tree is None:
         return None
-    linked = {link.value.casefold() for link in index.links(question, most=len(question))}
+    linked = {
+        link.value.casefold()
+        for link in index.links(question, most=len(question))
+        if not link.by_column or link.value.casefold() in _TRUTH
+    }
     words = set(map(stem, words_of(question)))
     notes = [column.note for table in catalog.tables for column in table.columns]
     for column, text in compared(tree):

@@ -93,6 +93,9 @@ function word() {
   return { before, start: (before.match(/[\w.]*$/) || [""])[0] };
 }
 
+/** A name, which may come from a file, as a part of a regular expression that matches it alone. */
+const literally = (name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+
 function candidates() {
   const { before, start } = word();
   const [, table, rest] = start.match(/^(\w+)\.(\w*)$/) || [];
@@ -113,7 +116,7 @@ function candidates() {
   const call = before.match(/(\w+)\s*\((?:[^()]|\([^()]*\))*$/);
   const called = call && state.functions.find((one) => one.name === call[1].toLowerCase());
   if (called && start) called.options.forEach((name) => add(`${name} => `, "option", name));
-  const used = state.tables.filter((one) => new RegExp(`\\b${one.name}\\b`).test(query));
+  const used = state.tables.filter((one) => new RegExp(`\\b${literally(one.name)}\\b`).test(query));
   for (const one of used.length ? used : state.tables) one.columns.forEach((c) => add(quoted(c.name), `column of ${one.name}`, c.name));
   state.tables.forEach((one) => add(quoted(one.name), "table", one.name));
   state.functions.forEach((one) => add(`${one.name}(`, "function", one.name));

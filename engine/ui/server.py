@@ -111,8 +111,19 @@ class _Handler(BaseHTTPRequestHandler):
         origin = self.headers.get("Origin")
         if origin is not None and origin not in {f"http://{host}" for host in self.server.hosts}:
             raise _Refused(403, "Another page may not use this one.")
-        if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        if not self._is_own and not self._opens_the_page:
             raise _Refused(403, "Another page may not use this one.")
+
+    @property
+    def _is_own(self) -> bool:
+        return self.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
+
+    @property
+    def _opens_the_page(self) -> bool:
+        """Whether a tab goes to the page, which holds nothing yet: from the file that has its
+        address, or from a link."""
+        goes = self.headers.get("Sec-Fetch-Mode"), self.headers.get("Sec-Fetch-Dest")
+        return goes == ("navigate", "document") and urlsplit(self.path).path == "/"
 
     def _check_token(self, given: str) -> None:
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self.server.token.encode()):

@@ -26,7 +26,7 @@ from blendfusion.ui.cells import rows_of
 ROWS = 100_000
 """Rows of a result that are kept; a query that gives more ends there."""
 _KEPT = 20
-"""Runs whose rows and answers are kept."""
+"""Runs whose rows, answers and traces are kept."""
 _PAGE = 200
 """Maximum rows of one reply."""
 
@@ -74,11 +74,23 @@ class Run:
     error: dict[str, Any] | None = None
     warnings: list[str] = field(default_factory=list)
     thread: threading.Thread | None = None
+    spent: tuple[bf.Usage, float | None] | None = None
+    """The usage and the cost of a run whose frame is not kept."""
 
     @property
     def trace(self) -> bf.Trace:
         """The trace so far; empty before the query is planned."""
         return bf.Trace() if self.planned is None else self.planned.frame.trace
+
+    @property
+    def spending(self) -> tuple[bf.Usage, float | None]:
+        """The usage and the cost so far."""
+        return self.spent or (self.trace.usage, self.trace.cost)
+
+    def forget(self) -> None:
+        """Keep what the history shows."""
+        self.spent = self.spending
+        self.table = self.calls = self.planned = self.thread = None
 
 
 class Workspace:
@@ -203,7 +215,7 @@ class Workspace:
             run = Run(max(self._runs, default=0) + 1, sql)
             self._runs[run.id] = run
             for old in list(self._runs)[:-_KEPT]:
-                self._runs[old].table = self._runs[old].calls = None
+                self._runs[old].forget()
             run.thread = threading.Thread(
                 target=self._work, args=(run, dialect), name="blendfusion-ui", daemon=True
             )
@@ -282,7 +294,7 @@ class Workspace:
         """The counts of a run by now, its plan with them, and how it ended."""
         run = self._run(number)
         running = run.outcome == "running"
-        usage = run.trace.usage
+        usage, _ = run.spending
         return self._line(run) | {
             "plan": self._live_plan(run) if running else run.plan,
             "done": run.progress.done,
@@ -298,8 +310,8 @@ class Workspace:
         }
 
     def _line(self, run: Run) -> dict[str, Any]:
-        trace = run.trace
-        usage, running = trace.usage, run.outcome == "running"
+        usage, cost = run.spending
+        running = run.outcome == "running"
         return {
             "id": run.id,
             "sql": run.sql,
@@ -308,7 +320,7 @@ class Workspace:
             "rows": None if run.table is None else run.table.num_rows,
             "values": usage.values,
             "cached": usage.cached,
-            "cost": _cost(trace.cost),
+            "cost": _cost(cost),
         }
 
     def _live_plan(self, run: Run) -> str:
@@ -350,7 +362,10 @@ class Workspace:
 
     def trace_page(self, number: int) -> str:
         """The page of a run's trace."""
-        return self._run(number).trace.to_html()
+        run = self._run(number)
+        if run.spent is not None:
+            raise QueryError("the trace of this run is not kept", hint="Run it again.")
+        return run.trace.to_html()
 
     def _run(self, number: int) -> Run:
         run = self._runs.get(number)

@@ -1,5 +1,5 @@
-"""What a batch of values may take yet: requests to servers, of which a try that is repeated is one,
-too, and time."""
+"""The requests to servers, and the time, that a batch of values may take yet: a try that is
+repeated is a request, too."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ def run_confined(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """The result of ``work()``, or what it raised.
 
     A thread of its own, because the caller's may already run an event loop (a notebook). When the
-    caller is interrupted, or its time is over, the coroutine is cancelled, what it opened is closed, and the thread has
-    ended before the KeyboardInterrupt goes on.
+    caller is interrupted, or its time is over, the coroutine is cancelled, what it opened is
+    closed, and the thread has ended before the exception goes on.
     """
     results: list[T] = []
     raised: list[BaseException] = []

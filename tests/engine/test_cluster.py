@@ -549,5 +549,5 @@ def test_nothing_starts_before_a_query() -> None:
     cluster = cluster_of("local:2")
     assert cluster is not None
     assert isinstance(cluster.back_end, LocalWorkers)
-    assert cluster.back_end._parent is None
+    assert cluster.back_end.starter is None
     cluster.close()

@@ -193,10 +193,29 @@ def test_a_drafting_to_its_end_has_nothing_to_add() -> None:
     assert drafting_ends(["SELECT name FROM singers"], budget=bf.Budget(values=1)).stopped == ""
 
 
-def test_hidden_drafts_are_counted_with_the_remedy() -> None:
+def test_hidden_drafts_are_shown_without_values_with_the_remedy() -> None:
     with pytest.raises(bf.QueryError) as raised:
-        session_of("SELECT nothing FROM singers", show="off").ask("Who?")
-    assert "tried:\n1 draft. Values are withheld here: show_values='on'" in raised.value.message
+        session_of("SELECT nothing FROM singers WHERE city = 'Oslo'", show="off").ask("Who?")
+    assert (
+        "for the question 'Who?'; tried:\nSELECT … FROM singers WHERE city = …\n"
+        "Values are withheld here: show_values='on'" in raised.value.message
+    )
+
+
+def test_the_words_of_the_person_are_never_withheld() -> None:
+    """Neither the question nor what the draft has of it; what it has of the tables is."""
+    question = "Who of Rome wears nothing, and is from 'Oslo'?"
+    sql = "SELECT nothing FROM singers WHERE city IN ('Rome', 'Paris', 'Oslo')"
+    with pytest.raises(bf.QueryError) as raised:
+        session_of(sql, show="off").ask(question)
+    assert (
+        f"for the question {question!r}; tried:\n"
+        "SELECT nothing FROM singers WHERE city IN ('Rome', …, 'Oslo')\n" in raised.value.message
+    )
+    draft = session_of("SELECT name FROM singers WHERE city IN ('Rome', 'Nice')", show="off").ask(
+        "Who is from Rome?"
+    )
+    assert "WHERE city IN ('Rome', …)" in str(draft)
 
 
 def test_one_table_may_be_named_by_a_text() -> None:
@@ -288,7 +307,7 @@ def test_a_value_that_the_question_does_not_name_is_a_problem_to_read() -> None:
     )
     assert len(asked) == 1
     assert session.ask("Who lives in Rome?").problem == ""
-    assert session.ask("Who lives in which city?").problem == ""
+    assert session.ask("Who lives in which city?").problem == draft.problem, "a column is no value"
     session.options = replace(session.options, show_values="off")
     assert session.ask("Who lives there?").problem == (
         "the question does not name …, with which the query compares city."

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -15,6 +16,8 @@ import pytest
 from hostile_documents import hostile_files, small_files
 
 import blendfusion as bf
+from blendfusion.documents import process
+from blendfusion.documents.process import _ENVIRONMENT, Reader
 from blendfusion.documents.worker import _File
 
 SECONDS, MEGABYTES = 5, 768
@@ -127,3 +130,31 @@ def test_the_memory_of_the_reader_is_bounded(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) < (MEGABYTES << 10)
+
+
+def test_a_reader_gets_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that takes it over finds nothing that it does not need."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://me:secret@host/db")
+    reader = Reader(SECONDS, MEGABYTES, ocr=False)
+    try:
+        process = reader._running()
+        given = Path(f"/proc/{process.pid}/environ").read_bytes().decode()
+    finally:
+        reader.close()
+    assert "secret" not in given
+    assert {part.partition("=")[0] for part in given.split("\0")} <= {*_ENVIRONMENT, ""}
+
+
+def test_a_reader_that_stands_still_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_PATIENCE", 0.2)
+    monkeypatch.setattr(process, "_GRACE_SECONDS", 0.2)
+    (tmp_path / "a.txt").write_text("text")
+    reader = Reader(SECONDS, MEGABYTES, ocr=False)
+    running = reader._running()
+    os.kill(running.pid, signal.SIGSTOP)
+    (page,) = reader.read(str(tmp_path / "a.txt"), None)
+    assert page.reason == f"it crashes its reader (SIGKILL), which has {MEGABYTES} MB"
+    assert running.poll() == -signal.SIGKILL

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
+import subprocess
+import sys
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import unescape
 from importlib import resources
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
+from garbage import after_collection
 
 import blendfusion as bf
 from blendfusion.dialects.dispatch import DIALECTS, OURS
@@ -372,3 +379,56 @@ def test_old_rows_are_let_go() -> None:
         assert page.get(f"/api/rows/{numbers[-1]}") == [[21]]
         status, found, _ = page.fetch("GET", f"/api/rows/{numbers[0]}")
         assert (status, found["error"]["hint"]) == (400, "Run it again.")
+
+
+def test_of_old_runs_only_the_line_of_the_history_is_kept() -> None:
+    """Neither frames nor traces: an answer's part of one is a third of a kilobyte."""
+    with serving() as page:
+        work = page.server.workspace
+        runs = [page.run(QUERY)["id"]]
+        planned = work._run(runs[0]).planned
+        assert planned is not None
+        frame = weakref.ref(planned.frame)
+        del planned
+        before = work._line(work._run(runs[0]))
+        runs += [page.run(f"SELECT {i} AS i")["id"] for i in range(22)]
+        assert after_collection(lambda: frame() is None)
+        assert work._line(work._run(runs[0])) == before | {"rows": None}
+        assert page.get(f"/api/run/{runs[0]}")["values"] == before["values"] == 3
+        status, found, _ = page.fetch("GET", f"/trace/{runs[0]}?token={page.server.token}")
+        assert (status, found["error"]["hint"]) == (400, "Run it again.")
+
+
+def test_the_token_is_on_no_command_line(tmp_path: Path) -> None:
+    """What a browser gets is read by everybody: the address of a file that is not."""
+    script = tmp_path / "browser"
+    script.write_text(
+        f'#!/bin/sh\necho "$@" > "{tmp_path}/part"\nmv "{tmp_path}/part" "{tmp_path}/opened"\n'
+    )
+    script.chmod(0o700)
+    code = "from blendfusion.cli.main import main; main(['ui'])"
+    environment = os.environ | {"BROWSER": f"{script} %s", "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        try:
+            url = process.stdout.readline().strip()
+            token = parse_qs(urlsplit(url).query)["token"][0]
+            waits(lambda: (tmp_path / "opened").exists())
+            opened = (tmp_path / "opened").read_text().strip()
+            page = Path(unquote(urlsplit(opened).path))
+            assert token not in opened
+            assert url in unescape(page.read_text())
+            modes = [path.stat().st_mode & 0o777 for path in (page, page.parent)]
+            assert modes == [0o600, 0o700]
+        finally:
+            process.kill()
+    waits(lambda: not page.parent.exists())
+
+
+def waits(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)

@@ -7,12 +7,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from chromium import browser
 from clicks import Person
 
 import blendfusion as bf
+from blendfusion.cli.ui import private_page
 from blendfusion.ui.server import PageServer
 from blendfusion.ui.workspace import Workspace
 
@@ -192,3 +194,32 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(server: PageServer, tmp_pat
         assert person.of("document.documentElement.scrollWidth <= 360")
         person.picture(tmp_path / "narrow.png")
         assert person.complaints == []
+
+
+def test_the_browser_opens_a_private_file_that_leads_to_the_page(server: PageServer) -> None:
+    page = private_page(server, server.url)
+    file = Path(unquote(urlsplit(page).path))
+    assert server.token not in page, "a command line is everybody's to read"
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    with Person(page) as person:
+        person.sees("#tables", "reviews")
+        assert person.complaints == []
+
+
+@pytest.mark.parametrize("name", ["a(b", "(a+)+$", "c[d"])
+def test_a_table_may_have_any_name(tmp_path: Path, name: str) -> None:
+    with bf.connect(bf.ScriptedModel(lambda _: True), cache=None) as session:
+        session.from_pydict({"other": [1], "one": [1]}, name=name)
+        session.from_pydict({"text": ["x"]}, name="reviews")
+        work = Workspace(session)
+        with PageServer(work) as server:
+            thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+            thread.start()
+            with Person(server.url) as person:
+                person.sees("#tables", "reviews")
+                person.waits("document.activeElement?.id === 'sql'")
+                write(person, f'SELECT * FROM "{name}" WHERE {"a" * 40} AND oth')
+                person.sees("#choices", "other")
+                assert person.complaints == []
+            server.shutdown()
+            thread.join(10)

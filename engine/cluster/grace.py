@@ -11,7 +11,7 @@ from blendfusion.cluster import protocol
 
 
 class Endings:
-    """Those of one back end. Safe to use from threads."""
+    """The ends of queries under way, of one back end. Safe to use from threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
