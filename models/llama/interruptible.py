@@ -20,7 +20,8 @@ def run_aside(work: Callable[[], T], stop: Callable[[], None]) -> T:
 
     Python handles signals on the main thread between two of its own instructions, so not while a C
     library computes there. Here the caller only waits. When it is interrupted, or its time is over,
-    ``stop`` is called, which must make ``work`` end; the exception goes on when it has, or after ``PATIENCE_SECONDS``.
+    ``stop`` is called, which must make ``work`` end; the exception goes on when it has, or after
+    ``PATIENCE_SECONDS``.
 
     Work runs in a new thread whoever calls: what a library keeps for a thread that computes (GNU
     OpenMP: its workers) is gone in a forked child, where the next computation would wait for it.
