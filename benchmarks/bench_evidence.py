@@ -1,21 +1,23 @@
-"""How often does a model make up a number or a date, and how often with ``evidence => true``?
+"""How often does a model make up a number or a date, and what does ``evidence => true`` cost?
 
     python benchmarks/bench_evidence.py [--data FOLDER] [--rows 100] [--model smollm2|gemma|FILE]
 
 Messages of guests (restaurant8k): for each slot the first messages that state it, and the first that
-do not. A slot is right if the answer equals the label; a value for a message that does not state the
-slot is fabricated, as is a value that is neither the label nor in the text. Labels are never shown
-to the model. Both ways ask the same questions, so the second one is answered from the cache.
+do not. Bills, made here: half of them with a date and an amount, half without, all with other
+numbers. An answer is right if it equals the label; any answer for a text that does not state the
+value is fabricated. Precision is the share of right ones among all answers, recall among the texts
+that state the value. Labels are never shown to the model. Both ways ask the same questions, so the
+second one is answered from the cache.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,26 +25,72 @@ from bench_answers import TIME, _people, _same
 
 import blendfusion as bf
 
+MORE = "<more>"
+"""The place of further options in a call."""
 Gold = Callable[[str | None], str | None]
 
-SLOTS: dict[str, tuple[str, str, str, Gold]] = {
-    "people": ("people", "For how many people?", "returns => 'int'", _people),
-    "time": ("time", "At what time?", f"regex => '{TIME}'", lambda said: said),
-    "day": ("date", "On which date?", "returns => 'date'", lambda said: None),
+SLOTS: dict[str, tuple[str, str, Gold]] = {
+    "people": ("people", "llm_int('For how many people?', text<more>)", _people),
+    "time": (
+        "time",
+        f"llm_map('At what time?', text, regex => '{TIME}'{MORE})",
+        lambda said: said,
+    ),
+    "day": ("date", "llm_date('On which date?', text<more>)", lambda said: None),
 }
-"""By name: the column, the question, its type, and the right answer to a label, if it is known."""
+"""By name: the column of restaurant8k, the call, and the right answer to a label, if it is known."""
+BILLS = {
+    "amount of a bill": "llm_float('How much money is to be paid?', text<more>)",
+    "date of a bill": "llm_date('Which date is mentioned?', text<more>)",
+}
+_SHOPS = ("Miller & Sons", "Hotel Post", "Cafe Luna", "Bright Books", "Garden Center West")
+_MONTHS = "January February March April May June July August September October November December"
 
 
-def rows_of(table: pa.Table, column: str, gold: Gold, count: int) -> tuple[pa.Table, pa.Table]:
-    """(messages that state the slot with a known answer, messages that do not state it)."""
-    stated = [i for i, said in enumerate(table[column].to_pylist()) if gold(said) is not None]
-    absent = [i for i, said in enumerate(table[column].to_pylist()) if said is None]
-    taken = [pa.array(places[:count], pa.int64()) for places in (stated, absent)]
-    return table.take(taken[0]), table.take(taken[1])
+class Case(NamedTuple):
+    """A text, and the value that it states; None if it states none."""
+
+    text: str
+    label: str | None
 
 
-def measured(session: bf.Session, rows: pa.Table, call: str) -> list[object]:
-    texts = pa.table({"row": range(len(rows)), "text": rows["text"]})
+def of_messages(table: pa.Table, column: str, gold: Gold, count: int) -> list[Case]:
+    """The first messages that state a slot with a known answer, and the first that do not."""
+    texts, labels = table["text"].to_pylist(), table[column].to_pylist()
+    stated = [Case(t, gold(x)) for t, x in zip(texts, labels, strict=True) if gold(x) is not None]
+    absent = [Case(t, None) for t, x in zip(texts, labels, strict=True) if x is None]
+    return stated[:count] + absent[:count]
+
+
+def bills(count: int) -> Iterator[tuple[Case, Case]]:
+    """So many bills as cases of their amount and of their date; every other one has neither."""
+    rng = random.Random(7)
+    for number in range(count):
+        shop, order = rng.choice(_SHOPS), f"A{rng.randrange(10_000, 99_999)}"
+        cents = rng.randrange(500, 99_999)
+        amount = f"{cents // 100}.{cents % 100:02}"
+        year, month, day = rng.randrange(2019, 2027), rng.randrange(12), rng.randrange(1, 29)
+        name = _MONTHS.split()[month]
+        date = rng.choice(
+            [f"{year}-{month + 1:02}-{day:02}", f"{day} {name} {year}", f"{name} {day}, {year}"]
+        )
+        if number % 2:
+            text = (
+                f"{shop}, order {order}. Thank you for your visit to table {rng.randrange(1, 30)}. "
+            )
+            text += rng.choice(["The bill follows by mail.", "Please pay at the counter."])
+            yield Case(text, None), Case(text, None)
+        else:
+            text = f"{shop}, order {order}, {date}. Please pay EUR {amount} at the counter."
+            yield Case(text, amount), Case(text, date_of(year, month + 1, day))
+
+
+def date_of(year: int, month: int, day: int) -> str:
+    return f"{year}-{month:02}-{day:02}"
+
+
+def measured(session: bf.Session, cases: list[Case], call: str) -> list[object]:
+    texts = pa.table({"row": range(len(cases)), "text": [case.text for case in cases]})
     session.register_record_batches("messages", [texts.to_batches()])
     try:
         found = session.sql(f"SELECT {call} AS answer FROM messages ORDER BY row")
@@ -60,6 +108,26 @@ def value_of(part: Any, text: str) -> object:
     return part["value"]
 
 
+def is_right(answer: object, label: str) -> bool:
+    if isinstance(answer, float):
+        return answer == float(label)
+    return _same(str(answer)) == _same(label)
+
+
+def cells(cases: list[Case], answers: list[object]) -> list[str]:
+    """Precision, recall, their harmonic mean, and the fabricated answers, as cells of a table."""
+    stated = [(a, c.label) for a, c in zip(answers, cases, strict=True) if c.label is not None]
+    absent = [a for a, c in zip(answers, cases, strict=True) if c.label is None]
+    right = sum(a is not None and is_right(a, label) for a, label in stated)
+    given = sum(a is not None for a in answers)
+    made_up = sum(a is not None for a in absent)
+    if not stated:
+        return ["–", "–", "–", f"{made_up} of {len(absent)}"]
+    precision, recall = right / max(1, given), right / len(stated)
+    mean = 2 * precision * recall / max(1e-9, precision + recall)
+    return [*(f"{x:.2f}" for x in (precision, recall, mean)), f"{made_up} of {len(absent)}"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     data = os.environ.get("BLENDFUSION_DATA", "../shared/data")
@@ -68,39 +136,23 @@ def main() -> None:
     parser.add_argument("--model", default="smollm2")
     arguments = parser.parse_args()
     table = pq.read_table(arguments.data / "restaurant8k" / "utterances.parquet")
+    made = [*bills(arguments.rows)]
+    sets = {
+        f"{name} of a message": (call, of_messages(table, column, gold, arguments.rows))
+        for name, (column, call, gold) in SLOTS.items()
+    }
+    for (name, call), kind in zip(BILLS.items(), zip(*made, strict=True), strict=True):
+        sets[name] = call, [*kind]
     session = bf.connect(arguments.model, cache=None, progress="off")
-    print("| slot | stated, absent | right | fabricated | right, evidence | fabricated, evidence |")
-    print("|---|--:|--:|--:|--:|--:|")
-    for name, (column, question, kind, gold) in SLOTS.items():
-        stated, absent = rows_of(table, column, gold, arguments.rows)
-        cells = []
-        for evidence in (False, True):
-            more = ", evidence => true" if evidence else ""
-            call = f"llm_map('{question}', text, {kind}{more})"
-            right = made_up = 0
-            for rows, is_stated in ((stated, True), (absent, False)):
-                if not len(rows):
-                    continue
-                answers = measured(session, rows, call)
-                if evidence:
-                    answers = [
-                        value_of(part, text)
-                        for part, text in zip(answers, rows["text"].to_pylist(), strict=True)
-                    ]
-                for answer, stated_value, text in zip(
-                    answers, rows[column].to_pylist(), rows["text"].to_pylist(), strict=True
-                ):
-                    if answer is None:
-                        continue
-                    same = is_stated and _same(str(answer)) == _same(gold(stated_value))
-                    right += same
-                    words = re.sub(r"[\s.]", "", text).lower()
-                    made_up += not same and (
-                        not is_stated or (_same(str(answer)) or "") not in words
-                    )
-            share = f"{right / len(stated):.3f}" if len(stated) else "–"
-            cells += [share, f"{made_up / (len(stated) + len(absent)):.3f}"]
-        print(f"| {name} | {len(stated)}, {len(absent)} | {' | '.join(cells)} |", flush=True)
+    columns = "precision | recall | mean | fabricated"
+    print(f"| value | {columns} | {columns} with evidence |")
+    print(f"|---|{'--:|' * 8}")
+    for name, (call, cases) in sets.items():
+        plain = measured(session, cases, call.replace(MORE, ""))
+        shown = measured(session, cases, call.replace(MORE, ", evidence => true"))
+        grounded = [value_of(p, c.text) for p, c in zip(shown, cases, strict=True)]
+        line = [name, *cells(cases, plain), *cells(cases, grounded)]
+        print(f"| {' | '.join(line)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -100,6 +100,9 @@ class Constraint:
     grammars writes under it; others answer freely, and who asks checks the text."""
     begun: str = field(default="", metadata=ADDED)
     """A text whose longest beginning that the grammar allows is kept, and written on."""
+    digits: tuple[int, int] | None = field(default=None, metadata=ADDED)
+    """The precision and the scale of a number that is a decimal: so many digits at most, and so
+    many of them behind the point."""
     literals: tuple[str, ...] = ()
     """Literals that the query compares the answer with; shown to the model as examples."""
     decides: tuple[Comparison, ...] = ()
@@ -127,6 +130,8 @@ class Constraint:
         if self.kind == "struct":
             shown = ", ".join(f"{f.name} {f.constraint}" for f in self.fields[:4])
             return f"struct of {shown}{', …' if len(self.fields) > 4 else ''}"
+        if self.digits is not None:
+            return f"decimal({self.digits[0]}, {self.digits[1]})"
         if self.scale is not None:
             return f"score from {self.scale[0]} to {self.scale[1]}"
         return self.kind

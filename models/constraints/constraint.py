@@ -21,6 +21,7 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 BOOLEAN = ("true", "false")
 MOST_DIGITS: Mapping[ConstraintKind, int] = {"integer": 18, "number": 15}
 """Maximum digits of an answer before the point."""
+_MOST_DECIMALS = 6
 
 _YEAR = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
 _FOURTH = "(0[48]|[2468][048]|[13579][26])"
@@ -33,7 +34,7 @@ _DATE = (
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _PATTERNS = {
     "integer": rf"-?(0|[1-9][0-9]{{0,{MOST_DIGITS['integer'] - 1}}})",
-    "number": rf"-?(0|[1-9][0-9]{{0,{MOST_DIGITS['number'] - 1}}})(\.[0-9]{{1,6}})?",
+    "number": rf"-?(0|[1-9][0-9]{{0,{MOST_DIGITS['number'] - 1}}})(\.[0-9]{{1,{_MOST_DECIMALS}}})?",
     "date": _DATE,
     "timestamp": f"{_DATE}T{_TIME}",
 }
@@ -75,6 +76,8 @@ def regex_of(constraint: Constraint) -> str:
         return _struct_regex(constraint)
     if constraint.kind == "score":
         return _score_regex(constraint)
+    if constraint.digits is not None:
+        return _decimal_regex(*constraint.digits)
     return _PATTERNS.get(constraint.kind, TEXT_PATTERN)
 
 
@@ -131,11 +134,18 @@ def _score_regex(constraint: Constraint) -> str:
     return f"{'|'.join(points(constraint))}|({'|'.join(between)})\\.[0-9]{{1,6}}"
 
 
+def _decimal_regex(precision: int, scale: int) -> str:
+    """Numbers of a decimal type, as far as a number may have so many digits."""
+    whole = min(precision - scale, MOST_DIGITS["number"])
+    before = rf"(0|[1-9][0-9]{{0,{whole - 1}}})" if whole else "0"
+    return rf"-?{before}(\.[0-9]{{1,{min(scale, _MOST_DECIMALS)}}})?" if scale else f"-?{before}"
+
+
 def _item_regex(item: Constraint) -> str:
     if item.kind == "struct":
         return _struct_regex(item)
     if item.kind in ("integer", "number"):
-        return _PATTERNS[item.kind]
+        return regex_of(item)
     if item.kind == "text":
         return _JSON_STRING
     options = closed_set(item)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -106,7 +107,7 @@ def test_a_judgement_needs_no_words_of_the_text() -> None:
             "does not go with confidence",
         ),
         ("llm_map('x', text, evidence => 'yes')", "evidence => 'yes' is not possible"),
-        ("llm_int('x', text, evidence => true)", "no option 'evidence'"),
+        ("llm_bool('x', text, evidence => true)", "no option 'evidence'"),
         (
             "llm_answer('x', text, evidence => true, returns => 'a INT, b INT')",
             "evidence is of one answer",
@@ -320,3 +321,72 @@ def test_offsets_count_characters_as_sql_does() -> None:
     assert pa.types.is_int64(
         session.sql(f"SELECT {call}['end'] AS x FROM t").schema().field("x").type
     )
+
+
+DAY = datetime.date(2024, 3, 3)
+
+
+@pytest.mark.parametrize("planner", [True, False])
+@pytest.mark.parametrize(
+    ("call", "answer", "value", "words"),
+    [
+        ("llm_int('How many?', text, evidence => true)", 4, 4, "four"),
+        ("llm_float('How many?', text, evidence => true)", 4.0, 4.0, "four"),
+        ("llm_date('When?', text, evidence => true)", DAY, DAY, "3 March 2024"),
+        ("llm_text('Who?', text, evidence => true)", "smith", "smith", "SMITH"),
+        (
+            "llm_list('Which?', text, evidence => true)",
+            ["table", "smith"],
+            ["table", "smith"],
+            "table for four on 3 March 2024 at 7:30 pm, name  SMITH",
+        ),
+        (
+            "llm_map('How many?', text, returns => 'decimal(4, 1)', evidence => true)",
+            4,
+            Decimal("4.0"),
+            "four",
+        ),
+    ],
+)
+def test_every_function_that_reads_something_out_of_a_text_has_evidence(
+    call: str, answer: object, value: object, words: str, planner: bool
+) -> None:
+    session = connected(answer, planner=planner)
+    session.from_pydict({"text": [TEXT, "Nothing of it, but 17."]}, name="two")
+    stated, absent = session.sql(f"SELECT {call} AS e FROM two").to_arrow_table()["e"].to_pylist()
+    assert (stated["value"], stated["evidence"], stated["reason"]) == (value, words, None)
+    assert TEXT[stated["start"] : stated["end"]] == words
+    assert (absent["value"], absent["evidence"]) == (None, None)
+    assert absent["reason"].startswith("not in the text: ")
+
+
+@pytest.mark.parametrize("name", ["int", "float", "date", "text", "list"])
+def test_dataframes_ask_for_evidence_in_the_same_way(name: str) -> None:
+    answers = {"int": 4, "float": 4.5, "date": DAY, "text": "four", "list": ["four"]}
+    session = connected(answers[name])
+    function = getattr(bf, f"llm_{name}")
+    frame = session.table("t").select(function("Which?", "text", evidence=True).alias("e"))
+    query = f"SELECT llm_{name}('Which?', text, evidence => true) AS e FROM t"
+    assert frame.to_arrow_table() == session.sql(query).to_arrow_table()
+
+
+@given(
+    whole=st.integers(0, 99_999_999),
+    cents=st.integers(0, 99),
+    other=st.integers(0, 99_999_999),
+)
+def test_a_decimal_is_exact_and_found_or_null(whole: int, cents: int, other: int) -> None:
+    """As money is written: 1,234.50, 1234.50, and without cents."""
+    amount = Decimal(whole) + Decimal(cents) / 100
+    constraint = Constraint("number", digits=(10, 2))
+    texts = [f"EUR {whole:,}.{cents:02}", f"{whole}.{cents:02} EUR", f"{other}.{cents:02} EUR"]
+    assert holds(constraint, f"{whole}.{cents:02}")
+    found = [ground(constraint, float(amount), text).value for text in texts]
+    assert found == [float(amount), float(amount), float(amount) if whole == other else None]
+    session = bf.connect(bf.ScriptedModel(lambda call: amount), cache=None, progress="off")
+    table = pa.table({"text": texts})
+    session.register_record_batches("t", [table.to_batches()])
+    call = "llm_map('How much?', text, returns => 'decimal(10,2)', evidence => true)"
+    rows = session.sql(f"SELECT {call}['value'] AS v FROM t").to_arrow_table()
+    assert rows.schema.field("v").type == pa.decimal128(10, 2)
+    assert rows["v"].to_pylist() == [amount, amount, amount if whole == other else None]

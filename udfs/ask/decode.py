@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +35,8 @@ def value(text: str | None, to: pa.DataType) -> object:
         return int(text)
     if pa.types.is_floating(to):
         return float(text)
+    if pa.types.is_decimal(to):
+        return Decimal(text)
     if pa.types.is_date(to):
         return datetime.date.fromisoformat(text)
     if pa.types.is_timestamp(to):
@@ -51,4 +54,6 @@ def part_value(part: Any, to: pa.DataType) -> object:
         return {field.name: part_value(part[field.name], field.type) for field in to}
     if isinstance(part, str):
         return value(part, to)
+    if pa.types.is_decimal(to) and part is not None:
+        return Decimal(json.dumps(part))
     return json.dumps(part) if pa.types.is_string(to) and part is not None else part

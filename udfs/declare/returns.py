@@ -32,12 +32,25 @@ RETURNS: Mapping[str, Constraint] = {
     "list[date]": Constraint("list", item=Constraint("date")),
 }
 """The names of types. Behind the name of a list may stand its number of items: ``list{3}``,
-``list[int]{1,4}``, ``list{2,}``, ``list+`` (at least one), ``list*``."""
+``list[int]{1,4}``, ``list{2,}``, ``list+`` (at least one), ``list*``. ``decimal(10,2)``, with any
+precision and scale, is a type, too."""
 
 MOST_ITEMS = 100
 """The maximum length of a list that ``returns`` may require."""
 
 _COUNTED = re.compile(r"(list(?:\[\w+\])?)(?:([*+])|\{(\d+)(?:(,)(\d*))?\})")
+
+
+_DECIMAL = re.compile(r"(?:decimal|numeric)\((\d{1,3})(?:,(\d{1,3}))?\)")
+MOST_PRECISION = 38
+"""The digits of the widest decimal."""
+
+
+def decimal_constraint(precision: int, scale: int) -> Constraint | None:
+    """The constraint of ``DECIMAL(precision, scale)``; None if there is no such type."""
+    if not 0 <= scale <= precision or not 1 <= precision <= MOST_PRECISION:
+        return None
+    return Constraint("number", digits=(precision, scale))
 
 
 def returned(name: str) -> Constraint | None:
@@ -47,6 +60,9 @@ def returned(name: str) -> Constraint | None:
     'list of 2 to 4 integer'
     """
     name = name.lower().replace(" ", "")
+    decimal = _DECIMAL.fullmatch(name)
+    if decimal is not None:
+        return decimal_constraint(int(decimal[1]), int(decimal[2] or 0))
     counted = _COUNTED.fullmatch(name)
     if counted is None or counted[1] not in RETURNS:
         return RETURNS.get(name)
@@ -66,6 +82,8 @@ def type_name(constraint: Constraint) -> str:
     >>> [type_name(returned(name)) for name in ("INT", "list+", "list[date]{2}", "list{1,3}")]
     ['integer', 'list{1,}', 'list[date]{2}', 'list{1,3}']
     """
+    if constraint.digits is not None:
+        return "decimal({},{})".format(*constraint.digits)
     if constraint.kind != "list":
         return constraint.kind
     items = {"integer": "[int]", "number": "[float]", "date": "[date]"}
@@ -81,6 +99,8 @@ def arrow_type(constraint: Constraint) -> pa.DataType:
     """The Arrow type of answers under a constraint."""
     if constraint.kind == "list":
         return pa.list_(arrow_type(constraint.item or Constraint()))
+    if constraint.digits is not None:
+        return pa.decimal128(*constraint.digits)
     if constraint.kind == "struct":
         return pa.struct([(f.name, arrow_type(f.constraint)) for f in constraint.fields])
     return {

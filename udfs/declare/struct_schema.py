@@ -17,6 +17,7 @@ from sqlglot.tokens import Tokenizer
 
 from blendfusion.errors import ArgumentError
 from blendfusion.types import Constraint, ConstraintKind, StructField
+from blendfusion.udfs.declare.returns import MOST_PRECISION, decimal_constraint
 
 SchemaLike: TypeAlias = "str | pa.Schema | pa.StructType | type[Any]"
 """SQL text as in CREATE TABLE, JSON text, an Arrow schema or struct type, or a pydantic model
@@ -31,7 +32,7 @@ _SHOWN = 80
 
 FORM = "'name TEXT, year INT COMMENT ''of release'', tags LIST, season IN (''spring'', ''summer'')'"
 _TYPES = (
-    "TEXT, INT, FLOAT, BOOLEAN, DATE, TIMESTAMP, LIST (of TEXT), STRUCT(name TYPE, …), TYPE[] or "
+    "TEXT, INT, FLOAT, DECIMAL(10, 2), BOOLEAN, DATE, TIMESTAMP, LIST (of TEXT), STRUCT(name TYPE, …), TYPE[] or "
     "IN ('a', 'b')"
 )
 
@@ -180,12 +181,24 @@ def _constraint(name: str, kind: exp.DataType) -> Constraint:
         return Constraint("list", item=_constraint(name, inner[0]) if inner else Constraint())
     if kind.this == exp.DataType.Type.STRUCT:
         return Constraint("struct", fields=_checked([_member(name, part) for part in inner], name))
+    if kind.this == exp.DataType.Type.DECIMAL and inner:
+        return _decimal(name, kind)
     if kind.this.name in _KIND_OF and not inner:
         return Constraint(_KIND_OF[kind.this.name])
     raise _unknown(name, kind.sql())
 
 
 _LISTS = (exp.DataType.Type.LIST, exp.DataType.Type.ARRAY)
+
+
+def _decimal(name: str, kind: exp.DataType) -> Constraint:
+    numbers = [part.this.this for part in kind.expressions]
+    digits = [int(n) for n in numbers if str(n).isdigit()]
+    found = decimal_constraint(*[*digits, 0][:2]) if len(digits) == len(numbers) < 3 else None
+    if found is None:
+        hint = f"Write DECIMAL(10, 2): {MOST_PRECISION} digits at most, 2 of them behind the point."
+        raise _error(f"the field {name}: {kind.sql()} is no type", hint)
+    return found
 
 
 def _member(name: str, part: exp.Expr) -> StructField:
@@ -234,6 +247,8 @@ def _written_type(constraint: Constraint) -> str:
         # In a struct, sqlglot takes words of SQL for names in quotes only.
         parts = [_written_field(member, in_quotes=True) for member in constraint.fields]
         return f"STRUCT({', '.join(parts)})"
+    if constraint.digits is not None:
+        return "DECIMAL({}, {})".format(*constraint.digits)
     return _KINDS[constraint.kind][0]
 
 
@@ -263,7 +278,9 @@ def _of_arrow(name: str, kind: pa.DataType) -> Constraint:
         return Constraint("boolean")
     if is_a.is_integer(kind):
         return Constraint("integer")
-    if is_a.is_floating(kind) or is_a.is_decimal(kind):
+    if is_a.is_decimal(kind):
+        return decimal_constraint(kind.precision, kind.scale) or Constraint("number")
+    if is_a.is_floating(kind):
         return Constraint("number")
     if is_a.is_date(kind):
         return Constraint("date")

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.declare.options import CHECK, CONSISTENCY, EXAMPLES, MODEL, ON_ERROR, RETRIES
+from blendfusion.udfs.declare.options import (
+    CHECK,
+    CONSISTENCY,
+    EVIDENCE,
+    EXAMPLES,
+    MODEL,
+    ON_ERROR,
+    RETRIES,
+)
 
 LLM_DATE = Ingredient(
     name="llm_date",
     summary="a date from a row",
     example="SELECT body, llm_date('When did the customer order?', opened_on, body) AS ordered FROM tickets LIMIT 5",
-    options=(EXAMPLES, CONSISTENCY, CHECK, RETRIES, MODEL, ON_ERROR),
+    options=(EXAMPLES, CONSISTENCY, EVIDENCE, CHECK, RETRIES, MODEL, ON_ERROR),
     returns=Constraint("date"),
     result="DATE",
     doc="""The answer to ``question`` for each row, as DATE.""",

@@ -37,8 +37,9 @@ SCHEMA = Parameter(
     """The fields, as in CREATE TABLE: ``"name TEXT, year INT COMMENT 'of release', tags LIST,
 season IN ('spring', 'summer')"``, or the JSON schema of an object; in Python also a
 ``pyarrow.Schema`` or struct type, whose fields may have a "description" in their metadata, or a
-pydantic model class. Types are TEXT, INT (BIGINT), FLOAT (DOUBLE), BOOLEAN, DATE, TIMESTAMP, lists
-and structs of these, and closed sets. Widths of types, validators and defaults are ignored.""",
+pydantic model class. Types are TEXT, INT (BIGINT), FLOAT (DOUBLE), DECIMAL(10, 2), BOOLEAN, DATE,
+TIMESTAMP, lists and structs of these, and closed sets. Other widths of types, validators and
+defaults are ignored.""",
     _schema,
     annotation="SchemaLike",
     from_python=text_of,

@@ -7,6 +7,7 @@ from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.options import (
     CHECK,
     CONSISTENCY,
+    EVIDENCE,
     EXAMPLES,
     LIST_TYPE,
     MODEL,
@@ -19,7 +20,7 @@ LLM_LIST = Ingredient(
     name="llm_list",
     summary="several items in a row",
     example="SELECT llm_list('Which parts of the product are named?', text) AS parts FROM reviews LIMIT 5",
-    options=(OPTIONS, EXAMPLES, CONSISTENCY, CHECK, RETRIES, MODEL, ON_ERROR, LIST_TYPE),
+    options=(OPTIONS, EXAMPLES, CONSISTENCY, EVIDENCE, CHECK, RETRIES, MODEL, ON_ERROR, LIST_TYPE),
     returns=Constraint("list", item=Constraint("text")),
     result="LIST of TEXT",
     doc="""The answer to ``question`` for each row, as LIST of TEXT.""",

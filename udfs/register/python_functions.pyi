@@ -207,6 +207,7 @@ def llm_int(
     *values: ColumnLike,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
+    evidence: bool = False,
     check: str | None = None,
     retries: int = 2,
     model: str | Sequence[str] | None = None,
@@ -220,6 +221,9 @@ def llm_int(
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
+      words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
+      the text does not state is NULL.
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
@@ -235,6 +239,7 @@ def llm_float(
     *values: ColumnLike,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
+    evidence: bool = False,
     check: str | None = None,
     retries: int = 2,
     model: str | Sequence[str] | None = None,
@@ -248,6 +253,9 @@ def llm_float(
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
+      words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
+      the text does not state is NULL.
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
@@ -263,6 +271,7 @@ def llm_date(
     *values: ColumnLike,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
+    evidence: bool = False,
     check: str | None = None,
     retries: int = 2,
     model: str | Sequence[str] | None = None,
@@ -276,6 +285,9 @@ def llm_date(
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
+      words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
+      the text does not state is NULL.
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
@@ -294,6 +306,7 @@ def llm_text(
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
+    evidence: bool = False,
     check: str | None = None,
     retries: int = 2,
     model: str | Sequence[str] | None = None,
@@ -316,6 +329,9 @@ def llm_text(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
+      words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
+      the text does not state is NULL.
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
@@ -338,6 +354,7 @@ def llm_list(
     options: Sequence[str] | Mapping[str, str] | None = None,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
+    evidence: bool = False,
     check: str | None = None,
     retries: int = 2,
     model: str | Sequence[str] | None = None,
@@ -354,6 +371,9 @@ def llm_list(
       meaning.
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
+      words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
+      the text does not state is NULL.
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
@@ -434,9 +454,9 @@ def llm_extract(
     - ``schema``: The fields, as in CREATE TABLE: ``"name TEXT, year INT COMMENT 'of release', tags
       LIST, season IN ('spring', 'summer')"``, or the JSON schema of an object; in Python also a
       ``pyarrow.Schema`` or struct type, whose fields may have a "description" in their metadata, or
-      a pydantic model class. Types are TEXT, INT (BIGINT), FLOAT (DOUBLE), BOOLEAN, DATE,
-      TIMESTAMP, lists and structs of these, and closed sets. Widths of types, validators and
-      defaults are ignored.
+      a pydantic model class. Types are TEXT, INT (BIGINT), FLOAT (DOUBLE), DECIMAL(10, 2), BOOLEAN,
+      DATE, TIMESTAMP, lists and structs of these, and closed sets. Other widths of types,
+      validators and defaults are ignored.
     - ``question``: The criterion of a classification or an extraction, or the topic of a summary.
     - ``examples``: Worked examples: the values, then the answer.
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
