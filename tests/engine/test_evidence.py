@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import random
 from decimal import Decimal
 
 import pyarrow as pa
@@ -213,6 +214,19 @@ def test_a_list_longer_than_the_window_has_evidence_of_its_items() -> None:
         ("integer", 2, "my 2nd visit", "2"),
         ("integer", -5, "from 4-5 to -5 degrees", "-5"),
         ("number", 2.5, "weighs 2.50 kg", "2.50"),
+        ("integer", 37889, "order A37889", None),
+        ("integer", 2024, "invoice INV-2024, P-2024 and COVID_2024", None),
+        ("integer", 19, "from 17-19 people", "19"),
+        ("number", 675.8, "EUR675.80", "675.80"),
+        ("number", 5, "costs $5 or USD5", "5"),
+        ("number", 5, "seats ABC5, XUSD5", None),
+        ("integer", 2026, "on 2026-08-08", "2026"),
+        ("integer", 8, "8 August", "8"),
+        ("number", 2026, "EUR 605.68, 2026-08-08", None),
+        ("number", 8.8, "paid 8.8.2026", None),
+        ("number", 8, "on August 8th, 8 of us", "8"),
+        ("number", 8, "on 8 August 2026", None),
+        ("number", 2026, "on August 8, 2026, EUR 2,026", "2,026"),
         ("date", "2024-05-04", "on 4/5/2024", "4/5/2024"),
         ("date", "2024-05-04", "May 4th, 2024!", "May 4th, 2024"),
         ("date", "2024-05-04", "May 4th", None),
@@ -390,3 +404,21 @@ def test_a_decimal_is_exact_and_found_or_null(whole: int, cents: int, other: int
     rows = session.sql(f"SELECT {call}['value'] AS v FROM t").to_arrow_table()
     assert rows.schema.field("v").type == pa.decimal128(10, 2)
     assert rows["v"].to_pylist() == [amount, amount, amount if whole == other else None]
+
+
+def test_amounts_and_dates_of_bills_without_any_are_null() -> None:
+    """Whatever a model says: digits of order numbers and of dates are no amounts."""
+    rng = random.Random(3)
+    amount, day = Constraint("number", digits=(10, 2)), Constraint("date")
+    for _ in range(500):
+        number = rng.randrange(10_000, 99_999)
+        date = datetime.date(2020, 1, 1) + datetime.timedelta(rng.randrange(3000))
+        cents = rng.randrange(100, 99_999) / 100
+        dated = rng.choice([f"{date}", f"{date:%d.%m.%Y}", f"{date:%B %d, %Y}", f"{date:%d %b %y}"])
+        bill = f"Hotel Post, order A{number} of {dated}, ref. INV-{number}. Thank you."
+        parts = [number, date.year, date.month, date.day, date.year % 100]
+        for said in (*parts, cents, date.day + date.month / 10, date.day + date.month / 100):
+            assert ground(amount, said, bill).value is None, (said, bill)
+        assert ground(amount, cents, f"{bill} Please pay EUR {cents:,.2f}.").value == cents
+        assert ground(day, str(date), bill).value == str(date)
+        assert ground(day, str(date), f"Hotel Post, order A{number}, EUR {cents}.").value is None

@@ -19,7 +19,15 @@ COPIED: frozenset[ConstraintKind] = frozenset(
 )
 """The kinds whose values a text states. A boolean, a choice or a score is a judgement of it."""
 
-_DIGITS = re.compile(r"(?<![\d.,])[+\-−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\d])")
+_CURRENCIES = (
+    "AUD BRL CAD CHF CNY CZK DKK EUR GBP HKD HUF INR JPY KRW MXN NOK NZD PLN SEK SGD USD ZAR"
+)
+_BEHIND = "|".join(rf"(?<=\b{code})" for code in _CURRENCIES.split())
+_DIGITS = re.compile(
+    rf"(?:(?<![\w.,])(?<![^\W\d_][-/_])|{_BEHIND})[+\-−]?(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?(?!\d)"
+)
+"""The digits of a number, not those of a name behind letters: A37889, INV-2024. A currency may stand
+before them."""
 _WORD = re.compile(r"[A-Za-z]+")
 _UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
@@ -34,6 +42,16 @@ _MONTHS = (
     "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
     "oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
 ).split("|")
+
+
+_MONTH = f"(?:{'|'.join(_MONTHS)})\\.?"
+_DATES = re.compile(
+    r"(?<!\d)(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))(?!\d)"
+    rf"|\b\d{{1,2}}(?:st|nd|rd|th)?(?:\s+of)?[\s,./-]+{_MONTH}(?:[\s,./-]+'?\d{{2,4}})?\b"
+    rf"|\b{_MONTH}[\s,./-]+\d{{1,2}}(?:st|nd|rd|th)?(?:[\s,./-]+'?\d{{4}})?\b",
+    re.IGNORECASE,
+)
+"""Dates as texts have them."""
 
 
 class Span(NamedTuple):
@@ -119,7 +137,10 @@ def span_of(constraint: Constraint, value: Part, text: str) -> Span | None:
     kind = constraint.kind
     if kind in ("integer", "number") and not isinstance(value, bool):
         wanted = Fraction(str(value))
-        return next((span for number, span in numbers_in(text) if number == wanted), None)
+        spans = (span for number, span in numbers_in(text) if number == wanted)
+        # A whole number may be a year or a day; an amount is no part of a date.
+        dates = [found.span() for found in _DATES.finditer(text)] if kind == "number" else []
+        return next((s for s in spans if not any(a <= s.start < b for a, b in dates)), None)
     if kind == "date":
         return _date(datetime.date.fromisoformat(str(value)), text)
     if kind == "timestamp":
