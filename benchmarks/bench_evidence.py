@@ -3,8 +3,8 @@
     python benchmarks/bench_evidence.py [--data FOLDER] [--rows 100] [--model smollm2|gemma|FILE]
 
 Messages of guests (restaurant8k): for each slot the first messages that state it, and the first that
-do not. Bills, made here: half of them with a date and an amount, half without, all with other
-numbers. An answer is right if it equals the label; any answer for a text that does not state the
+do not. Bills, made here: half of them with a date and an amount, half without, all with the number
+of an order, and in a second set those without also with the number of a table. An answer is right if it equals the label; any answer for a text that does not state the
 value is fabricated. Precision is the share of right ones among all answers, recall among the texts
 that state the value. Labels are never shown to the model. Both ways ask the same questions, so the
 second one is answered from the cache.
@@ -62,8 +62,9 @@ def of_messages(table: pa.Table, column: str, gold: Gold, count: int) -> list[Ca
     return stated[:count] + absent[:count]
 
 
-def bills(count: int) -> Iterator[tuple[Case, Case]]:
-    """So many bills as cases of their amount and of their date; every other one has neither."""
+def bills(count: int, *, tables: bool = False) -> Iterator[tuple[Case, Case]]:
+    """So many bills as cases of their amount and of their date; every other one has neither, but
+    with ``tables`` the number of one."""
     rng = random.Random(7)
     for number in range(count):
         shop, order = rng.choice(_SHOPS), f"A{rng.randrange(10_000, 99_999)}"
@@ -75,9 +76,8 @@ def bills(count: int) -> Iterator[tuple[Case, Case]]:
             [f"{year}-{month + 1:02}-{day:02}", f"{day} {name} {year}", f"{name} {day}, {year}"]
         )
         if number % 2:
-            text = (
-                f"{shop}, order {order}. Thank you for your visit to table {rng.randrange(1, 30)}. "
-            )
+            place = f"table {rng.randrange(1, 30)}" if tables else "our place"
+            text = f"{shop}, order {order}. Thank you for your visit to {place}. "
             text += rng.choice(["The bill follows by mail.", "Please pay at the counter."])
             yield Case(text, None), Case(text, None)
         else:
@@ -143,6 +143,8 @@ def main() -> None:
     }
     for (name, call), kind in zip(BILLS.items(), zip(*made, strict=True), strict=True):
         sets[name] = call, [*kind]
+    amounts = [amount for amount, _ in bills(arguments.rows, tables=True)]
+    sets["amount of a bill, or the number of a table"] = BILLS["amount of a bill"], amounts
     session = bf.connect(arguments.model, cache=None, progress="off")
     columns = "precision | recall | mean | fabricated"
     print(f"| value | {columns} | {columns} with evidence |")

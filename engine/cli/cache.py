@@ -115,6 +115,8 @@ def _export(store: CopiedStore, arguments: argparse.Namespace) -> int:
 
 def _private(path: Path) -> TextIO:
     path.touch(mode=0o600)
+    if path.is_file():  # also one that was there; no device, no pipe
+        path.chmod(0o600)
     return path.open("w", encoding="utf-8")
 
 

@@ -264,6 +264,9 @@ def test_export_and_import(
     lines, copy = tmp_path / "lines.jsonl", tmp_path / "copy.sqlite"
     assert main(["cache", "export", str(lines), "--path", str(stored)]) == 0
     assert stat.S_IMODE(lines.stat().st_mode) & 0o077 == 0
+    lines.chmod(0o666)
+    assert main(["cache", "export", str(lines), "--path", str(stored)]) == 0
+    assert stat.S_IMODE(lines.stat().st_mode) == 0o600, "a file that was there, too"
     assert main(["cache", "export", "--path", str(stored)]) == 0
     printed = capsys.readouterr().out
     assert printed == lines.read_text(encoding="utf-8")

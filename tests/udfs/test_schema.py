@@ -107,7 +107,7 @@ def test_an_arrow_schema_says_names_types_and_descriptions() -> None:
     )
     text = text_of(schema)
     assert text == (
-        "name TEXT COMMENT 'of the film', year INT, price FLOAT, day DATE, at TIMESTAMP, tags TEXT[], "
+        "name TEXT COMMENT 'of the film', year INT, price DECIMAL(8, 2), day DATE, at TIMESTAMP, tags TEXT[], "
         'kind TEXT, maker STRUCT("born" DATE, "alive" BOOLEAN)'
     )
     assert text_of(pa.struct(list(schema))) == text
