@@ -23,6 +23,7 @@ from datafusion.plan import ExecutionPlan
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.cluster.cluster import Cluster
+from blendfusion.datafusion.bridge import STAGE_SCHEMA
 from blendfusion.datafusion.debug_logs import withhold_debug_logs
 from blendfusion.datafusion.error_gate import gated
 from blendfusion.datafusion.error_translation import understood
@@ -33,7 +34,6 @@ from blendfusion.dialects.dispatch import OURS, spoken, translation
 from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_matches
 from blendfusion.evaluation_session import EvaluationSession
 from blendfusion.execution.answer_outcomes import answer_outcomes
-from blendfusion.execution.executor import STAGE_SCHEMA
 from blendfusion.execution.expectations import expectations
 from blendfusion.execution.scratch_context import Workbench
 from blendfusion.files.csv_lines import CsvFile
@@ -469,7 +469,7 @@ class Session(EvaluationSession):
 
         def workbench() -> Workbench:
             if not made:
-                made.append(Workbench(self.functions))
+                made.append(Workbench(self.functions, self.copied_config()))
             return made[0]
 
         return workbench

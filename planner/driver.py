@@ -25,9 +25,7 @@ from blendfusion.planner.rules.constant_tests import Outcomes, constant_tests, u
 from blendfusion.planner.rules.costly_predicates_last import Expected, alike, costly_predicates_last
 from blendfusion.planner.rules.necessary_conditions import necessary_conditions
 from blendfusion.planner.rules.similar_first import Pays, never, similar_first
-from blendfusion.planner.substrait.grouping_sets import GroupingSets
-from blendfusion.planner.substrait.null_aware_anti_join import with_nulls
-from blendfusion.planner.substrait.read import Root, read
+from blendfusion.planner.substrait.read import Root
 
 _MOST_REWRITES = 200
 """Maximum rewrites per relation of the plan, far above what terminating rules need."""
@@ -53,23 +51,19 @@ class Rewritten:
 
 
 def rewrite(
-    data: bytes,
+    root: Root,
     *,
     off: Collection[str] = (),
-    null_aware: Sequence[bool] = (),
-    grouping_sets: Sequence[GroupingSets] | None = None,
     similar_first_pays: Pays = never,
     written: Sequence[str] = (),
     expected: Expected = alike,
     outcomes: Outcomes = unknown,
 ) -> Rewritten:
-    """Rewrite the Substrait plan ``data``; ``off`` names rules to leave out (required ones stay).
+    """Rewrite a plan; ``off`` names rules to leave out (required ones stay).
 
-    ``null_aware`` has one entry per anti join from the top: whether it comes from NOT IN.
-    ``grouping_sets`` is that of ``read``. ``written`` names the calls in the query's order.
-    ``expected`` gives the pass rate and the cost of predicates, ``outcomes`` the values of
-    conditions for all answers. Raises PlanError for a plan that
-    cannot be rewritten.
+    ``written`` names the calls in the query's order. ``expected`` gives the pass rate and the cost
+    of predicates, ``outcomes`` the values of conditions for all answers. Raises PlanError for a plan
+    that cannot be rewritten.
     """
     changed: dict[str, Callable[[Plan], Plan]] = {
         CONSTANT_TESTS: partial(constant_tests, outcomes=outcomes),
@@ -82,15 +76,12 @@ def rewrite(
         if rule.required or rule.name not in off
     ]
     try:
-        return _rewritten(read(data, grouping_sets), rules, null_aware, written)
+        return _rewritten(root, rules, written)
     except RecursionError as problem:
         raise PlanError("a plan that is nested too deeply") from problem
 
 
-def _rewritten(
-    root: Root, used: Sequence[Rule], null_aware: Sequence[bool], written: Sequence[str]
-) -> Rewritten:
-    root = Root(with_nulls(root.plan, null_aware), root.names)
+def _rewritten(root: Root, used: Sequence[Rule], written: Sequence[str]) -> Rewritten:
     relations = [*subplans(root.plan)]
     driver = _Driver(len(relations) * _MOST_REWRITES)
     if not _has_several_calls(relations):

@@ -105,7 +105,7 @@ def outward(problem: BaseException, redaction: Redaction) -> BaseException:
         _withhold(problem, redaction)
         _seal(problem, redaction)
         return problem
-    if not _is_error(problem):
+    if not is_error(problem):
         return problem
     if is_foreign(problem):
         error = _translated(problem, redaction)
@@ -127,7 +127,7 @@ def running(redaction: Redaction, functions: str = "") -> Iterator[None]:
     try:
         yield
     except BaseException as problem:
-        if not _is_error(problem) or not is_foreign(problem):
+        if not is_error(problem) or not is_foreign(problem):
             raise
         raise unfit(str(problem), functions) or outward(problem, redaction) from None
 
@@ -146,7 +146,8 @@ def is_foreign(problem: BaseException) -> bool:
     )
 
 
-def _is_error(problem: BaseException) -> bool:
+def is_error(problem: BaseException) -> bool:
+    """Whether ``problem`` is an error of the query, not the end of a program or an iteration."""
     if isinstance(problem, (StopIteration, StopAsyncIteration)):
         return False
     return isinstance(problem, Exception) or _is_panic(problem)

@@ -15,11 +15,12 @@ from datafusion import DataFrame, SessionContext
 from datafusion.record_batch import RecordBatchStream
 
 from blendfusion.datafusion.arrow_layouts import converted
-from blendfusion.datafusion.deep_plans import register_view, shallow
+from blendfusion.datafusion.bridge import STAGE_SCHEMA
 from blendfusion.datafusion.foreign_words import foreign
 from blendfusion.datafusion.interruptible import Pump
+from blendfusion.datafusion.part_views import PartViews
 from blendfusion.datafusion.partitions import in_turn
-from blendfusion.datafusion.substrait_io import batches_of, frame_of, relation_of
+from blendfusion.datafusion.substrait_io import batches_of, relation_of
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.execution.expressions import RowWise
@@ -28,12 +29,11 @@ from blendfusion.execution.pair_order import few_values_first
 from blendfusion.execution.pipeline import Chunks, Counts, run
 from blendfusion.execution.spill import Spill
 from blendfusion.planner.ir.builders import boolean_literal, projected
-from blendfusion.planner.ir.nodes import Plan, Stored
+from blendfusion.planner.ir.nodes import Plan
 from blendfusion.planner.ir.traversal import branches
 from blendfusion.planner.rules import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICATE_ORDER
 from blendfusion.planner.stages.interleave import Limited, limited_stages
 from blendfusion.planner.stages.split import Stage, Staged
-from blendfusion.planner.substrait.write import write
 from blendfusion.unsupported.nested_stages import NOTHING, StoredParts
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-STAGE_SCHEMA = "stages"
 _serials = count(1)
 
 
@@ -81,8 +80,8 @@ class Execution:
         self._fed = fed
         self._limited = {} if LIMITED_STAGES in rules_off else limited_stages(plan)
         """Limits by the stages that they may end."""
-        self._views: list[str] = []
-        """Parts of plans that are too deep for one read."""
+        prefix = f"{HIDDEN_CATALOG}.{STAGE_SCHEMA}.run{self._serial}"
+        self._views = PartViews(context, prefix, self._relations)
         self._parts: dict[str, str] = {}
         """The tables of stored parts, by the names of their leaves."""
         self.counts: dict[int, Counts] = {stage.number: Counts() for stage in plan.stages}
@@ -108,9 +107,8 @@ class Execution:
             for number in self._relations:
                 if number >= 0:
                     self._context.deregister_table(self._name(number))
-            for name in self._views:
-                self._context.deregister_table(name)
-            self._relations, self._views = {}, []
+            self._views.close()
+            self._relations.clear()
             for name in self._parts.values():
                 self._context.deregister_table(name)
             self._parts = {}
@@ -243,17 +241,10 @@ class Execution:
             source = projected(source, (boolean_literal(True),))
         try:
             with self._fed.bound(self._parts):
-                return frame_of(self._context, write(shallow(source, self._view), self._relations))
+                return self._views.frame(source)
         except Exception as problem:
             reason = foreign(str(problem), self._options.redaction)
             raise PlanError(f"DataFusion does not read back its own plan: {reason}") from problem
-
-    def _view(self, plan: Plan) -> Stored:
-        number = -1 - len(self._views)
-        name = f"{HIDDEN_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_view{-number}"
-        self._relations[number] = register_view(self._context, name, plan, self._relations)
-        self._views.append(name)
-        return Stored(number, plan.width)
 
     def _store(self, stage: Stage, tables: Iterator[pa.Table]) -> None:
         table = self._spill.kept(tables)

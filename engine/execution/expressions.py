@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blendfusion.arrow_types import is_bytes
+from blendfusion.datafusion.error_gate import is_error
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.execution.join_keys import Keys
 from blendfusion.execution.scratch_context import Workbench
@@ -354,7 +355,9 @@ class RowWise:
                 self._rehearse(expr, rows)
         except BlendFusionError:
             raise
-        except Exception as problem:  # DataFusion raises plain Exceptions
+        except BaseException as problem:  # DataFusion raises plain Exceptions, and panics on no row
+            if not is_error(problem):
+                raise
             raise PlanError(
                 f"DataFusion cannot evaluate an expression alone: {problem}"
             ) from problem

@@ -21,11 +21,16 @@ class Workbench:
     """Evaluates DataFusion expressions on tables, in the order of their rows.
 
     It has a context with one partition, so that it does not affect the session, and rows keep their
-    order. ``functions`` are the user's functions in the expressions. For one thread at a time.
+    order. ``functions`` are the user's functions in the expressions; ``settings`` are those of the
+    session, such as its time zone. For one thread at a time.
     """
 
-    def __init__(self, functions: Iterable[ScalarUDF] = ()) -> None:
-        self._context = SessionContext(SessionConfig().with_target_partitions(1))
+    def __init__(
+        self, functions: Iterable[ScalarUDF] = (), settings: SessionConfig | None = None
+    ) -> None:
+        config = settings or SessionConfig()
+        config = config.with_target_partitions(1).with_create_default_catalog_and_schema(True)
+        self._context = SessionContext(config)
         for function in functions:
             self._context.register_udf(function)
         self._relations: dict[pa.Schema, bytes] = {}

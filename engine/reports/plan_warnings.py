@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from blendfusion.errors import PlanWarning
 from blendfusion.reports.trace import level_of_caller
 
-_OF_TYPES = re.compile(r"\b(?<!node of )(?<!plan )(type|literal|decimals)\b")
+_OF_TYPES = re.compile(
+    r"\b(?<!node of )(?<!plan )(type|literal|decimals)\b|Substrait would change|own plan"
+)
 _PLAIN = "This query runs without the planner and may ask more values than it needs"
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from datafusion import DataFrame
-from datafusion.expr import Aggregate
 from datafusion.plan import LogicalPlan
 
+from blendfusion.datafusion.bridge import through_substrait
 from blendfusion.datafusion.error_translation import understood
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.planner.driver import Rewrite, reason, rewrite
 from blendfusion.planner.initial_order import inputs_first
 from blendfusion.planner.stages.split import Staged, staged
-from blendfusion.planner.substrait.grouping_sets import GroupingSets
-from blendfusion.planner.substrait.null_aware_anti_join import null_aware
 from blendfusion.reports.constant_conditions import noting
 from blendfusion.reports.plan_warnings import warn_of_doubts
 from blendfusion.udfs.declare.call import Call
@@ -24,13 +21,10 @@ from blendfusion.udfs.declare.call_registry import calls_in, readable
 from blendfusion.unsupported.nested_stages import NOTHING, StoredParts, chained
 from blendfusion.unsupported.opaque_tables import Leaf
 from blendfusion.unsupported.provenance import given, pointed
-from blendfusion.unsupported.rewrite import encoded, twin
+from blendfusion.unsupported.rewrite import twin
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
-
-
-_SETS = re.compile(r"Aggregate: groupBy=\[\[(?:GROUPING SETS|ROLLUP|CUBE) \((.*)\)\]\], aggr=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +52,13 @@ def prepare(frame: Frame, *, parts: bool) -> Prepared:
     if not calls_in(query):
         return Prepared()  # most frames of a session have no calls, and are not optimized twice
     plan = optimized(frame)
-    calls = tuple(calls_in(plan.display_indent()))
+    text = plan.display_indent()
+    calls = tuple(calls_in(text))
     if not calls:
         return Prepared()
     if not frame.session.options.planner:
         return Prepared(calls, reason="the option planner is off")
+    frame.session.calls.know(frame.session, text)  # what is read back names their functions
     try:
         return _staged(frame, calls, plan, query)
     except PlanError as problem:
@@ -82,15 +78,12 @@ def prepare(frame: Frame, *, parts: bool) -> Prepared:
 def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str) -> Prepared:
     """The staged plan of ``plan``, to which DataFusion optimised ``query``. Raises PlanError if
     there is none."""
-    text = plan.display_indent()
-    data = encoded(frame.session, plan)
+    root = through_substrait(frame.session, plan)
     written = [call.name for line in inputs_first(query) for call in calls_in(line)]
     doubts: list[str] = []
     rewritten = rewrite(
-        data,
+        root,
         off=frame.session.rules_off,
-        null_aware=null_aware(text),
-        grouping_sets=grouping_sets(plan, text),
         similar_first_pays=frame.session.similar_first_pays,
         written=written,
         expected=frame.session.expectations,
@@ -98,26 +91,6 @@ def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str
     )
     warn_of_doubts(doubts, frame.session.plan_warnings)
     return Prepared(calls, staged(rewritten.root), rewritten.rewrites)
-
-
-def grouping_sets(plan: LogicalPlan, text: str) -> list[GroupingSets] | None:
-    """The aggregates of ``plan`` with grouping sets, from the top; None if it has no such keys of
-    another name than their expressions'."""
-    if not any(" AS " in keys for keys in _SETS.findall(text)):
-        return None
-    found = []
-    waiting = [plan]
-    while waiting:
-        part = waiting.pop()
-        waiting += reversed(part.inputs())
-        node = part.to_variant()
-        if isinstance(node, Aggregate):
-            names = node.schema().field_names()
-            if "__grouping_id" in names:
-                (key,) = node.group_by_exprs()
-                keys = tuple(names[: names.index("__grouping_id")])
-                found.append(GroupingSets(key.schema_name(), keys))
-    return found
 
 
 def optimized(frame: Frame) -> LogicalPlan:

@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from datafusion import DataFrame, SessionContext
 from datafusion.plan import LogicalPlan
-from datafusion.substrait import Producer
 
+from blendfusion.datafusion.bridge import through_substrait
 from blendfusion.errors import PlanError
-from blendfusion.planner.ir.messages import compares_struct_literal, has_unreadable_types
 from blendfusion.planner.ir.opaque_names import QUERIES, TABLES
-from blendfusion.planner.substrait.unsupported import dropped_feature
 from blendfusion.sql.query_tree import Scope
 from blendfusion.udfs.declare.arguments import quoted_name
 from blendfusion.udfs.declare.call_registry import calls_in
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
 
-_FUNCTION = re.compile(r"TableScan: [^ ]*\(\)")
-"""A table function, which Substrait would write as an unknown table name."""
 _ARITHMETIC = re.compile(
     r" [*/%+-] |\b(sum|avg|mean|round|power|sqrt|var|stddev)\w*\(", re.IGNORECASE
 )
@@ -57,25 +53,6 @@ class EquivalentFrame:
         """Call it after planning: the leaves are then read as their plans."""
         for leaf in self.leaves:
             leaf.open()
-
-
-def encoded(context: SessionContext, plan: LogicalPlan) -> bytes:
-    """The plan as Substrait. Raises PlanError if impossible."""
-    text = plan.display_indent()
-    if _FUNCTION.search(text):
-        raise PlanError("a table function cannot be expressed in Substrait")
-    left_out = dropped_feature(text)
-    if left_out is not None:
-        raise PlanError(f"{left_out} cannot be expressed in Substrait")
-    try:
-        data = Producer.to_substrait_plan(plan, context).encode()
-    except Exception as problem:  # DataFusion raises plain Exceptions here
-        raise PlanError(str(problem)) from problem
-    if has_unreadable_types(data):
-        raise PlanError("a column of a type that cannot be expressed in Substrait")
-    if "{" in text and compares_struct_literal(data):
-        raise PlanError("a literal of a struct in an expression")
-    return data
 
 
 @dataclass(slots=True)
@@ -120,7 +97,7 @@ def _made(frame: Frame, *, parts: bool, predicates: bool) -> tuple[DataFrame, Cu
     cutting = Cutting(frame.session, type(frame), parts=parts, predicates=predicates)
     try:
         made = cutting.frame(frame)
-        encoded(frame.session, DataFrame.optimized_logical_plan(made))
+        through_substrait(frame.session, DataFrame.optimized_logical_plan(made))
     except PlanError:
         raise
     except Exception as problem:  # a verb or a text that does not work over the leaves
@@ -221,7 +198,7 @@ class Cutting:
     def _found_state(self, frame: DataFrame) -> State:
         plan = DataFrame.optimized_logical_plan(frame)
         try:
-            encoded(self._session, plan)
+            through_substrait(self._session, plan)
         except PlanError:
             return State.INSIDE if calls_in(plan.display_indent()) else State.CUT
         # Literals of such types have no form in Substrait, and are met above the part.

@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING
 
 from datafusion import DataFrame
 
+from blendfusion.datafusion.bridge import through_substrait
 from blendfusion.datafusion.substrait_io import frame_of
-from blendfusion.planner.driver import rewrite
 from blendfusion.planner.ir.traversal import transform
 from blendfusion.planner.substrait.join_condition_bug import readable
-from blendfusion.planner.substrait.null_aware_anti_join import null_aware
 from blendfusion.planner.substrait.right_join_bug import as_left_join
 from blendfusion.planner.substrait.write import write
-from blendfusion.unsupported.execution_path import grouping_sets
-from blendfusion.unsupported.rewrite import encoded
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -33,12 +30,9 @@ def keeping_rows(frame: Frame) -> DataFrame:
         return plain
     try:
         plan = plain.optimized_logical_plan()
-        text = plan.display_indent()
-        if "Right Join:" not in text:
+        if "Right Join:" not in plan.display_indent():
             return plain
-        data = encoded(frame.session, plan)
-        sets = grouping_sets(plan, text)
-        root = rewrite(data, null_aware=null_aware(text), grouping_sets=sets).root
+        root = through_substrait(frame.session, plan)
         turned = transform(root.plan, lambda join: as_left_join(readable(join)), ("join",))
         made = frame_of(frame.session, write(turned, {}, root.names))
         return made if made.schema() == plain.schema() else plain

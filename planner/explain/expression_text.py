@@ -13,6 +13,8 @@ from blendfusion.planner.ir.aggregates import Measure
 from blendfusion.planner.ir.builders import cast_to_text, literal
 from blendfusion.planner.ir.literals import literal_text, type_text
 from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node, Stored, walk
+from blendfusion.planner.ir.plan_details import ZONED_LITERAL, frame_text, zoned_type
+from blendfusion.udfs.declare.arguments import quoted
 
 _LOOSEST, _OR, _AND, _NOT, _COMPARISON, _BITS, _SUM, _PRODUCT, _SIGN, _ATOM = range(10)
 """Precedence levels of operators, from the loosest."""
@@ -128,7 +130,7 @@ class _Writer:
             return self._subquery(expr)
         if name == "literal":
             return literal_text(ExpressionMessage.FromString(expr.template).literal)
-        if name == "cast":
+        if name in ("cast", ZONED_LITERAL):
             return self._cast(expr)
         if name in _LIKE:
             return self._like(expr, "")
@@ -194,6 +196,11 @@ class _Writer:
     def _cast(self, expr: Node) -> str:
         cast = ExpressionMessage.FromString(expr.template).cast
         lenient = cast.failure_behavior == ExpressionMessage.Cast.FAILURE_BEHAVIOR_RETURN_NULL
+        zoned = zoned_type(cast.type)
+        if zoned is not None and not lenient:
+            zone = zoned.partition('"')[2].removesuffix('")')
+            operand = self.within(expr.children[0], _ATOM)
+            return Text(f"{operand} AT TIME ZONE {quoted(zone)}", _SIGN)
         word = "TRY_CAST" if lenient else "CAST"
         return f"{word}({self.text(expr.children[0])} AS {type_text(cast.type)})"
 
@@ -301,6 +308,9 @@ def _filter(condition: str) -> str:
 
 def _frame(window: ExpressionMessage.WindowFunction) -> str:
     """The frame of a window; '' for the default frame."""
+    bounded = frame_text(window)
+    if bounded is not None:
+        return bounded
     low = _bound(window.lower_bound, "PRECEDING")
     high = _bound(window.upper_bound, "FOLLOWING")
     rows = window.bounds_type == ExpressionMessage.WindowFunction.BOUNDS_TYPE_ROWS

@@ -115,6 +115,25 @@ def _interval(parts: dict[str, str]) -> str:
     return f"INTERVAL '{' '.join(terms) or '0 days'}'"
 
 
+def interval_text(value: object) -> str:
+    """A number or an interval of Arrow, as SQL."""
+    if not isinstance(value, tuple):
+        return str(value)
+    months, days, nanoseconds = value
+    literal = ExpressionMessage.Literal()
+    whole = literal.interval_compound
+    years = int(months / 12)
+    whole.interval_year_to_month.years, whole.interval_year_to_month.months = (
+        years,
+        months - 12 * years,
+    )
+    rest = whole.interval_day_to_second
+    rest.days, rest.precision = days, 9
+    rest.seconds = int(nanoseconds / 10**9)
+    rest.subseconds = nanoseconds - 10**9 * rest.seconds
+    return literal_text(literal)
+
+
 def _months(value: ExpressionMessage.Literal.IntervalYearToMonth) -> dict[str, str]:
     return {"years": _some(value.years), "months": _some(value.months)}
 
@@ -164,6 +183,8 @@ _TYPES = {
 def type_text(kind: TypeMessage) -> str:
     """The SQL name of a type, without the precision of times and the names of struct fields."""
     name = kind.WhichOneof("kind") or "null"
+    if name == "user_defined" and kind.user_defined.type_parameters:
+        return str(kind.user_defined.type_parameters[0].string)
     if name == "decimal":
         return f"DECIMAL({kind.decimal.precision}, {kind.decimal.scale})"
     if name == "list":

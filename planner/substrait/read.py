@@ -16,6 +16,7 @@ from blendfusion.planner.ir.builders import boolean_literal, function, projected
 from blendfusion.planner.ir.joins import JOIN_NAMES, join_width
 from blendfusion.planner.ir.messages import holes, parsed_plan, serialized
 from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node, Plan, Rel, all_fields
+from blendfusion.planner.ir.plan_details import PlanDetails, Restorer
 from blendfusion.planner.substrait.grouping_sets import GroupingSets, numbers_of_keys
 from blendfusion.planner.substrait.truth_test_bug import compared
 from blendfusion.udfs.declare.call_registry import CALLS
@@ -29,12 +30,16 @@ class Root:
     names: tuple[str, ...]
 
 
-def read(data: bytes, grouping_sets: Sequence[GroupingSets] | None = None) -> Root:
+def read(
+    data: bytes,
+    grouping_sets: Sequence[GroupingSets] | None = None,
+    details: PlanDetails | None = None,
+) -> Root:
     """The tree of a Substrait plan; functions that stand for calls become ``Ask``.
 
     ``grouping_sets`` has one entry per aggregate with several sets, from the top; None if each key
-    has an expression of its own. Raises PlanError for plans that rules cannot move: correlated
-    references, nested fields.
+    has an expression of its own. ``details`` is what the plan has beside its Substrait. Raises
+    PlanError for plans that rules cannot move: correlated references, nested fields.
     """
     message = parsed_plan(data)
     functions = {
@@ -43,8 +48,9 @@ def read(data: bytes, grouping_sets: Sequence[GroupingSets] | None = None) -> Ro
         if e.WhichOneof("mapping_type") == "extension_function"
     }
     root = message.relations[0].root
-    reader = _Reader(functions, grouping_sets)
+    reader = _Reader(functions, grouping_sets, Restorer(details or PlanDetails()))
     plan = reader.rel(root.input)
+    reader.restorer.check_end()
     if reader.sets:
         raise PlanError("grouping sets in a place where Substrait does not say which they are")
     return Root(plan, tuple(root.names))
@@ -54,9 +60,13 @@ class _Reader:
     """Reads messages from the inside out. It clears what it has read, which avoids copies."""
 
     def __init__(
-        self, functions: Mapping[int, str], grouping_sets: Sequence[GroupingSets] | None
+        self,
+        functions: Mapping[int, str],
+        grouping_sets: Sequence[GroupingSets] | None,
+        restorer: Restorer,
     ) -> None:
         self.functions = functions
+        self.restorer = restorer
         self.sets = None if grouping_sets is None else deque(grouping_sets)
 
     def rel(self, message: RelMessage) -> Plan:
@@ -134,7 +144,9 @@ class _Reader:
             return text_null()
         # CASE x WHEN v …: DataFusion writes x as a first clause without a result.
         simple = kind == "if_then" and not message.if_then.ifs[0].HasField("then")
+        self.restorer.subqueries += kind == "subquery"
         rels, children = self._cut(message)
+        self.restorer.subqueries -= kind == "subquery"
         if simple:
             del message.if_then.ifs[0]
             children = _searched(children, len(message.if_then.ifs))
@@ -149,6 +161,12 @@ class _Reader:
             window = message.window_function
             name = "window:" + self.functions[window.function_reference]
             window.function_reference = 0
+            self.restorer.framed(window)
+        elif kind == "cast":
+            self.restorer.zoned_cast(message)
+        elif kind == "literal":
+            literal = Node(name, serialized(message))
+            return self.restorer.zoned_literal(literal, message.literal)
         return Node(name, serialized(message), children, rels)
 
     def _chain(self, message: ExpressionMessage, name: str) -> Iterator[ExpressionMessage]:

@@ -14,15 +14,19 @@ from blendfusion.errors import PlanError
 from blendfusion.planner.ir.messages import holes
 from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, Plan, Rel, Stored
 from blendfusion.planner.ir.opaque_names import is_leaf
+from blendfusion.planner.ir.plan_details import zoned_type
 
 
-def write(plan: Plan, stored: Mapping[int, bytes], names: Sequence[str] = ()) -> bytes:
+def write(
+    plan: Plan, stored: Mapping[int, bytes], names: Sequence[str] = (), *, calls: bool = False
+) -> bytes:
     """The Substrait bytes of a plan without blocks and calls; its columns keep their positions.
 
     ``stored`` has, for each ``Stored`` leaf, the bytes of the relation that reads its table;
-    ``names`` the names of the columns (nested ones included).
+    ``names`` the names of the columns (nested ones included). ``calls``: calls are written as the
+    functions that stand for them. Raises PlanError for what cannot be written.
     """
-    writer = _Writer(stored)
+    writer = _Writer(stored, calls)
     message = PlanMessage()
     relation = message.relations.add()
     if names:
@@ -42,8 +46,9 @@ def write(plan: Plan, stored: Mapping[int, bytes], names: Sequence[str] = ()) ->
 
 
 class _Writer:
-    def __init__(self, stored: Mapping[int, bytes]) -> None:
+    def __init__(self, stored: Mapping[int, bytes], calls: bool) -> None:
         self.stored = stored
+        self.calls = calls
         self.anchors: dict[str, int] = {}
 
     def anchor(self, name: str) -> int:
@@ -111,11 +116,36 @@ class _Writer:
             selection.root_reference.SetInParent()
             return
         if isinstance(expr, Ask):
-            raise PlanError("a call inside a DataFusion plan")
+            self._call(expr, into)
+            return
         into.MergeFromString(expr.template)
         self._fill(into, expr.rels, expr.children)
-        if into.WhichOneof("rex_type") == "scalar_function":
+        if into.WhichOneof("rex_type") == "cast":
+            self._cast(into)
+        elif into.WhichOneof("rex_type") == "scalar_function":
             into.scalar_function.function_reference = self.anchor(expr.name)
         elif into.WhichOneof("rex_type") == "window_function":
+            if into.window_function.options:
+                raise PlanError("a frame that cannot be expressed in Substrait")
             name = expr.name.removeprefix("window:")
             into.window_function.function_reference = self.anchor(name)
+
+    def _call(self, ask: Ask, into: ExpressionMessage) -> None:
+        if not self.calls or ask.domain is not None:
+            raise PlanError("a call inside a DataFusion plan")
+        into.scalar_function.function_reference = self.anchor(ask.call.name)
+        for arg in ask.args:
+            self.expr(arg, into.scalar_function.arguments.add().value)
+
+    def _cast(self, into: ExpressionMessage) -> None:
+        """A cast to a time zone, which Substrait has no type for, is a function."""
+        kind = zoned_type(into.cast.type)
+        if kind is None:
+            return
+        lenient = into.cast.failure_behavior == ExpressionMessage.Cast.FAILURE_BEHAVIOR_RETURN_NULL
+        operand = ExpressionMessage()
+        operand.CopyFrom(into.cast.input)
+        function = into.scalar_function
+        function.function_reference = self.anchor("arrow_try_cast" if lenient else "arrow_cast")
+        function.arguments.add().value.CopyFrom(operand)
+        function.arguments.add().value.literal.string = kind
