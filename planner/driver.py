@@ -62,8 +62,8 @@ def rewrite(
     """Rewrite a plan; ``off`` names rules to leave out (required ones stay).
 
     ``written`` names the calls in the query's order. ``expected`` gives the pass rate and the cost
-    of predicates, ``outcomes`` the values of conditions for all answers. Raises PlanError for a plan
-    that cannot be rewritten.
+    of predicates, ``outcomes`` the values of conditions for all answers. Raises PlanError for a
+    plan that cannot be rewritten.
     """
     changed: dict[str, Callable[[Plan], Plan]] = {
         CONSTANT_TESTS: partial(constant_tests, outcomes=outcomes),

@@ -8,6 +8,7 @@ frames), sorts, limits and kinds of joins.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -61,6 +62,8 @@ _TRUTH_TESTS = {_IS_TRUE: (_SAME, _TRUE), 26: (_SAME, _FALSE), 28: (_OTHER, _TRU
 _TRUTH_TESTS[29] = _OTHER, _FALSE
 _NULL_TESTS = {27: 6, 30: 7}
 """IS UNKNOWN and IS NOT UNKNOWN, which are null tests of booleans."""
+_ZONED_CAST = re.compile(r', Utf8\("Timestamp\(\w+, "[^"]*"\)"\)')
+"""The type of a function in a copy that is a cast to a zone."""
 _NESTED = (16, 17, 18, 32, 41)
 """The fields of literals that are lists, structs and maps: memory, which is no value."""
 _TIME, _NULL_VALUE, _TIMESTAMP = 26, 33, 20
@@ -116,7 +119,8 @@ def _facts(plans: Iterable[LogicalPlan], context: Any) -> set[Fact]:
         for _, node in relations(plan):
             found.update(reader.facts(node))
         if "Subquery:" in text:
-            found.update(Fact("subquery", token) for token in tokens(subqueries_text(text)))
+            words = tokens(_ZONED_CAST.sub("", subqueries_text(text)))
+            found.update(Fact("subquery", word) for word in words)
     found.discard(_ALWAYS)
     return found
 
