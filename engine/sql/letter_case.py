@@ -67,7 +67,8 @@ def either(name: str, spelled: Sequence[str]) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class _Relation:
-    """A relation that a SELECT reads by one name. ``path`` are the names that may qualify its columns."""
+    """A relation that a SELECT reads by one name. ``path`` are the names that may qualify its
+    columns."""
 
     path: tuple[str, ...]
     columns: list[Column] = field(default_factory=list)
