@@ -156,7 +156,7 @@ def _around(constraint: Constraint, operands: Sequence[Expr]) -> Sequence[object
         return None if len(known) < len(texts) else ["", *known, *(f"{t}\0" for t in known)]
     if constraint.kind == "date":
         return _days(operands)
-    numbers = [_number(e) for e in operands]
+    numbers = [number_of(e) for e in operands]
     finite = sorted({n for n in numbers if n is not None and abs(n) < _LARGEST})
     if len(finite) < len(set(numbers)):
         return None
@@ -175,7 +175,7 @@ def _between(points: Sequence[float]) -> list[object]:
     return [*map(float, points), *((a + b) / 2 for a, b in pairwise(points))]
 
 
-def _number(expr: Expr) -> float | None:
+def number_of(expr: Expr) -> float | None:
     """The value of a numeric literal."""
     if not isinstance(expr, Node) or expr.name != "literal":
         return None

@@ -27,6 +27,7 @@ from blendfusion.planner.ir.builders import (
     projected,
 )
 from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.necessary import TRUTH_TESTS
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -40,10 +41,21 @@ from blendfusion.planner.ir.nodes import (
     is_volatile,
     needs_model,
 )
+from blendfusion.planner.ir.possible_answers import number_of
+from blendfusion.types import Constraint
 
 Outcomes: TypeAlias = Callable[[Expr], "frozenset[bool | None] | None"]
 """The values that a boolean expression can have, whatever the answers are; None if unknown."""
 
+_ORDERED = ("equal", "not_equal", "lt", "lte", "gt", "gte")
+_TESTS = frozenset(
+    (
+        *(*_ORDERED, "and", "or", "not", "like", "ilike", "singular_or_list", "array_has"),
+        *("is_null", "is_not_null", "is_distinct_from", "is_not_distinct_from", *TRUTH_TESTS),
+        *("coalesce", "starts_with", "ends_with", "contains", "regexp_like", "regex_match"),
+    )
+)
+"""Functions whose value is a boolean, or may be one."""
 _CONDITIONAL = (
     "inner",
     "left",
@@ -118,7 +130,7 @@ class _Decided:
         """An expression with the same value as ``expr``."""
         if not isinstance(expr, Node) or not needs_model(expr) or has_window(expr):
             return expr
-        if not _is_obvious(expr):
+        if expr.name in _TESTS and not _is_obvious(expr):
             found = self._outcomes(expr)
             if found is not None and len(found) == 1:
                 (only,) = found
@@ -204,7 +216,25 @@ def _is_obvious(expr: Expr) -> bool:
         return all(map(_is_obvious, expr.children)) and sum(map(len, calls)) == len(
             set().union(*calls)
         )
-    if expr.name in ("equal", "not_equal") and isinstance(expr.children[0], Ask):
-        options = expr.children[0].call.task.constraint.options
-        return literal(expr.children[1]) in options
-    return False
+    if expr.name in ("is_null", "is_not_null"):
+        return isinstance(expr.children[0], Ask)
+    value, *others = expr.children or (expr,)
+    if not isinstance(value, Ask) or not all(isinstance(e, Node) for e in others):
+        return False
+    return _is_told_apart(value.call.task.constraint, expr.name, others)
+
+
+def _is_told_apart(constraint: Constraint, comparison: str, others: Sequence[Expr]) -> bool:
+    """Whether some answers pass a comparison with literals, and some do not."""
+    if constraint.kind == "choice":
+        known = any(literal(e) in constraint.options for e in others)
+        return known and comparison in ("equal", "not_equal", "singular_or_list")
+    if comparison not in _ORDERED or any(
+        e.name != "literal" for e in others if isinstance(e, Node)
+    ):
+        return False
+    if constraint.scale is None:
+        return constraint.kind in ("integer", "number", "text", "regex", "date", "timestamp")
+    numbers = [number_of(e) for e in others]
+    low, high = constraint.scale
+    return all(n is not None and low < n < high for n in numbers)
