@@ -65,7 +65,7 @@ def csv_table(listing: Listing, options: CsvOptions, new_folder: Callable[[], Pa
     if any(source.is_copy for source in sources):
         listing = replace(listing, passed=())
     files = [source.file for source in sources]
-    parts = parts_of(files, lambda file: (keys[file.url], forms[keys[file.url]]))
+    parts = parts_of(listing, files, lambda file: (keys[file.url], forms[keys[file.url]]))
     texts = tuple(source.text for source in sources)
     return Table(listing, parts, schema, new_folder, texts)
 

@@ -49,6 +49,7 @@ def table_of_pandas(data: pd.DataFrame, *, preserve_index: bool) -> pa.Table:
         raise ArgumentError(
             f"the frame has two columns {str(twice[0])!r}", hint="Rename one: df.columns = […]."
         )
+    data = _without_periods(data)
     sparse = {
         name: kind.subtype for name, kind in data.dtypes.items() if hasattr(kind, "fill_value")
     }
@@ -62,6 +63,27 @@ def table_of_pandas(data: pd.DataFrame, *, preserve_index: bool) -> pa.Table:
         if table.schema.field(str(name)).type == pa.date32():
             _array_of_pandas(data, name)
     return table
+
+
+def _without_periods(data: pd.DataFrame) -> pd.DataFrame:
+    """``data`` with the text of periods, such as 2024-01, which Arrow has as whole numbers."""
+    columns = {name: "string" for name, kind in data.dtypes.items() if _is_period(kind)}
+    changed = data.astype(columns) if columns else data
+    levels = [data.index.get_level_values(number) for number in range(data.index.nlevels)]
+    if any(_is_period(level.dtype) for level in levels):
+        texts = [level.astype(str) if _is_period(level.dtype) else level for level in levels]
+        return changed.set_axis(_index_of(texts), axis=0)
+    return changed
+
+
+def _is_period(kind: object) -> bool:
+    return str(kind).startswith("period[")
+
+
+def _index_of(levels: list[Any]) -> Any:
+    import pandas as pd
+
+    return levels[0] if len(levels) == 1 else pd.MultiIndex.from_arrays(levels)
 
 
 def _array_of_pandas(data: pd.DataFrame, name: Any) -> pa.Array:

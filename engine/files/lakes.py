@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -101,10 +100,12 @@ def check_below(folder: str | os.PathLike[str]) -> None:
     """``check_folders`` of a folder, of those directly in it, and of those in them that are
     partitions."""
     check_folders([folder])
-    for entry in os.scandir(folder):
-        if entry.is_dir() and partition_of(entry.name):
+    with os.scandir(folder) as entries:
+        inner = [entry for entry in entries if entry.is_dir()]
+    for entry in inner:
+        if partition_of(entry.name):
             check_below(entry.path)
-        elif entry.is_dir():
+        else:
             _check_folder(entry.path)
 
 
@@ -131,21 +132,25 @@ def _holds_files(context: Any, folder: str, ending: str) -> bool:
     return True
 
 
-def check_keys(keys: Iterable[str], shown: Callable[[str], str]) -> None:
-    """Raise QueryError if ``keys``, the paths of all objects at a place, show such a table;
-    ``shown`` writes the path of a folder as a URL."""
-    for key in keys:
-        kind, folder = _of_key(key)
-        if kind is not None:
-            raise lake_error(kind, shown(folder))
+def check_keys(
+    there: Iterable[str], read: Sequence[str], shown: Callable[[str], str], is_pattern: bool
+) -> None:
+    """Raise QueryError if keys of objects that are to be ``read`` are those of such a table;
+    without a pattern, also if the folder, or one in it, is one. ``there`` are all keys below the
+    folder, ``shown`` writes one as a URL."""
+    for folder, kind in dict(filter(None, map(_table_of_key, there))).items():
+        begins = f"{folder}/" if folder else ""
+        is_near = not is_pattern and "/" not in folder
+        if is_near or any(key.startswith(begins) for key in read):
+            raise lake_error(kind, shown(folder).rstrip("/"))
 
 
-@lru_cache(maxsize=1024)
-def _of_key(key: str) -> tuple[str | None, str]:
+def _table_of_key(key: str) -> tuple[str, str] | None:
+    """(folder, kind) of the table whose log an object belongs to."""
     parts = PurePosixPath(key).parts
     for at, part in enumerate(parts[:-1]):
         if part in _FOLDERS:
-            return _FOLDERS[part], "/".join(parts[:at])
+            return "/".join(parts[:at]), _FOLDERS[part]
     if len(parts) > 1 and parts[-2] == _METADATA and parts[-1].endswith(_METADATA_FILE):
-        return "Iceberg", "/".join(parts[:-2])
-    return None, ""
+        return "/".join(parts[:-2]), "Iceberg"
+    return None

@@ -57,40 +57,56 @@ def store_error(url: str, problem: Exception) -> QueryError:
 
 def _listed(url: str, bucket: str, parts: Sequence[str]) -> Listing:
     store, scheme = file_system(url), scheme_of(url)
-    whole = "/".join((bucket, *parts))
-    is_pattern = any(map(has_pattern, parts)) and not _is_object(store, whole)
-    if not is_pattern and parts and not url.endswith("/") and _is_object(store, whole):
-        return Listing(url, url, (File(f"{scheme}://{quote(whole)}", 1),))
-    fixed = next((n for n, part in enumerate(parts) if has_pattern(part)), len(parts))
-    base = "/".join((bucket, *(parts[:fixed] if is_pattern else parts)))
-    pattern = list(parts[fixed:]) if is_pattern else []
-    pattern += ["*"] if pattern[-1:] == ["**"] else []
-    found = _below(store, base, recursive=len(pattern) != 1)
-    check_keys((f"{base}/{key}" for key, _ in found), lambda folder: f"{scheme}://{folder}")
-    outer = tuple(part for part in parts[:fixed] if partition_of(part))
+    whole = store.get_file_info("/".join((bucket, *parts)))
+    if whole.is_file and not url.endswith("/"):
+        return Listing(url, url, (File(f"{scheme}://{quote(whole.path)}", max(whole.size, 0)),))
+    pattern = _pattern(url, parts) if not _exists(whole) else []
+    base = "/".join((bucket, *parts[: len(parts) - len(pattern)]))
+    found = _below(store, base, [*pattern, "*"] if pattern[-1:] == ["**"] else pattern)
+    keys = [key for key, size in found if size and _is_wanted(key.split("/"), pattern)]
+    check_keys(
+        [key for key, _ in found], keys, lambda folder: f"{scheme}://{base}/{folder}", bool(pattern)
+    )
+    if not keys:
+        raise _no_files(url, parts, bool(pattern))
+    outer = tuple(part for part in base.split("/")[1:] if partition_of(part))
+    sizes = dict(found)
     files = [
-        File(f"{scheme}://{quote(f'{base}/{key}')}", size, (*outer, *key.split("/")[:-1]))
-        for key, size in found
-        if size and _is_wanted(key.split("/"), pattern)
+        File(f"{scheme}://{quote(f'{base}/{key}')}", sizes[key], (*outer, *key.split("/")[:-1]))
+        for key in sorted(keys)
     ]
-    if not files:
-        what = f"no file matches '{url}'" if is_pattern else f"there are no files in '{url}'"
-        raise QueryError(
-            what, hint="A folder of folders: '…/**/*.parquet'." if not is_pattern else None
-        )
     passed = tuple(key for key, _ in found if _is_read(key.split("/")[:-1]))
-    files.sort(key=lambda file: file.url)
     return Listing(url, f"{scheme}://{quote(base)}", tuple(files), passed)
 
 
-def _is_object(store: Any, path: str) -> bool:
-    return bool(store.get_file_info(path).is_file)
+def _pattern(url: str, parts: Sequence[str]) -> list[str]:
+    """The parts of a pattern from the first one that is a pattern itself; signs that a URL escapes
+    are none."""
+    written = [part for part in url.partition("://")[2].split("/")[1:] if part]
+    fixed = next((at for at, part in enumerate(written) if has_pattern(part)), len(parts))
+    return list(parts[fixed:])
 
 
-def _below(store: Any, base: str, *, recursive: bool) -> list[tuple[str, int]]:
-    """(key below ``base``, size) of all objects there."""
+def _exists(info: Any) -> bool:
+    return bool(info.type.name != "NotFound")
+
+
+def _no_files(url: str, parts: Sequence[str], is_pattern: bool) -> QueryError:
+    if is_pattern:
+        return QueryError(f"no file matches '{url}'")
+    if not url.endswith("/") and "." in "".join(parts[-1:]):
+        return QueryError(f"cannot read '{url}': there is no such file", hint=_CREDENTIALS)
+    return QueryError(
+        f"there are no files in '{url}'",
+        hint=f"Files in folders below it: '{url.rstrip('/')}/**/*.parquet'.",
+    )
+
+
+def _below(store: Any, base: str, pattern: Sequence[str]) -> list[tuple[str, int]]:
+    """(key below ``base``, size) of all objects there, as far down as a pattern goes."""
     from pyarrow import fs
 
+    recursive = len(pattern) != 1
     try:
         infos = store.get_file_info(fs.FileSelector(base, recursive=recursive))
     except FileNotFoundError as problem:
@@ -120,5 +136,5 @@ def _matches(key: Sequence[str], pattern: Sequence[str]) -> bool:
     if not pattern:
         return not key
     if pattern[0] == "**":
-        return any(_matches(key[skip:], pattern[1:]) for skip in range(len(key)))
+        return any(_matches(key[skip:], pattern[1:] or ["*"]) for skip in range(len(key)))
     return bool(key) and fnmatchcase(key[0], pattern[0]) and _matches(key[1:], pattern[1:])

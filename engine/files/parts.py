@@ -92,14 +92,20 @@ class Part:
     constants: Mapping[str, str | None] = field(default_factory=dict)
 
 
-def parts_of(files: Sequence[File], form_of: Callable[[File], tuple[Hashable, Form]]) -> list[Part]:
-    """``files`` by their forms, which have a key each, and by what DataFusion cannot read from the
-    names of their folders."""
+def parts_of(
+    listing: Listing, files: Sequence[File], form_of: Callable[[File], tuple[Hashable, Form]]
+) -> list[Part]:
+    """The ``files`` of ``listing``, or their copies, by their forms, which have a key each, and by
+    what DataFusion cannot read from the names of their folders."""
     found: dict[Hashable, tuple[Form, dict[str, str | None], list[File]]] = {}
-    for file in files:
-        key, form = form_of(file)
-        partitions = file.partitions
-        plain = all(partition.is_plain for partition in partitions)
+    forms = [form_of(file) for file in files]
+    plains = [all(partition.is_plain for partition in file.partitions) for file in files]
+    # Of objects, DataFusion reads the folders only if it lists all of them itself.
+    listed = "://" not in listing.base or (
+        all(plains) and len({key for key, _ in forms}) == 1 and _is_all(listing, files, forms[0][1])
+    )
+    for file, (key, form), is_plain in zip(files, forms, plains, strict=True):
+        partitions, plain = file.partitions, is_plain and (listed or not file.partitions)
         constants = {} if plain else {p.name: p.value for p in partitions}
         names = tuple(p.name for p in partitions)
         whole = (key, names, tuple(constants.items()))
@@ -160,7 +166,9 @@ class Table:
     def _is_whole(self, part: Part, partitions: Mapping[str, pa.DataType]) -> bool:
         """Whether DataFusion reads a part as it is in the table."""
         folders = [p.name for p in part.files[0].partitions]
-        return not part.constants and part.form.is_table and list(partitions) == folders
+        one_place = part.form.kind == "csv" or isinstance(self._place(part), str)
+        fits = not part.constants and part.form.is_table and list(partitions) == folders
+        return fits and one_place
 
     def _read(self, catalog: Any, part: Part, partitions: Mapping[str, pa.DataType]) -> DataFrame:
         folders = [] if part.constants else [p.name for p in part.files[0].partitions]
@@ -172,17 +180,14 @@ class Table:
             part = Part(part.form, tuple(File(f.url, f.size) for f in part.files))
         if part.form.kind == "arrow" and "table_partition_cols" in arguments:
             arguments["file_partition_cols"] = arguments.pop("table_partition_cols")
-        frame: DataFrame = getattr(catalog, f"read_{part.form.kind}")(
-            self._place(part), **arguments
-        )
-        return frame
+        reader, place = getattr(catalog, f"read_{part.form.kind}"), self._place(part)
+        apart = place if isinstance(place, list) and part.form.kind != "csv" else [place]
+        _check_number(len(apart), self.listing)
+        frames: list[DataFrame] = [reader(one, **arguments) for one in apart]
+        return reduce(lambda above, below: above.union(below), frames)
 
     def _union(self, catalog: Any, partitions: Mapping[str, pa.DataType]) -> DataFrame:
-        if len(self.parts) > _MOST_PARTS:
-            raise QueryError(
-                f"'{self.listing.place}' has files of {len(self.parts):,} different forms",
-                hint="Name those of one form, or convert them to Parquet.",
-            )
+        _check_number(len(self.parts), self.listing)
         frames = [self._read(catalog, part, partitions) for part in self.parts]
         schema = self.schema or _united(frame.schema() for frame in frames)
         wanted = {f.name: f.type for f in schema if f.name not in partitions} | dict(partitions)
@@ -195,30 +200,33 @@ class Table:
         """The place at which DataFusion finds the files of a part, and nothing else."""
         files = part.files
         if "://" in files[0].url:
-            return _address_of_objects(files, self.listing)
+            if _is_all(self.listing, files, part.form) and not part.constants:
+                return f"{self.listing.base}/"
+            return files[0].url if len(files) == 1 else [file.url for file in files]
         if len(files) == 1 and not files[0].partitions:
             return file_url(files[0].url) if has_pattern(files[0].url) else files[0].url
-        if self._is_folder(part):
-            base = self.listing.base
+        base = self.listing.base
+        if _is_all(self.listing, files, part.form) and Path(base).is_dir():
             return f"{file_url(base)}/" if has_pattern(base) else base
         folder = self.new_folder()
         shown = files if not part.constants else tuple(File(f.url, f.size) for f in files)
         link_files(shown, folder, part.form.extension)
         return str(folder)
 
-    def _is_folder(self, part: Part) -> bool:
-        """Whether the files of a part are all that DataFusion finds in the folder of the table."""
-        base, extension = self.listing.base, part.form.extension
-        there = {path for path in self.listing.passed if path.endswith(extension)}
-        inner = {"/".join((*file.folders, file.name)) for file in part.files}
-        return bool(there) and there == inner and Path(base).is_dir() and not part.constants
+
+def _is_all(listing: Listing, files: Sequence[File], form: Form) -> bool:
+    """Whether ``files`` are all that DataFusion finds in the folder of ``listing``."""
+    there = {path for path in listing.passed if path.endswith(form.extension)}
+    return bool(there) and there == {"/".join((*file.folders, file.name)) for file in files}
 
 
-def _address_of_objects(files: Sequence[File], listing: Listing) -> str | list[str]:
-    urls = [file.url for file in files]
-    if len(urls) == 1:
-        return urls[0]
-    return urls
+def _check_number(count: int, listing: Listing) -> None:
+    """Raises QueryError for more pieces than a plan can have."""
+    if count > _MOST_PARTS:
+        raise QueryError(
+            f"'{listing.place}' stands for {count:,} pieces that are read one by one",
+            hint="Name a whole folder, or files with the same columns, such as '…/folder/'.",
+        )
 
 
 def _shaped(frame: DataFrame, part: Part, wanted: Mapping[str, pa.DataType]) -> DataFrame:

@@ -245,7 +245,7 @@ def _json_table(listing: Listing, new_folder: Any) -> Table:
         options = {"schema_infer_max_records": INFERRED_ROWS}
         return own, Form("json", own.extension, own.compression, options=options)
 
-    return Table(listing, parts_of(listing.files, form_of), None, new_folder)
+    return Table(listing, parts_of(listing, listing.files, form_of), None, new_folder)
 
 
 def _register_documents(catalog: SessionContext, name: str, place: str) -> None:

@@ -75,7 +75,7 @@ def typed_table(
         form = Form(kind, extension, schema=pa.schema(fields), names=renamed, is_table=False)
         return (extension, tuple(own.names)), form
 
-    return Table(listing, parts_of(files, form_of), united, new_folder)
+    return Table(listing, parts_of(listing, files, form_of), united, new_folder)
 
 
 def _refused(name: str, *sides: tuple[File, pa.Schema]) -> QueryError:

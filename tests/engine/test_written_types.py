@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 from datafusion import SessionContext
 
+import blendfusion as bf
 from blendfusion.cli.results import page_of, write
 from blendfusion.files.reading import register_file
 from blendfusion.files.spreadsheets import read_sheet
@@ -83,3 +84,17 @@ def test_a_row_that_is_wider_than_the_screen_is_drawn_value_below_value(
     assert "row 1" not in page_of(wide)
     write(wide, "table", tmp_path / "o.txt")  # a file has room
     assert len((tmp_path / "o.txt").read_text("utf-8").splitlines()) == 5
+
+
+def test_periods_of_pandas_are_text() -> None:
+    pd = pytest.importorskip("pandas")
+    months = pd.PeriodIndex(["2024-01", None], freq="M", name="month")
+    frame = pd.DataFrame(
+        {"quarter": pd.PeriodIndex(["2024Q1", "2024Q2"], freq="Q"), "n": [1, 2]}, index=months
+    )
+    session = bf.connect(None, cache=None)
+    assert session.from_pandas(frame, "t").select("quarter", "n").to_pylist() == [
+        {"quarter": "2024Q1", "n": 1}, {"quarter": "2024Q2", "n": 2}
+    ]  # fmt: skip
+    assert session.table("t").to_pydict()["month"][0] == "2024-01"
+    assert str(frame.dtypes["quarter"]) == "period[Q-DEC]"

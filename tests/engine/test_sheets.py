@@ -1,0 +1,136 @@
+"""Workbooks: sheets by name, and what of a workbook was left out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import blendfusion as bf
+from blendfusion.cli.main import main
+
+openpyxl = pytest.importorskip("openpyxl")
+TICKETS = [("id", "text"), (1, "broken"), (2, "fine")]
+ROWS = [{"id": 1, "text": "broken"}, {"id": 2, "text": "fine"}]
+
+
+def book(file: Path, sheets: Mapping[str, Sequence[Sequence[Any]]]) -> Path:
+    made = openpyxl.Workbook()
+    made.remove(made.active)
+    for name, rows in sheets.items():
+        sheet = made.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    made.save(file)
+    made.close()
+    return file
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bf.Session:
+    monkeypatch.chdir(tmp_path)
+    return bf.connect(None, cache=None, read_files="local")
+
+
+def test_a_sheet_has_a_name(session: bf.Session, capsys: pytest.CaptureFixture[str]) -> None:
+    book(
+        Path("book.xlsx"),
+        {"Summary": [("Report 2026", 1), ("all", 2)], "Tickets": TICKETS, "A b": TICKETS[:2]},
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert session.register_file("book.xlsx", "t", sheet="Tickets").to_pylist() == ROWS
+        assert session.register_file("book.xlsx", sheet="tickets ").to_pylist() == ROWS
+        assert session.register_file("book.xlsx#A b").to_pylist() == ROWS[:1]
+        assert session.sql("SELECT * FROM 'book.xlsx#Tickets'").to_pylist() == ROWS
+    assert {"t", "tickets", "a_b"} <= session.catalog().schema().names()
+    assert (
+        main(["query", "SELECT id FROM tickets", "--table", "book.xlsx#Tickets", "--format", "csv"])
+        == 0
+    )
+    assert capsys.readouterr().out == '"id"\n1\n2\n'
+    with pytest.raises(bf.QueryError, match=r"'book.xlsx' has no sheet 'Ticket'") as raised:
+        session.register_file("book.xlsx", sheet="Ticket")
+    assert "Tickets" in str(raised.value.hint)
+    Path("t.csv").write_text("x\n1\n")
+    with pytest.raises(bf.QueryError, match="has no sheet"):
+        session.register_file("t.csv", sheet="Tickets")
+
+
+def test_a_note_names_the_sheets_that_are_left_out(session: bf.Session) -> None:
+    book(
+        Path("book.xlsx"),
+        {"Empty": [], "Tickets": TICKETS, "Prices": [("a", "b")], "Blank": [(None,)]},
+    )
+    with pytest.warns(
+        bf.FileWarning, match=r"the sheet 'Tickets' of 2 was read; others: 'Prices'\. Name one"
+    ):
+        assert session.register_file("book.xlsx", "t").to_pylist() == ROWS
+    book(Path("one.xlsx"), {"Tickets": TICKETS, "Blank": []})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert session.register_file("one.xlsx", "u").to_pylist() == ROWS
+
+
+@pytest.mark.parametrize(
+    ("above", "note"),
+    [
+        ([("Report 2026",)], "Report 2026"),
+        ([("Report 2026",), (), ("for Ann",), ()], "Report 2026"),
+        ([(), ("Report",), ()], "Report"),
+        ([(), ()], None),
+    ],
+)
+def test_a_title_above_the_header(
+    above: Sequence[Sequence[Any]], note: str | None, session: bf.Session
+) -> None:
+    book(Path("book.xlsx"), {"Tickets": [*above, *TICKETS]})
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert session.register_file("book.xlsx", "t").to_pylist() == ROWS
+    assert [str(one.message) for one in said] == [
+        f"'book.xlsx#Tickets': the rows above the header are left out: {note!r}"
+    ][: note is not None]
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ([("text",), ("a",), ("b",)], [{"text": "a"}, {"text": "b"}]),
+        ([(None, "id", None, "x"), (None, 1, None, "a")], [{"id": 1, "x": "a"}]),
+        ([("city", 2023, 2024), ("Rome", 1, 2)], [{"city": "Rome", "2023": 1, "2024": 2}]),
+        ([("a", "b"), (1,)], [{"a": 1, "b": None}]),
+    ],
+)
+def test_headers_of_every_form(
+    rows: Sequence[Sequence[Any]], found: Sequence[Mapping[str, Any]], session: bf.Session
+) -> None:
+    book(Path("book.xlsx"), {"S": rows})
+    assert session.register_file("book.xlsx", "t").to_pylist() == found
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "no row names columns"),
+        ([(None, "x"), ("index", 1)], "column 1 of the sheet has values and no name"),
+        ([("a", "b"), (1, 2, 3)], "column 3 of the sheet has values and no name"),
+        ([("a", "a"), (1, 2)], "two columns 'a'"),
+    ],
+)
+def test_values_without_a_name_are_not_lost(
+    rows: Sequence[Sequence[Any]], message: str, session: bf.Session
+) -> None:
+    book(Path("book.xlsx"), {"S": rows})
+    with pytest.raises(bf.QueryError, match=message):
+        session.register_file("book.xlsx", "t")
+
+
+def test_books_of_a_folder(session: bf.Session) -> None:
+    Path("d").mkdir()
+    for name in "ab":
+        book(Path(f"d/{name}.xlsx"), {"Summary": [("x", "y")], "Tickets": TICKETS})
+    assert session.register_file("d", "t", sheet="Tickets").to_pylist() == ROWS * 2
