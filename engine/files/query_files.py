@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from blendfusion.errors import QueryError
+from blendfusion.files.lakes import check_place
 from blendfusion.files.reading import register_file
 from blendfusion.files.remote import LOCAL, scheme_of
 from blendfusion.sql.file_names import quoted_files
@@ -27,10 +28,13 @@ class QueryFiles:
         A table of that name that is no such file stays. Raises QueryError for a URL where only
         local files are read, and for what cannot be read.
         """
-        allowed = session.options.read_files
+        allowed, paths = session.options.read_files, quoted_files(query)
+        if paths and session.reads_paths:  # DataFusion reads them itself
+            for path in paths:
+                check_place(session, path)
         if allowed == "off":
             return
-        for path in quoted_files(query):
+        for path in paths:
             name = quoted_name(path)
             if path not in self._paths and session.table_exist(name):
                 continue

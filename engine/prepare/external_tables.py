@@ -97,31 +97,37 @@ def _settings(tree: TokenTree, opened: int) -> Iterator[tuple[str, str]]:
 
 
 def _with_columns(session: Session, found: _Statement) -> str:
-    sql, options = str(found.tree.text), _csv_options(found)
-    if any(scheme_of(place) not in (None, LOCAL) for place in found.places) or not _exist(found):
+    sql = str(found.tree.text)
+    if any(scheme_of(place) not in (None, LOCAL) for place in found.places):
+        return edited(sql, _breaks(found, whole=True)).sql
+    if not _exist(found):
         return sql
+    options = _csv_options(found)
     if found.columns is None:
         options.schema = pa.schema([])
     table = prepared(list(found.places), options, partial(folder_of, session))
-    edits = []
-    if isinstance(table, Table):
-        if not table.is_plain or table.schema is None or found.columns is None:
-            raise QueryError(
-                f"the files at '{found.places[0]}' are read one by one, and not as DataFusion reads them",
-                hint="session.register_file(path, 'name') makes one table of them.",
-            )
-        before = found.tree.tokens[found.columns].start
-        edits.append((before, before, f"({', '.join(map(_column, table.schema))}) "))
-        whole = bool(table.parts[0].form.options[_BREAKS])
-    else:
-        whole = bool(table.newlines_in_values)
-    if _BREAKS not in found.options:
-        setting = f"'format.{_BREAKS}' '{str(whole).lower()}'"
-        end = len(sql.rstrip().rstrip(";"))
-        at = end if found.behind_options is None else found.behind_options
-        added = f" OPTIONS ({setting})" if found.behind_options is None else f"{setting}, "
-        edits.append((at, at, added))
-    return edited(sql, edits).sql
+    if not isinstance(table, Table):
+        return edited(sql, _breaks(found, whole=table.newlines_in_values)).sql
+    if not table.is_plain or table.schema is None or found.columns is None:
+        raise QueryError(
+            f"the files at '{found.places[0]}' are read one by one, and not as DataFusion reads them",
+            hint="session.register_file(path, 'name') makes one table of them.",
+        )
+    before = found.tree.tokens[found.columns].start
+    columns = (before, before, f"({', '.join(map(_column, table.schema))}) ")
+    whole = bool(table.parts[0].form.options[_BREAKS])
+    return edited(sql, [columns, *_breaks(found, whole=whole)]).sql
+
+
+def _breaks(found: _Statement, *, whole: bool) -> list[tuple[int, int, str]]:
+    """The edit that says whether values hold line breaks; none where the statement says it."""
+    if _BREAKS in found.options:
+        return []
+    setting = f"'format.{_BREAKS}' '{str(whole).lower()}'"
+    if found.behind_options is not None:
+        return [(found.behind_options, found.behind_options, f"{setting}, ")]
+    end = len(str(found.tree.text).rstrip().rstrip(";"))
+    return [(end, end, f" OPTIONS ({setting})")]
 
 
 def _exist(found: _Statement) -> bool:

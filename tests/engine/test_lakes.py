@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
+from datafusion import SessionContext
 
 import blendfusion as bf
 from blendfusion.cli.main import main
@@ -105,6 +106,15 @@ def test_links_into_them_are_refused(kind: str, session: bf.Session, tmp_path: P
     Path("link").symlink_to(tmp_path / "house/tickets/day=1")
     with pytest.raises(bf.QueryError, match=f"is a table of {kind}"):
         session.register_file("link", "t")
+
+
+@pytest.mark.parametrize("kind", LOGS)
+def test_a_context_that_reads_paths_refuses_them(kind: str, tmp_path: Path) -> None:
+    lake(kind, tmp_path)
+    session = bf.connect(None, cache=None, ctx=SessionContext().enable_url_table())
+    with pytest.raises(bf.QueryError, match=f"is a table of {kind}"):
+        session.sql(f"SELECT * FROM '{tmp_path}/house/tickets/p.parquet'")
+    assert session.sql(f"SELECT * FROM '{tmp_path}/house/plain/p.parquet'").count() == 1
 
 
 def test_other_folders_are_read(session: bf.Session, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -155,6 +156,13 @@ def test_a_partition_of_null_and_some_of_the_partitions(session: bf.Session) -> 
     ]
 
 
+def test_an_external_table_over_objects_keeps_line_breaks(session: bf.Session) -> None:
+    open_store(session, "s3://bucket/")
+    place = "LOCATION 's3://bucket/breaks/t.csv'"
+    session.sql(f"CREATE EXTERNAL TABLE t (id INT, text TEXT, k TEXT) STORED AS CSV {place}")
+    assert session.sql("SELECT count(DISTINCT id) AS n FROM t").to_pylist() == [{"n": 400}]
+
+
 def test_files_that_differ_are_put_together(session: bf.Session) -> None:
     with pytest.warns(bf.FileWarning, match=r"NULL for 'more' not in '1.parquet'"):
         frame = session.register_file("s3://bucket/wide/", "t")
@@ -165,6 +173,23 @@ def test_files_that_differ_are_put_together(session: bf.Session) -> None:
     with pytest.warns(bf.FileWarning, match="before its header are left out: '# exported'"):
         frame = session.register_file("s3://bucket/head/t.csv", "v", encoding="latin-1")
     assert frame.to_pylist() == [{"id": 1, "text": "ä"}]
+
+
+def test_the_recipes_of_the_documentation_run(
+    session: bf.Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (Path(__file__).parents[2] / "docs/howto.md").read_text("utf-8")
+    in_python = 'session.register_file("s3://bucket/tickets/*.parquet", "tickets")'
+    in_command = "--table tickets=s3://bucket/tickets/*.parquet"
+    assert in_python in text
+    assert in_command in text
+    eval(in_python, {"session": session})
+    assert session.table("tickets").count() == 4
+    assert (
+        main(["query", "SELECT count(*) AS n FROM tickets", *in_command.split(), "--format", "csv"])
+        == 0
+    )
+    assert capsys.readouterr().out == '"n"\n4\n'
 
 
 @pytest.mark.parametrize(
