@@ -23,6 +23,9 @@ WITHHELD = "…"
 """The placeholder of a hidden value."""
 
 _CHARACTERS = 80
+_OF_SERVER = 300
+"""Characters of a server's own words that a message repeats."""
+_STATUS = re.compile(r"\bHTTP \d{3}: \Z")
 _ROW_VALUES = 4
 _QUOTED = re.compile(r"""(?<![\w'"\\])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
@@ -56,20 +59,25 @@ class Redaction:
         return ", ".join(self.quoted(value) for value in values[:_ROW_VALUES])
 
     def reason(self, text: str) -> str:
-        """A message whose quotations are shown like values.
+        """A message whose quotations are shown like values. What a server says of a request stands
+        behind its status, and has nothing of the request's texts in it: only ``off`` hides it.
 
+        >>> Redaction().reason("HTTP 400: 'System role not supported'")
+        "HTTP 400: 'System role not supported'"
         >>> Redaction("off").reason("answered 'Ann Lee', which is not a date")
         'answered …, which is not a date'
         """
 
         def shown(found: re.Match[str]) -> str:
-            if not self.shows:
+            of_server = _STATUS.search(text, max(0, found.start() - 12), found.start()) is not None
+            if not self.shows and (self.show == "off" or not of_server):
                 return WITHHELD
             try:
                 literal = ast.literal_eval(found[0])
             except (SyntaxError, ValueError):  # the quotation is foreign
                 literal = found[0]
-            return quoted(self._redacted(str(literal)))
+            most = _OF_SERVER if of_server else _CHARACTERS
+            return quoted(self._redacted(str(literal)), most)
 
         if self.shows and self.redact is None:
             return printable(text)
@@ -128,6 +136,15 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c in "\n\t" or c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def on_one_line(text: str) -> str:
+    r"""``text`` as ``printable`` shows it, with line breaks and tabs escaped, too.
+
+    >>> on_one_line("a\nforged line\t1")
+    'a\\nforged line\\t1'
+    """
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 _CREDENTIALS = re.compile(r"\b(bearer|basic)\s+(?=\S*[\d=]|\S{16})[^\s'\",;]{4,}", re.IGNORECASE)

@@ -6,6 +6,7 @@ question to the model and one entry of the cache.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -298,6 +299,11 @@ class Answer:
     def with_usage(self, usage: Usage) -> Answer:
         spent = ((self.model, usage),) if self.spent else ()
         return Answer(self.text, self.finish, self.logprob, usage, self.error, self.too_long, spent)
+
+    @property
+    def probability(self) -> float | None:
+        """The probability of the chosen option; None if it is not known."""
+        return None if self.logprob is None else math.exp(min(0.0, self.logprob))
 
     @property
     def is_cut(self) -> bool:

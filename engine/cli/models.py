@@ -21,7 +21,7 @@ from blendfusion.models.registry.inventory import (
     weights_here,
 )
 from blendfusion.models.registry.load import VARIABLE
-from blendfusion.redaction import printable
+from blendfusion.redaction import on_one_line
 
 Row: TypeAlias = tuple[str, str, str, str]
 
@@ -39,7 +39,7 @@ def _models(arguments: argparse.Namespace) -> int:
     for heading in ("--model", "where", "size", "questions"):
         table.add_column(heading, no_wrap=True)
     for row in _rows():
-        table.add_row(*map(printable, row))
+        table.add_row(*map(on_one_line, row))
     console = Console(file=sys.stdout, highlight=False, markup=False)
     console.width = 10_000  # names are for copying, so they are never cut
     if table.row_count:
@@ -47,7 +47,7 @@ def _models(arguments: argparse.Namespace) -> int:
     else:
         print("no weights and no servers were found")
     for line in _notes():
-        print(printable(line))
+        print(on_one_line(line))
     return 0
 
 

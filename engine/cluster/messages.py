@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from blendfusion.cluster.compact import ANSWERS, COSTS_BY_PLACE, ROWS, USAGE, VALUES, Compact
 from blendfusion.cluster.packing import compressed, decompressed
+from blendfusion.cluster.protocol import PlaceGone
 from blendfusion.execution.pipeline import Counts
 from blendfusion.models.protocol.model import Values
 from blendfusion.options import Options
@@ -215,8 +216,14 @@ def encoded(thing: object) -> bytes:
 
 
 def decoded(data: bytes) -> Any:
-    """The message of these bytes, which must come from ``encoded``: pickle trusts them."""
-    return pickle.loads(decompressed(data))
+    """The message of these bytes, which must come from ``encoded``: pickle trusts them. Raises
+    PlaceGone for bytes that are damaged: whoever sent them is of no use."""
+    try:
+        return pickle.loads(decompressed(data))
+    except ImportError:  # of a class of the user's, which this process lacks
+        raise
+    except Exception as problem:
+        raise PlaceGone(f"a message cannot be read ({type(problem).__name__})") from None
 
 
 def has_bytes(thing: object) -> bool:

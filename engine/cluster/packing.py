@@ -21,6 +21,7 @@ Numbers: TypeAlias = "tuple[str | int, bytes | int]"
 Texts: TypeAlias = "tuple[Numbers, bytes]"
 """The lengths of texts in bytes plus one, 0 for NULL; and the texts one behind the other."""
 Packed: TypeAlias = "tuple[Any, ...]"
+_MOST_BYTES = 1 << 36
 
 
 def packed_values(values: Sequence[Values]) -> Packed:
@@ -126,6 +127,8 @@ def decompressed(data: bytes) -> bytes:
     if data[:1] == b"\0":
         return data[1:]
     size = int.from_bytes(data[1:9], "little")
+    if size > _MOST_BYTES:
+        raise ValueError("it says that it is larger than any message")
     return bytes(_ZSTD.decompress(data[9:], decompressed_size=size, asbytes=True))
 
 

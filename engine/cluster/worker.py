@@ -28,7 +28,7 @@ from blendfusion.cluster.messages import (
     encoded,
 )
 from blendfusion.cluster.peers import Peers, RunEnded
-from blendfusion.cluster.protocol import Place
+from blendfusion.cluster.protocol import Place, PlaceGone
 from blendfusion.cluster.range_messages import RangeMessage, RangeReply
 from blendfusion.cluster.ranges import LOCAL_RANGES
 from blendfusion.cluster.remote_dispatcher import Memory, Noted, RemoteDispatcher, memory_of
@@ -47,6 +47,14 @@ class Cancelled(Exception):
     """Nobody wants the rest of a fragment."""
 
 
+def _read(message: bytes) -> object:
+    """A message. Raises BlendFusionError for damaged bytes: it is not this worker that is gone."""
+    try:
+        return decoded(message)
+    except PlaceGone as problem:
+        raise BlendFusionError(str(problem)) from None
+
+
 class Worker:
     """Replies to messages, one at a time; those to the owner of ranges at any time.
 
@@ -61,7 +69,7 @@ class Worker:
     def call(self, message: bytes) -> bytes:
         """The bytes of the reply to a message."""
         try:
-            reply = self._reply(decoded(message))
+            reply = self._reply(_read(message))
         except Exception as problem:  # a message that this process cannot read
             reply = Done(error=problem)
         try:

@@ -100,7 +100,10 @@ def text_of(problem: BaseException) -> str:
     >>> text_of(Exception("DataFusion error: type_coercion\\ncaused by\\nSchema error: no"))
     'Schema error: no'
     """
-    text = str(problem.args[0] if isinstance(problem, KeyError) and problem.args else problem)
+    try:
+        text = str(problem.args[0] if isinstance(problem, KeyError) and problem.args else problem)
+    except Exception:  # an exception of somebody's own, which cannot be written
+        text = type(problem).__name__
     return _RULE.sub("", _REPORT.sub("", text))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import tomllib
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from blendfusion.errors import ArgumentError, close_matches
 from blendfusion.evaluate.compare_answers import AnswerKind
 from blendfusion.evaluate.evaluation import Evaluation
+from blendfusion.models.protocol.gate import json_of
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
@@ -70,11 +70,13 @@ def read_checks(file: Path) -> list[Check]:
     """The checks of a TOML or JSON file, by name, in its order. Raises ArgumentError."""
     try:
         text = file.read_text("utf-8")
-        held = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
+        held = json_of(text) if file.suffix == ".json" else tomllib.loads(text)
     except OSError as problem:
         raise ArgumentError(f"cannot read '{file}': {problem.strerror}", hint=_FORM) from None
     except ValueError as problem:  # of either format, and of bytes that are not UTF-8
         raise ArgumentError(f"'{file}' cannot be read: {problem}", hint=_FORM) from None
+    except RecursionError:
+        raise ArgumentError(f"'{file}' is nested too deeply", hint=_FORM) from None
     if not isinstance(held, dict) or not held:
         raise ArgumentError(f"'{file}' has no check", hint=_FORM)
     return [_check(file, name, fields) for name, fields in held.items()]

@@ -70,6 +70,8 @@ class StoredQuestion:
             raise ArgumentError(f"cannot read '{file}': {problem.strerror}") from None
         except ValueError as problem:
             raise ArgumentError(f"'{file}' cannot be read: {problem}") from None
+        except RecursionError:
+            raise ArgumentError(f"'{file}' is nested too deeply") from None
         return _checked(file, held)
 
 
@@ -80,13 +82,20 @@ def _checked(file: Path, held: dict[str, Any]) -> StoredQuestion:
     threshold, version = held.get("threshold"), held.get("version", 1)
     texts = all(isinstance(held.get(key), str) for key in ("name", "call"))
     share = threshold is None or (isinstance(threshold, int | float) and 0 <= threshold <= 1)
-    if not texts or not share or type(version) is not int:
+    measured = held.get("measured", {})
+    figures = isinstance(measured, dict) and all(
+        isinstance(figure, int | float) for figure in measured.values()
+    )
+    if not texts or not share or type(version) is not int or not figures:
         raise ArgumentError(
             f"'{file}' holds no question",
             hint="It needs the texts name and call, a whole number version, and may have a "
             "threshold from 0 to 1.",
         )
-    return StoredQuestion(**held)
+    try:
+        return StoredQuestion(**held)
+    except ArgumentError as problem:
+        raise ArgumentError(f"'{file}': {problem.message}", hint=problem.hint) from None
 
 
 def _text(text: str) -> str:

@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
     """The path to write to, beside ``file``: it takes the place of ``file`` at the end, and is
-    removed after an exception. A pipe or a device has no place beside it, and is written to."""
+    removed after an exception. A pipe or a device has no place beside it, and is written to.
+    Several threads and processes may write one file: the last one wins."""
     if file.exists() and not file.is_file():
         yield file
         return
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    part = file.with_name(f".{file.name[:80]}.{os.getpid()}.{secrets.token_hex(4)}.part")
     try:
         yield part
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_private(file: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, whatever was in its place. Raises OSError."""
+    with replacing(file) as part:
+        owned = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(owned, "wb") as stream:
+            stream.write(content)
+
+
+def hide(folder: Path) -> None:
+    """Give everything in a folder the permissions of the folder itself: nobody gets to read a file
+    who may not read there. What cannot be changed stays."""
+    allowed = folder.stat().st_mode & 0o777
+    for place, folders, files in os.walk(folder):
+        for name, bits in [
+            *((f, allowed) for f in folders),
+            *((f, allowed & 0o666) for f in files),
+        ]:
+            with suppress(OSError):
+                Path(place, name).chmod(bits)

@@ -13,15 +13,40 @@ from typing import Any, cast
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
-from blendfusion.files.whole_file import replacing
+from blendfusion.files.whole_file import write_private
+from blendfusion.models.protocol.gate import (
+    MOST_TOKENS,
+    Shape,
+    Unfit,
+    arrow_of,
+    check_shape,
+    json_of,
+    stored_answer,
+)
 from blendfusion.models.stores.key import KEY_BYTES, KEY_VERSION
 from blendfusion.models.stores.recording import FAILED
 from blendfusion.replay.digests import file_digest, table_digest
-from blendfusion.types import Answer, FinishReason
+from blendfusion.types import Answer
 
 MANIFEST_VERSION = 1
 SECTIONS = ("query", "options", "versions", "models", "inputs", "answers", "result")
-_FINISHES = ("complete", "decided", "length", "error")
+_AGAIN = "Record the run again: blendfusion query … --manifest FILE."
+_MODEL: Shape = {"name": str, "fingerprint": str, "window": int, "batch_size": int}
+_INPUT: Shape = {
+    "columns": [[str]],
+    "rows": int,
+    "digest": str,
+    "any_order": (str, None),
+}
+_SHAPE: Shape = {
+    "query": {"text": (str, None), "digest": str, "dialect": (str, None), "enums": {"...": [str]}},
+    "options": {"...": object},
+    "versions": {"...": (str, None)},
+    "models": {"own": [_MODEL], "named": {"...": _MODEL}, "embedder": ([str], None)},
+    "inputs": {"...": _INPUT},
+    "answers": {"stored": int, "failed": int},
+    "result": {"rows": int, "digest": str},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +66,8 @@ class Manifest:
         place = Path(path)
         answers, rows = beside(place)
         try:
-            _private(answers, "".join(_lines(self.answers, self.tokens)).encode())
-            _private(rows, _ipc(self.result))
+            write_private(answers, "".join(_lines(self.answers, self.tokens)).encode())
+            write_private(rows, _ipc(self.result))
             files = {"answers": file_digest(answers), "result": file_digest(rows)}
             digests = {name: _digest(self.sections[name]) for name in SECTIONS}
             whole = {
@@ -51,7 +76,7 @@ class Manifest:
                 "files": files,
                 "digests": {**digests, "files": _digest(files)},
             }
-            _private(place, (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode())
+            write_private(place, (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode())
         except OSError as problem:
             raise QueryError(
                 f"the manifest '{place}' cannot be written: {problem.strerror or problem}"
@@ -70,7 +95,7 @@ class Manifest:
                 raise _edited(place, f"its part '{name}'")
             sections[name] = whole[name]
         del sections["files"]
-        answers, rows = beside(place)
+        answers, rows = _present(place)
         for name, file in (("answers", answers), ("result", rows)):
             try:
                 found = file_digest(file)
@@ -83,30 +108,60 @@ class Manifest:
             if not isinstance(files, dict) or found != files.get(name):
                 raise _edited(place, f"the file of its {name}, '{file.name}',")
         stored, tokens = _parsed(answers)
-        with pa.ipc.open_file(rows) as reader:
-            return Manifest(sections, stored, tokens, reader.read_all())
+        try:
+            check_shape(sections, _SHAPE)
+            _check_pairs(sections)
+            result = arrow_of(rows)
+        except Unfit as problem:
+            raise QueryError(
+                f"{place}: a part of the manifest is not what BlendFusion records: {problem}",
+                hint=_AGAIN,
+            ) from None
+        return Manifest(sections, stored, tokens, result)
+
+
+def _check_pairs(sections: Mapping[str, Any]) -> None:
+    """Raises Unfit unless each column of each table has a name and a type, and the embedder a name
+    and a fingerprint."""
+    embedder = sections["models"]["embedder"]
+    if embedder is not None and len(embedder) != 2:
+        raise Unfit("the embedder is no pair")
+    for name, one in sections["inputs"].items():
+        if any(len(column) != 2 for column in one["columns"]):
+            raise Unfit(f"the columns of '{name[:60]}' are no pairs")
+        check_shape(one.get("path"), (str, None), "the path of a table")
+        check_shape(one.get("files"), ({"...": str}, None), "the files of a table")
 
 
 def beside(path: Path) -> tuple[Path, Path]:
-    """The files of the answers and of the result of a manifest."""
-    return path.with_suffix(".answers.jsonl"), path.with_suffix(".result.arrow")
+    """The files of the answers and of the result of a manifest: ``run.answers.jsonl`` of
+    ``run.json``, ``run.v1.answers.jsonl`` of ``run.v1``."""
+    name = path.name.removesuffix(".json")
+    return path.with_name(f"{name}.answers.jsonl"), path.with_name(f"{name}.result.arrow")
+
+
+def _present(path: Path) -> tuple[Path, Path]:
+    """The files beside a manifest, by the names that earlier versions gave them if need be."""
+    named = beside(path)
+    earlier = path.with_suffix(".answers.jsonl"), path.with_suffix(".result.arrow")
+    return earlier if not named[0].exists() and earlier[0].exists() else named
 
 
 def _edited(place: Path, part: str) -> QueryError:
     return QueryError(
         f"{place}: {part} is not as it was recorded",
-        hint="It was edited or damaged. Record the run again: blendfusion query … --manifest FILE.",
+        hint=f"It was edited or damaged. {_AGAIN}",
     )
 
 
 def _read(place: Path) -> dict[str, Any]:
     try:
-        whole = json.loads(place.read_bytes())
+        whole = json_of(place.read_bytes())
     except OSError as problem:
         raise QueryError(
             f"the manifest '{place}' cannot be read: {problem.strerror or problem}"
         ) from problem
-    except (ValueError, RecursionError) as problem:
+    except Unfit as problem:
         raise _edited(place, "the text") from problem
     version = whole.get("blendfusion_manifest") if isinstance(whole, dict) else None
     if version is None:
@@ -123,13 +178,6 @@ def _read(place: Path) -> dict[str, Any]:
 
 def _digest(part: object) -> str:
     return sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
-
-
-def _private(path: Path, content: bytes) -> None:
-    with replacing(path) as part:
-        owned = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(owned, "wb") as file:
-            file.write(content)
 
 
 def _ipc(table: pa.Table) -> bytes:
@@ -151,31 +199,49 @@ def _lines(answers: Mapping[bytes, Answer], tokens: Mapping[str, int]) -> Iterat
 
 def _parsed(path: Path) -> tuple[dict[bytes, Answer], dict[str, int]]:
     """The answers by key and the lengths of texts by digest. Raises QueryError."""
-    answers, tokens = {}, {}
-    with path.open(encoding="utf-8") as lines:
+    answers: dict[bytes, Answer] = {}
+    tokens: dict[str, int] = {}
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
-                found = json.loads(line)
-                if number == 1:
-                    if found["keys"] != KEY_VERSION:
-                        raise ValueError("keys of another version")
-                elif len(found) == 2:
-                    tokens[str(found[0])] = int(found[1])
-                else:
-                    key, answer = _answer(*found)
-                    answers[key] = answer
-            except (ValueError, TypeError, KeyError) as problem:
-                raise QueryError(f"{path}: line {number} is no answer: {problem}") from problem
+                _read_line(number, json_of(line), answers, tokens)
+            except Unfit as problem:
+                raise QueryError(
+                    f"{path}: line {number} is no answer: {problem}", hint=_AGAIN
+                ) from None
     return answers, tokens
 
 
-def _answer(key: str, text: str | None, finish: str, logprob: float | None) -> tuple[bytes, Answer]:
-    raw = bytes.fromhex(key)
-    if len(raw) != KEY_BYTES or finish not in _FINISHES:
-        raise ValueError("its key or its end is not possible")
-    if finish == "error":
-        return raw, FAILED
-    return raw, Answer(text, cast("FinishReason", finish), logprob)
+def _read_line(
+    number: int, line: object, answers: dict[bytes, Answer], tokens: dict[str, int]
+) -> None:
+    """Keep what a line holds: an answer, or the length of a text. Raises Unfit."""
+    if number == 1:
+        check_shape(line, {"keys": int})
+        if cast("dict[str, Any]", line)["keys"] != KEY_VERSION:
+            raise Unfit("keys of another version")
+    elif not isinstance(line, list) or len(line) not in (2, 4):
+        raise Unfit("it has neither two nor four parts")
+    elif len(line) == 2:
+        digest, count = line
+        check_shape(digest, str, "the digest")
+        if type(count) is not int or not 0 <= count <= MOST_TOKENS:
+            raise Unfit("the number of tokens is not possible")
+        tokens[digest] = count
+    else:
+        key, text, finish, logprob = line
+        failed = finish == "error"
+        answers[_key(key)] = FAILED if failed else stored_answer(text, finish, logprob)
+
+
+def _key(text: object) -> bytes:
+    try:
+        key = bytes.fromhex(text) if isinstance(text, str) else b""
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise Unfit("its key is not possible")
+    return key
 
 
 def result_section(table: pa.Table) -> dict[str, Any]:

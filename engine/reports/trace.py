@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, overload
 import pyarrow as pa
 
 from blendfusion.errors import ConflictWarning, MatchWarning, ModelWarning
-from blendfusion.files.whole_file import replacing
+from blendfusion.files.whole_file import write_private
 from blendfusion.models.embedders.cache import VectorCounts
 from blendfusion.models.protocol.model import Values
 from blendfusion.observe.progress import Reporter
@@ -397,7 +397,7 @@ class Trace:
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """The run as one HTML page: its plan with counts, samples of questions and answers, errors,
-        settings. Written to ``path``, if given, and else returned.
+        settings. Written to ``path``, if given, for the eyes of its owner only, and else returned.
 
         The page needs neither scripts nor a network, and its size is bounded: it shows samples of
         many values. It contains values, as the session's options ``show_values`` and ``redact``
@@ -406,8 +406,7 @@ class Trace:
         page = self._less_given(page_of(self, self._redaction))
         if path is None:
             return page
-        with replacing(Path(path)) as part:
-            part.write_text(page, encoding="utf-8")
+        write_private(Path(path), page.encode("utf-8", "replace"))
         return None
 
     def _repr_html_(self) -> str:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -28,11 +29,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
+from blendfusion.files.whole_file import hide
+from blendfusion.models.protocol.gate import Shape, Unfit, check_shape, object_of
 
 FORMAT = 1
 """Format of the datasets and of index.json; an index of another format is rebuilt."""
 _STATE = "index.json"
 _LOCK = "writing"
+_DATASET = re.compile(r"rows-[0-9a-f]{16}")
 _LOCK_SLICE_SECONDS = 0.2
 
 
@@ -76,6 +80,14 @@ class State:
     format: int = FORMAT
 
 
+_SHAPE: Shape = {
+    **dict.fromkeys(("version", "rows", "loose", "clustered", "format"), int),
+    **dict.fromkeys(("language", "embedder", "embedder_name", "table"), (str, None)),
+    "dataset": str,
+    "columns": [str],
+}
+
+
 class Folder:
     """One index on disk."""
 
@@ -89,14 +101,14 @@ class Folder:
         """The served version; None if the folder has none, or if another version of BlendFusion
         wrote it."""
         try:
-            found = json.loads((self.path / _STATE).read_text(encoding="utf-8"))
-            if found.get("format") != FORMAT:
+            found = object_of((self.path / _STATE).read_bytes(), {"format": int})
+            if found["format"] != FORMAT:
                 return None
-            return State(**found | {"columns": tuple(found["columns"])})
-        except FileNotFoundError:
+            check_shape(found, _SHAPE)
+            state = State(**found | {"columns": tuple(found["columns"])})
+        except (FileNotFoundError, Unfit, TypeError):
             return None
-        except (ValueError, TypeError, KeyError, AttributeError):
-            return None
+        return state if _DATASET.fullmatch(state.dataset) else None
 
     def stamp(self) -> tuple[int, int] | None:
         """A value that changes with every served state; None without one."""
@@ -107,7 +119,9 @@ class Folder:
         return found.st_mtime_ns, found.st_ino
 
     def serve(self, state: State) -> None:
-        """Serve ``state`` to readers from now on."""
+        """Serve ``state`` to readers from now on. Its rows are for the eyes of its owner, as far as
+        the folder is."""
+        hide(self.path)
         handle, name = tempfile.mkstemp(dir=self.path, prefix=_STATE)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -150,7 +164,7 @@ class Folder:
 
     def _make(self) -> None:
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             strange = {p.name for p in self.path.iterdir()} - {_STATE, _LOCK}
         except OSError as problem:
             raise QueryError(

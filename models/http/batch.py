@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
+from urllib.parse import quote
 
 import httpx
 
@@ -12,19 +14,23 @@ from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.http.address import below
 from blendfusion.models.http.api import OPENAI
-from blendfusion.models.http.batch_jobs import Job, Reply, jobs_of
-from blendfusion.models.http.client import Endpoint
+from blendfusion.models.http.batch_jobs import NAME, Job, Reply, jobs_of
+from blendfusion.models.http.client import Endpoint, object_in
 from blendfusion.models.http.exchange import Chat, Exchange
 from blendfusion.models.http.model import DEFAULT_WINDOW, OpenAIModel, fingerprint
-from blendfusion.models.http.retry import Retry
-from blendfusion.models.http.server_errors import status_of
-from blendfusion.models.http.server_features import FormsTaken, Sampling
+from blendfusion.models.http.reply_body import TooLarge, whole
+from blendfusion.models.http.retry import Passing, Retry
+from blendfusion.models.http.sampling import Sampling
+from blendfusion.models.http.server_errors import cleaned, status_of
+from blendfusion.models.http.server_features import FormsTaken
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.allowance import spend_request
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.protocol.run_coroutine import run_confined
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
+
+T = TypeVar("T")
 
 _VALUES = 500_000
 """So many values are divided into jobs that run at the same time."""
@@ -43,6 +49,11 @@ class Worker(Protocol):
     @property
     def url(self) -> str:
         """The server without secrets; '' for none."""
+        ...
+
+    @property
+    def key(self) -> str | None:
+        """The key of the server, for messages to leave it out."""
         ...
 
     async def replies(self, jobs: Sequence[Job]) -> list[Mapping[int, Reply]]:
@@ -104,6 +115,7 @@ class BatchModel:
         for job, replies in zip(jobs, answered, strict=True):
             for place in job.places:
                 body, reason = replies.get(place, (None, "the job has no reply to this value"))
+                reason = cleaned(reason, self._worker.key, exchanges[place].sent)
                 answer = (
                     Answer.failed(reason).with_usage(Usage(values=1, failed=1))
                     if body is None
@@ -130,6 +142,7 @@ class BatchFiles:
 
     name = "batch-file"
     url = ""
+    key = None
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -150,7 +163,16 @@ class BatchFiles:
                 "query again.",
                 retryable=True,
             )
-        return [job.read(job.replies.read_text("utf-8")) for job in jobs]
+        return [_read_file(job) for job in jobs]
+
+
+def _read_file(job: Job) -> dict[int, Reply]:
+    """The replies in a file. Raises ModelFailed if it cannot be read."""
+    try:
+        with job.replies.open("rb") as lines:
+            return dict(filter(None, map(job.reply_in, lines)))
+    except OSError as problem:
+        raise ModelFailed(f"'{job.replies}' cannot be read: {problem.strerror}") from None
 
 
 class BatchApi:
@@ -173,65 +195,97 @@ class BatchApi:
         """The URL of the server without secrets."""
         return self._endpoint.shown
 
+    @property
+    def key(self) -> str | None:
+        """The key, for messages to leave it out."""
+        return self._endpoint.key
+
     async def replies(self, jobs: Sequence[Job]) -> list[Mapping[int, Reply]]:
         """The replies of the jobs, once all have ended. Raises ModelFailed. A running job
         continues, and a later run finds it."""
         async with self._endpoint.client() as client:
             for job in jobs:
-                if not job.remote.is_file():
-                    job.remote.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                    job.remote.write_text(await self._submit(client, job), "utf-8")
+                if job.name is None:
+                    job.name = await self._submit(client, job)
             return [await self._result(client, job) for job in jobs]
 
     async def _submit(self, client: httpx.AsyncClient, job: Job) -> str:
         """The name of a new job at the server."""
         spend_request()
         content = (job.requests.name, job.text.encode(), "application/jsonl")
-        sent = await self._post(client, "/files", {"purpose": "batch"}, {"file": content})
+        file = await self._post(
+            client, "/files", data={"purpose": "batch"}, files={"file": content}
+        )
         wanted = {
-            "input_file_id": str(sent["id"]),
+            "input_file_id": file,
             "endpoint": "/v1/chat/completions",
             "completion_window": "24h",
         }
-        return str((await self._post(client, "/batches", wanted, None))["id"])
+        return await self._post(client, "/batches", json=wanted)
 
     async def _result(self, client: httpx.AsyncClient, job: Job) -> Mapping[int, Reply]:
-        name = job.remote.read_text("utf-8").strip()
+        """The replies of a job that has ended. All of its files are read, or ModelFailed leaves the
+        job where a later run finds it."""
         wait = self._poll_seconds
-        while True:
-            response = await self._endpoint.get(client, f"/batches/{name}")
-            if response.status_code == 404:
-                job.remove()
-                raise self._failed(f"the job {name} is gone", response)
-            state = response.json()
-            if state.get("status") in _ENDED:
-                break
+        state = await self._state(client, job)
+        while state.get("status") not in _ENDED:
             await asyncio.sleep(wait)
             wait = min(_MOST_POLL_SECONDS, 1.5 * wait)
+            state = await self._state(client, job)
         files = [state.get(kind) for kind in ("output_file_id", "error_file_id")]
-        if not any(files):
+        names = [file for file in files if isinstance(file, str) and NAME.fullmatch(file)]
+        if not names and state.get("status") == "completed":
+            raise self._failed(f"the job {job.name} is completed, and names no file of its replies")
+        if not names:
             job.remove()
-            raise self._failed(f"the job {name} ended as {state.get('status')}: {_reasons(state)}")
+            why = cleaned(_reasons(state), self.key)
+            raise self._failed(f"the job {job.name} ended as {state['status']}: {why}")
         replies: dict[int, Reply] = {}
-        for file in filter(None, files):
-            content = await self._endpoint.get(client, f"/files/{file}/content")
-            replies |= job.read(content.text)
+        for name in names:
+            replies |= await self._patiently(partial(self._lines, client, name, job))
         return replies
 
-    async def _post(
-        self,
-        client: httpx.AsyncClient,
-        path: str,
-        fields: Mapping[str, str],
-        files: Mapping[str, tuple[str, bytes, str]] | None,
-    ) -> dict[str, Json]:
-        url = below(httpx.URL(self._endpoint.url.strip()), path)
+    async def _state(self, client: httpx.AsyncClient, job: Job) -> dict[str, Json]:
+        async def look() -> dict[str, Json]:
+            response = await self._endpoint.get(client, f"/batches/{job.name}")
+            if response.status_code != 200:
+                reason = status_of(response, self.key)
+                raise Passing(f"the job {job.name} is not to be seen ({reason})")
+            return object_in(response)
+
+        return await self._patiently(look)
+
+    async def _lines(self, client: httpx.AsyncClient, file: str, job: Job) -> dict[int, Reply]:
+        """The replies in an output file of any size, line by line. Raises Passing."""
+        found: dict[int, Reply] = {}
+        async for line in self._endpoint.lines(client, f"/files/{quote(file)}/content"):
+            reply = job.reply_in(line)
+            if reply is not None:
+                found[reply[0]] = reply[1]
+        return found
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """The result of ``attempt``, tried again as long as it raises Passing. Raises
+        ModelFailed."""
         try:
-            if files is None:
-                response = await client.post(url, json=dict(fields))
-            else:
-                response = await client.post(url, data=dict(fields), files=dict(files))
-        except httpx.HTTPError as error:
+            result: T = await self._endpoint.retry.tries(self._endpoint.host)(attempt)
+            return result
+        except Passing as trouble:
+            raise ModelFailed(
+                f"{self.url}: {trouble}",
+                hint="The job is kept: a later run reads it.",
+                retryable=True,
+                foreign=True,
+            ) from None
+
+    async def _post(self, client: httpx.AsyncClient, path: str, **content: Any) -> str:
+        """The name of what a POST makes. Raises ModelFailed."""
+        url = below(httpx.URL(self._endpoint.url.strip()), path)
+        request = client.build_request("POST", url, **content)
+        try:
+            sent = await client.send(request, stream=True)
+            response = await whole(sent, self._endpoint.most_bytes)
+        except (httpx.HTTPError, TooLarge) as error:
             raise ModelFailed(
                 f"no server answers at {self.url} ({type(error).__name__})",
                 retryable=True,
@@ -239,11 +293,17 @@ class BatchApi:
             ) from None
         if response.status_code != 200:
             raise self._failed(f"{self.url} took no job", response)
-        found: dict[str, Json] = response.json()
-        return found
+        try:
+            name = object_in(response).get("id")
+        except Passing:
+            name = None
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise self._failed(f"{self.url} took no job: its reply has no id", response)
+        return name
 
     def _failed(self, what: str, response: httpx.Response | None = None) -> ModelFailed:
-        reason = "" if response is None else f" ({status_of(response, self._endpoint.key)})"
+        status = 200 if response is None else response.status_code
+        reason = f" ({status_of(response, self.key)})" if response and status != 200 else ""
         return ModelFailed(
             f"{what}{reason}",
             hint="A server without /v1/batches takes 'openai:…' instead."
@@ -257,5 +317,5 @@ def _reasons(state: dict[str, Json]) -> str:
     errors = state.get("errors")
     data = errors.get("data") if isinstance(errors, dict) else None
     entries = data if isinstance(data, list) else []
-    words = [str(entry.get("message")) for entry in entries if isinstance(entry, dict)]
-    return "; ".join(words[:3]) or "no reason was given"
+    words = [entry.get("message") for entry in entries[:3] if isinstance(entry, dict)]
+    return "; ".join(word for word in words if isinstance(word, str)) or "no reason was given"

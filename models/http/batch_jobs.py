@@ -5,16 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.http.client import CHAT
+from blendfusion.models.protocol.gate import Unfit, object_of
 from blendfusion.models.weights.python_packages import cache_folder
 
 Reply = tuple[dict[str, Json] | None, str]
 """The body of a good reply, or None and the reason."""
 
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
+"""A server's name of a job or a file."""
+_LONGEST_NAME = 1_000
+_PLACE = re.compile("value-([0-9]{1,9})")
 MOST_REQUESTS, MOST_BYTES = 50_000, 150_000_000
 """Limits of one job: OpenAI allows 50,000 requests and 200 MB."""
 
@@ -25,6 +33,7 @@ class Job:
 
     def __init__(self, folder: Path, lines: Mapping[int, str]) -> None:
         self.places = tuple(lines)
+        self._places = frozenset(lines)
         self.text = "".join(lines.values())
         digest = hashlib.sha256(self.text.encode()).hexdigest()[:16]
         self.requests = folder / f"{digest}.jsonl"
@@ -33,28 +42,53 @@ class Job:
 
     def write(self) -> None:
         """Write the requests, for the eyes of this user only."""
-        self.requests.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        part = self.requests.with_suffix(".part")
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(self.text)
-        part.replace(self.requests)
+        _write_private(self.requests, self.text)
+
+    @property
+    def name(self) -> str | None:
+        """The server's name of the job; None if it was not sent. Raises ModelFailed for a file
+        that holds none."""
+        try:
+            name = self.remote.read_bytes()[:_LONGEST_NAME].strip()
+        except FileNotFoundError:
+            return None
+        if not NAME.fullmatch(name.decode("ascii", "replace")):
+            raise ModelFailed(
+                f"'{self.remote}' names no job of a server",
+                hint="Delete it: the job is then sent again.",
+            )
+        return name.decode("ascii")
+
+    @name.setter
+    def name(self, name: str) -> None:
+        _write_private(self.remote, name)
 
     def remove(self) -> None:
         """Remove the files of the job."""
         for file in (self.requests, self.replies, self.remote):
             file.unlink(missing_ok=True)
 
-    def read(self, text: str) -> dict[int, Reply]:
-        """The replies in the text of an output file, by the place of their value."""
-        found: dict[int, Reply] = {}
-        for line in filter(str.strip, text.splitlines()):
-            try:
-                stated = json.loads(line)
-                place = int(str(stated["custom_id"]).removeprefix("value-"))
-            except (ValueError, KeyError, TypeError, RecursionError):
-                continue  # no reply to a request of ours
-            found[place] = _reply_in(stated)
-        return {place: found[place] for place in self.places if place in found}
+    def reply_in(self, line: bytes) -> tuple[int, Reply] | None:
+        """The place of a value of this job, and the reply to it, in a line of an output file; None
+        for a line that has none."""
+        try:
+            stated = object_of(line, {"custom_id": str})
+        except Unfit:
+            return None
+        place = _PLACE.fullmatch(stated["custom_id"])
+        if place is None or int(place[1]) not in self._places:
+            return None
+        return int(place[1]), _reply_in(stated)
+
+
+def _write_private(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    part = file.with_name(f"{file.name}.{secrets.token_hex(4)}.part")
+    with open(
+        os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+    ) as out:
+        out.write(text)
+    part.replace(file)
 
 
 def _reply_in(line: dict[str, Json]) -> Reply:
@@ -65,7 +99,7 @@ def _reply_in(line: dict[str, Json]) -> Reply:
         return body, ""
     problem = line.get("error") or (body.get("error") if isinstance(body, dict) else None)
     message = problem.get("message") if isinstance(problem, dict) else problem
-    return None, str(message or f"HTTP {status}")[:300]
+    return None, message if isinstance(message, str) and message else f"HTTP {status}"[:20]
 
 
 def jobs_of(folder: str, bodies: Sequence[dict[str, Json]]) -> Iterator[Job]:

@@ -7,7 +7,7 @@ import importlib.util
 import ipaddress
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -25,6 +25,7 @@ from blendfusion.models.http.request_logs import without_secrets_in_logs
 from blendfusion.models.http.retry import Passing, Retry, retry_after_seconds
 from blendfusion.models.http.server_errors import says_too_long, shown, status_of, words_of
 from blendfusion.models.protocol.allowance import give_request_back, spend_request
+from blendfusion.models.protocol.gate import Unfit, json_of
 
 __all__ = [
     "KEY_VARIABLE",
@@ -42,6 +43,8 @@ CHAT = "/chat/completions"
 """OpenAI's path of chats, which stands for that of every API."""
 _CONNECT_SECONDS = 10.0
 _TRANSIENT = (408, 409, 425, 429)
+_UNLISTED = (403, 500, 501)
+"""Said of a list of models that a key may not see, or that a server does not have."""
 _TOO_MUCH = (429, 503, 529)
 """Said of too many requests at once, the last by Anthropic."""
 _ANY_NUMBER = 1_000_000
@@ -215,8 +218,11 @@ class Endpoint:
         self.line.answered()
         return reply
 
-    async def get(self, client: httpx.AsyncClient, path: str) -> httpx.Response:
-        """The reply, whatever its status, if that is not passing trouble.
+    async def get(
+        self, client: httpx.AsyncClient, path: str, *, needed: bool = True
+    ) -> httpx.Response:
+        """The reply, whatever its status, if that is not passing trouble. ``needed=False``: a key
+        that may not read this may still be good for chats, and a server may lack it.
 
         Raises ``ModelFailed`` if there is no server, no access, or trouble at every try.
         """
@@ -227,8 +233,11 @@ class Endpoint:
                 response = await self._send(client, request, ValueRequests())
             except _Silent as trouble:  # whoever waited that long wants to know
                 raise self._not_ready(trouble) from None
+            status = response.status_code
+            if not needed and (status in _UNLISTED or (status == 401 and self.key)):
+                return response
             self._check_access(response)
-            if _is_passing(response.status_code):
+            if _is_passing(status):
                 raise self._passing(response, status_of(response, self.key))
             return response
 
@@ -237,6 +246,30 @@ class Endpoint:
             return response
         except Passing as trouble:
             raise self._not_ready(trouble) from None
+
+    async def lines(self, client: httpx.AsyncClient, path: str) -> AsyncIterator[bytes]:
+        """The lines of a file of any size, as they arrive. Raises ``Passing`` for any reply but a
+        good one, a line that is too long, or a connection that breaks."""
+        url = below(self._url, path)
+        try:
+            async with client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as reply:
+                if reply.status_code != 200:
+                    shortened = await whole(reply, self.most_bytes)
+                    self._check_access(shortened)
+                    raise Passing(f"a file of replies: {status_of(shortened, self.key)}")
+                begun = bytearray()
+                async for chunk in reply.aiter_bytes():
+                    *ended, rest = chunk.split(b"\n")
+                    for line in ended:
+                        yield bytes(begun + line)
+                        begun.clear()
+                    begun += rest
+                    if len(begun) > self.most_bytes:
+                        raise Passing("a line of the replies is too long")
+                yield bytes(begun)
+        except (httpx.HTTPError, TooLarge) as error:
+            reason = f"connection lost ({type(error).__name__})"
+            raise Passing(reason, "connection") from None
 
     def _not_ready(self, trouble: Passing) -> ModelFailed:
         return ModelFailed(
@@ -332,13 +365,7 @@ class Endpoint:
         """The JSON object of a good reply."""
         status = response.status_code
         if status == 200:
-            try:
-                reply = response.json()
-            except (ValueError, RecursionError):
-                raise Passing("the server's reply is not JSON") from None
-            if not isinstance(reply, dict):
-                raise Passing("the server's reply is not a JSON object")
-            return reply
+            return object_in(response)
         words = words_of(response)
         # OpenAI says 403 where a model tells no odds of tokens.
         if not (status == 403 and final(words)):
@@ -380,8 +407,10 @@ class Endpoint:
         if status == 401 or invalid or (status == 403 and not self.line.served):
             state = "was refused" if self.key else "is not set"
             raise ModelFailed(
-                f"{self.shown} refused access (HTTP {status}); the key in {self._key_variable} {state}",
+                f"{self.shown} refused access ({status_of(response, self.key)}); the key in "
+                f"{self._key_variable} {state}",
                 hint=f"Set {self._key_variable} to a key of that server.",
+                foreign=True,
             )
         if status == 402 or (status == 429 and "insufficient_quota" in response.text):
             reason = status_of(response, self.key)
@@ -392,8 +421,19 @@ class Endpoint:
             )
 
 
+def object_in(response: httpx.Response) -> dict[str, Json]:
+    """The JSON object that a reply is. Raises Passing."""
+    try:
+        reply = json_of(response.content)
+    except Unfit:
+        raise Passing("the server's reply is not JSON") from None
+    if not isinstance(reply, dict):
+        raise Passing("the server's reply is not a JSON object")
+    return reply
+
+
 def _is_passing(status: int) -> bool:
-    return status in _TRANSIENT or status >= 500
+    return status in _TRANSIENT or (status >= 500 and status != 501)
 
 
 def _is_loopback(host: str) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import httpx
 
@@ -13,12 +14,15 @@ from blendfusion.models.http.client import CHAT, Endpoint, Refused, Unanswered, 
 from blendfusion.models.http.completion import Completion, read_completion
 from blendfusion.models.http.parse_reply import read_reply
 from blendfusion.models.http.retry import Passing
-from blendfusion.models.http.server_features import (
+from blendfusion.models.http.sampling import (
     MANY_ODDS,
-    FormsTaken,
+    Message,
     Sampling,
+    Search,
     blames_odds,
+    blames_part,
 )
+from blendfusion.models.http.server_features import FormsTaken
 from blendfusion.models.http.structured_output import (
     INSTRUCTION,
     PROOF,
@@ -36,11 +40,11 @@ from blendfusion.models.scores.logprobs import written_odds
 from blendfusion.redaction import without_secrets
 from blendfusion.types import Answer, Constraint, Task, Usage
 
-Message: TypeAlias = dict[str, Json]
-
 _SHOWN = 80
 """Characters of a reply that an error repeats."""
 _SHOWN_FROM = 10_000
+_PAUSE_SECONDS = 0.02
+"""Between two looks whether another request has found out what the server refuses."""
 
 
 @dataclass(slots=True)
@@ -98,8 +102,17 @@ class Exchange:
             sent += urls
         self._errand = ValueRequests(sent, images=len(urls))
         self._spent = Usage(values=1)
+        self._latest: Mapping[str, Json] = {}
+        """The latest request."""
+        self._searches = False
+        """Whether it finds out at present what the server refuses."""
         self.unanswered: str | None = None
         """Why the server did not answer, where another one might: see ``Unanswered.kind``."""
+
+    @property
+    def sent(self) -> Sequence[str]:
+        """The texts of the request, which no message is to repeat."""
+        return self._errand.prompt
 
     async def answer(self) -> Answer:
         """The answer, or why there is none.
@@ -179,7 +192,7 @@ class Exchange:
             except Refused as refusal:
                 refused = refusal
                 blamed = blames_form(refusal.words)
-                if refusal.too_long or (known and not blamed):
+                if refusal.too_long or (known and not blamed) or self._chat.sampling.refuses_all:
                     raise
                 # A known form may be fine, and only this constraint too much for it.
                 if not known and blamed:
@@ -206,7 +219,50 @@ class Exchange:
         return (reply.spoken or "").strip() in PROOF.options
 
     async def _reply(self, form: Form) -> Completion:
-        return await self._post(self._body(form), self._constraint)
+        """The reply under a form, less what the server turns out not to take."""
+        while True:
+            body = self._body(form)
+            try:
+                return await self._post(body, self._constraint)
+            except Refused as refusal:
+                about_form = form is not INSTRUCTION and blames_form(refusal.words)
+                unseen = self._images and not self._chat.sight.proven
+                if refusal.too_long or about_form or unseen or not await self._finds_refused(body):
+                    raise
+
+    async def _finds_refused(self, body: dict[str, Json]) -> bool:
+        """Whether a request passes without one of its optional parts, which is then left out of all
+        requests. The form of the constraint is left out first, and then back in."""
+        sampling = self._chat.sampling
+        sent = body | sampling.of(self._constraint)
+        if sampling.differs(self._latest, self._constraint):
+            return True
+        with sampling.search(sent) as search:
+            if search is None:
+                return False
+            self._searches = True
+            try:
+                return await self._search(search, body)
+            finally:
+                self._searches = False
+
+    async def _search(self, search: Search, body: dict[str, Json]) -> bool:
+        bare = self._body(INSTRUCTION)
+        if len(bare) < len(body) and await self._passes(bare):
+            search.confirm_form()
+            return False
+        while search.next():
+            if await self._passes(bare):
+                search.confirm()
+                return True
+        return False
+
+    async def _passes(self, body: dict[str, Json]) -> bool:
+        try:
+            await self._post(body, self._constraint)
+        except Refused:
+            return False
+        return True
 
     def _body(self, form: Form) -> dict[str, Json]:
         shots = self._shots
@@ -224,6 +280,11 @@ class Exchange:
         assert self._client is not None
         while True:
             sampling = chat.sampling.of(constraint)
+            messages = body["messages"]
+            assert isinstance(messages, list)
+            turns: Json = chat.sampling.messages(messages)
+            sent = {"model": chat.model} | body | sampling | {"messages": turns}
+            self._latest = sent
             try:
                 with model_call(
                     endpoint.api.name, chat.model, server=endpoint.host, port=endpoint.port
@@ -231,16 +292,19 @@ class Exchange:
                     reply = await endpoint.post(
                         self._client,
                         CHAT,
-                        {"model": chat.model} | body | sampling,
+                        sent,
                         self._errand,
                         read=read_completion,
                         final=is_final,
                     )
                     call.spent = reply.usage
             except Refused as refusal:
-                if chat.sampling.adapt(refusal.words, sampling):
+                while chat.sampling.searching and not self._searches:
+                    await asyncio.sleep(_PAUSE_SECONDS)
+                if chat.sampling.adapt(refusal.words, sent):
                     continue
                 raise
+            chat.sampling.accept(body | sampling)
             self._spent += reply.usage
             return reply
 
@@ -294,7 +358,8 @@ class Exchange:
 def is_final(refusal: str) -> bool:
     """True if a server's words of refusal are about the fields of a request, not its text, or about
     images that it never takes."""
-    return blames_form(refusal) or blames_odds(refusal) or _sees_nothing(refusal)
+    about_fields = blames_form(refusal) or blames_odds(refusal) or blames_part(refusal)
+    return about_fields or _sees_nothing(refusal)
 
 
 def _sees_nothing(refusal: str) -> bool:

@@ -78,7 +78,7 @@ def _candidates(reply: str, constraint: Constraint) -> Iterator[str]:
     if constraint.kind == "choice":
         yield from (reply, reply.strip())
     # Marks of thoughts within JSON are part of a value.
-    spoken = reply if constraint.kind != "text" and _is_json(reply) else without_thoughts(reply)
+    spoken = reply if _is_json(reply, constraint) else without_thoughts(reply)
     if spoken is None:
         return
     text = spoken.strip()
@@ -125,15 +125,15 @@ def _json(text: str) -> Any:
     return json.loads(text, parse_float=_Written, parse_int=_Written, parse_constant=_Written)
 
 
-def _is_json(text: str) -> bool:
-    """Whether a text is an object or an array of JSON."""
+def _is_json(text: str, constraint: Constraint) -> bool:
+    """Whether a reply is an object or an array of JSON; of a text the object that was asked for."""
     if not text.lstrip().startswith(("{", "[")):
         return False
     try:
-        _json(text)
+        stated = _json(text)
     except (ValueError, RecursionError):
         return False
-    return True
+    return constraint.kind != "text" or (isinstance(stated, dict) and FIELD in stated)
 
 
 def _stated(text: str, constraint: Constraint) -> str | None:

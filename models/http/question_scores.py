@@ -17,7 +17,7 @@ from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.http.client import CHAT, Missing, Refused, ValueRequests
 from blendfusion.models.http.completion import read_completion
 from blendfusion.models.http.exchange import Chat, is_final
-from blendfusion.models.http.server_features import FEW_ODDS, MANY_ODDS, blames_odds
+from blendfusion.models.http.sampling import FEW_ODDS, MANY_ODDS, blames_odds
 from blendfusion.models.http.task_group import for_each
 from blendfusion.models.http.text_completion import (
     COMPLETIONS,
@@ -144,11 +144,12 @@ class QuestionScores:
             sampling = self.chat.sampling.fields | self.chat.sampling.odds
             if not self.chat.sampling.odds:
                 raise Refused("the server tells no odds of tokens")
-            body: dict[str, Json] = {"messages": messages, **_for_one_token(sampling)}
+            turns_taken = self.chat.sampling.messages(messages)
+            body: dict[str, Json] = {"messages": turns_taken, **_for_one_token(sampling)}
             try:
                 reply = await self._post(CHAT, body, errand)
             except Refused as refusal:
-                if self.chat.sampling.adapt(refusal.words, sampling):
+                if self.chat.sampling.adapt(refusal.words, {"messages": turns_taken} | sampling):
                     continue
                 raise
             completion = read_completion(reply)

@@ -15,11 +15,13 @@ from blendfusion.models.http.exchange import Chat, Exchange, sent_constraint
 from blendfusion.models.http.questions import Questions
 from blendfusion.models.http.rate_limit import Rate
 from blendfusion.models.http.retry import Retry
-from blendfusion.models.http.server_features import FormsTaken, Sampling
+from blendfusion.models.http.sampling import Sampling
+from blendfusion.models.http.server_features import FormsTaken
 from blendfusion.models.http.server_kind import kind_of, offered_by, window_of
 from blendfusion.models.http.structured_output import forms_named
 from blendfusion.models.protocol.model import Values
 from blendfusion.options import Options
+from blendfusion.redaction import on_one_line
 from blendfusion.types import Answer, Task, Usage
 
 _FRAME_BYTES, _TOKEN_BYTES = 1 << 20, 1 << 12
@@ -92,7 +94,7 @@ class Server:
 
         Raises ``ModelFailed`` if there is no server or no access."""
         async with self.endpoint.client() as client:
-            response = await self.endpoint.get(client, "/models")
+            response = await self.endpoint.get(client, "/models", needed=False)
         offered = offered_by(response)
         if self.window is None:
             self.window = window_of(offered.get(self.chat.model, {}))
@@ -144,7 +146,7 @@ class Server:
         if offered:
             return ModelNotFound(
                 f"{self.url} has no model {self.chat.model} ({missing})",
-                hint=f"It offers: {', '.join(sorted(offered)[:20])}.",
+                hint=f"It offers: {', '.join(map(on_one_line, sorted(offered)[:20]))}.",
                 foreign=True,
             )
         return ModelNotFound(

@@ -23,6 +23,9 @@ _TOO_LONG = re.compile(
 )
 """From messages of OpenAI, vLLM, SGLang, TGI, llama-server, llama-cpp-python, Groq, Mistral,
 Anthropic and Gemini, as of 2026."""
+_QUOTED = re.compile(r"""(?<!\w)['"`‘“]([^'"`’”]{4,})['"`’”]""")
+_PARTICULAR = re.compile(r"(?<![\w.'\"`])(\w*\d\w*(?:[-.,]\w+)*|(?<=\w )[A-Z]\w{2,})(?!\w)")
+"""Numbers, and names within a sentence."""
 _WORD = 4
 """A whole value that is shorter than this is no secret, and may be a word of the message."""
 
@@ -62,8 +65,15 @@ def _message(body: Json) -> str:
             if body.get(name):
                 return _message(body[name])
     if isinstance(body, list) and body:  # FastAPI: one entry a field, with what was sent in it
-        return "; ".join(_message(entry) for entry in body[:3])
+        return "; ".join(f"{_place(entry)}{_message(entry)}" for entry in body[:3])
     return body if isinstance(body, str) else json.dumps(body)
+
+
+def _place(entry: Json) -> str:
+    """The field that an entry of FastAPI's is about."""
+    place = entry.get("loc") if isinstance(entry, dict) else None
+    named = isinstance(place, list) and bool(place) and isinstance(place[-1], str)
+    return f"{place[-1]}: " if named and isinstance(place, list) else ""
 
 
 def says_too_long(words: str) -> bool:
@@ -91,10 +101,25 @@ def shown(words: str, key: str | None, prompt: Iterable[str] = ()) -> str:
     >>> shown("Bad input: My name is Ada Lovelace. for sk-1", "sk-1", ["My name is Ada Lovelace."])
     "'Bad input: … for …'"
     """
-    words = without_secrets(words, key)[: 2 * _SHOWN]
+    return quoted(cleaned(words, key, prompt), _SHOWN)
+
+
+def cleaned(words: str, key: str | None, prompt: Iterable[str] = ()) -> str:
+    """``words`` as ``shown`` has them in its quotes."""
+    words = without_secrets(" ".join(encodable(words[: 8 * _SHOWN]).split()), key)[: 2 * _SHOWN]
     for text in prompt:
-        words = _without(words, " ".join(text.split()))
-    return quoted(words, _SHOWN)
+        words = _without_pieces(words, " ".join(text.split()))
+    return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
+
+
+def _without_pieces(words: str, text: str) -> str:
+    """``words`` without what they repeat of ``text``, at least what is long, in quotes, a number or
+    a name."""
+
+    def shorter(found: re.Match[str]) -> str:
+        return found[0].replace(found[1], "…") if found[1] in text else found[0]
+
+    return _PARTICULAR.sub(shorter, _QUOTED.sub(shorter, _without(words, text)))
 
 
 def _without(words: str, text: str) -> str:

@@ -9,6 +9,8 @@ from typing import TypeAlias
 import httpx
 
 from blendfusion.models.constraints.constraint import Json
+from blendfusion.models.http.server_errors import encodable
+from blendfusion.models.protocol.gate import MOST_TOKENS, Unfit, json_of
 
 Entry: TypeAlias = "Mapping[str, Json]"
 """A server's description of one model."""
@@ -37,26 +39,31 @@ KINDS = (
 )
 
 
+_LONGEST_NAME = 1_000
 _WINDOWS = ("max_model_len", "context_length", "n_ctx", "inputTokenLimit")
 """The names of a window at vLLM, OpenRouter, llama-server and Gemini."""
 
 
 def kind_of(entries: Iterable[Entry]) -> ServerKind | None:
     """The software behind a list of models; None if they do not tell, or differ."""
-    owners = {entry.get("owned_by") for entry in entries}
+    owners = {str(entry.get("owned_by")) for entry in entries}
     return next((kind for kind in KINDS if owners == {kind.owner}), None)
 
 
 def offered_by(response: httpx.Response) -> dict[str, dict[str, Json]]:
     """The entries of a /models reply by name; empty if it is no such reply."""
     try:
-        stated = response.json()
-        if "models" in stated:  # Gemini's API
-            return {str(one["name"]).removeprefix("models/"): dict(one) for one in stated["models"]}
-        entries = stated["data"]
-        return {str(entry["id"]): dict(entry) for entry in entries}
-    except (ValueError, LookupError, TypeError):
+        stated = json_of(response.content)
+    except Unfit:
         return {}
+    listed = stated if isinstance(stated, dict) else {}
+    name, entries = ("name", listed["models"]) if "models" in listed else ("id", listed.get("data"))
+    found: dict[str, dict[str, Json]] = {}
+    for entry in entries if isinstance(entries, list) else ():  # Gemini's API has models
+        called = entry.get(name) if isinstance(entry, dict) else None
+        if isinstance(entry, dict) and isinstance(called, str) and len(called) <= _LONGEST_NAME:
+            found[encodable(called).removeprefix("models/")] = entry
+    return found
 
 
 def window_of(entry: Entry) -> int | None:
@@ -65,6 +72,6 @@ def window_of(entry: Entry) -> int | None:
     for place in (entry, meta if isinstance(meta, dict) else {}):
         for name in _WINDOWS:
             stated = place.get(name)
-            if isinstance(stated, int) and stated > 0:
+            if isinstance(stated, int) and 0 < stated <= MOST_TOKENS:
                 return stated
     return None

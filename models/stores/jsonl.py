@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import cast, get_args
 
+from blendfusion.models.protocol.gate import Unfit, object_of, stored_answer
 from blendfusion.models.stores.entry import Entry
 from blendfusion.models.stores.key import KEY_BYTES, KEY_VERSION
-from blendfusion.types import Answer, FinishReason
-
-_STORED = tuple(f for f in get_args(FinishReason) if f != "error")
 
 
 class WrongLine(ValueError):
@@ -39,7 +36,7 @@ def entries_of(lines: Iterable[str]) -> Iterator[Entry]:
     if header.get("blendfusion") != "answers":
         raise WrongLine("line 1: not answers that 'blendfusion cache export' wrote")
     if header.get("keys") != KEY_VERSION:
-        raise WrongLine(f"line 1: keys of version {header.get('keys')}, not {KEY_VERSION}")
+        raise WrongLine(f"line 1: keys of version {header.get('keys')!s:.20}, not {KEY_VERSION}")
     for number, line in numbered:
         if line.strip():
             yield _entry(number, _parsed(number, line))
@@ -47,28 +44,23 @@ def entries_of(lines: Iterable[str]) -> Iterator[Entry]:
 
 def _parsed(number: int, line: str) -> dict[str, object]:
     try:
-        found = json.loads(line)
-    except ValueError as problem:
-        raise WrongLine(f"line {number}: no JSON ({problem})") from None
-    if not isinstance(found, dict):
-        raise WrongLine(f"line {number}: no JSON object")
+        found: dict[str, object] = object_of(line)
+    except Unfit as problem:
+        raise WrongLine(f"line {number}: {problem}") from None
     return found
 
 
 def _entry(number: int, line: dict[str, object]) -> Entry:
-    text, finish, logprob = line.get("text"), line.get("finish"), line.get("logprob")
     used, key = line.get("used"), _key(line.get("key"))
     if key is None:
         raise WrongLine(f"line {number}: 'key' is not {KEY_BYTES} bytes in hexadecimal")
-    if not (text is None or isinstance(text, str)):
-        raise WrongLine(f"line {number}: 'text' is no text")
-    if finish not in _STORED:
-        raise WrongLine(f"line {number}: 'finish' is none of {', '.join(_STORED)}")
-    if logprob is not None and (isinstance(logprob, bool) or not isinstance(logprob, int | float)):
-        raise WrongLine(f"line {number}: 'logprob' is no number")
+    try:
+        answer = stored_answer(line.get("text"), line.get("finish"), line.get("logprob"))
+    except Unfit as problem:
+        raise WrongLine(f"line {number}: {problem}") from None
     if isinstance(used, bool) or not isinstance(used, int) or not 0 <= used < 2**62:
         raise WrongLine(f"line {number}: 'used' is no time in seconds")
-    return Entry(key, Answer(text, cast("FinishReason", finish), logprob), used)
+    return Entry(key, answer, used)
 
 
 def _key(text: object) -> bytes | None:

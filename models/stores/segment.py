@@ -85,7 +85,8 @@ class Segment:
             raise BrokenSegment
         try:
             table = pq.read_table(pa.BufferReader(data)).cast(SCHEMA)
-        except (pa.ArrowException, OSError, ValueError) as problem:
+            table.validate(full=True)
+        except (pa.ArrowException, OSError, ValueError, MemoryError) as problem:
             raise BrokenSegment from problem
         return cls(table.combine_chunks(), known.milliseconds / 1000)
 

@@ -3,10 +3,12 @@ changed."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
+from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import fs
@@ -190,7 +192,7 @@ class SegmentStore(SharedStore):
         # An object appears when it is complete; a file does after its renaming.
         begun = f"{shelf.folder}/.{name}.part" if self._local else place
         if self._local:
-            self._files.create_dir(shelf.folder, recursive=True)
+            _make_private(Path(shelf.folder), begun)
         with self._files.open_output_stream(begun, compression=None) as stream:
             stream.write(data)
         if self._local:
@@ -268,3 +270,13 @@ class FolderCache:
             by_size.setdefault(Name.parse(name).size_class, []).append(name)
         enough = [names for names in by_size.values() if len(names) >= _MERGED]
         return enough[0][:_MERGED] if enough else []
+
+
+def _make_private(folder: Path, file: str) -> None:
+    """Make a folder for the eyes of this user only, where it is missing, and an empty file in it
+    that only those can read who may read there."""
+    for place in [*reversed(folder.parents), folder]:
+        if not place.is_dir():
+            place.mkdir(mode=0o700, exist_ok=True)
+    bits = folder.stat().st_mode & 0o666 | 0o600
+    os.close(os.open(file, os.O_WRONLY | os.O_CREAT, bits))

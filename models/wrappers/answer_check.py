@@ -12,6 +12,7 @@ from blendfusion.errors import BlendFusionError, ModelError, ModelFailed
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.allowance import OutOfBudgetError
+from blendfusion.models.protocol.gate import bounded_usage, is_logprob
 from blendfusion.models.protocol.model import (
     Model,
     OnAnswer,
@@ -22,7 +23,7 @@ from blendfusion.models.protocol.model import (
     tells,
 )
 from blendfusion.redaction import quoted
-from blendfusion.types import Answer, ModelInfo, Task, Usage
+from blendfusion.types import Answer, ModelInfo, Task
 
 T = TypeVar("T")
 
@@ -88,7 +89,7 @@ class CheckedModel:
             raise ModelFailed(
                 f"the model {self._name} raised {type(error).__name__}: {_quoted(error)}",
                 foreign=True,
-            ) from error
+            ) from (error if _has_words(error) else None)
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
         return self.answer_each(task, values, ignore_answer)
@@ -125,15 +126,14 @@ class CheckedModel:
     def _checked(self, task: Task, answer: object) -> Answer:
         if not isinstance(answer, Answer):
             return Answer.failed(f"the model gave a {type(answer).__name__}, which is no Answer")
-        usage: object = answer.usage
-        if not isinstance(usage, Usage):
-            answer = replace(answer, usage=Usage())
+        answer = replace(answer, usage=bounded_usage(answer.usage))
         if answer.error is not None:
             reason = f"the model says {_quoted(answer.error)}"
             return Answer.failed(reason, answer.usage, too_long=bool(answer.too_long))
         text: object = answer.text
         if isinstance(text, str) and holds(task.constraint, text):
-            return answer if _is_logprob(answer.logprob) else replace(answer, logprob=None)
+            possible = is_logprob(answer.logprob) and answer.logprob != -math.inf
+            return answer if possible else replace(answer, logprob=None)
         shown = quoted(text) if isinstance(text, str) else f"a {type(text).__name__}"
         return Answer.failed(f"answered {shown}, which is not {task.constraint}", answer.usage)
 
@@ -142,13 +142,17 @@ class CheckedModel:
             self.inner.close()
 
 
+def _has_words(error: Exception) -> bool:
+    try:
+        str(error)
+    except Exception:
+        return False
+    return True
+
+
 def _quoted(words: object) -> str:
     """The model's words in quotes; their class where they cannot be written."""
     try:
         return quoted(str(words), _SHOWN)
     except Exception:
         return f"a {type(words).__name__}"
-
-
-def _is_logprob(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and -math.inf < value <= 0)

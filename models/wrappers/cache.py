@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
+from blendfusion.models.protocol.gate import fits_question, has_types
 from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each, ignore_answer
 from blendfusion.models.stores.memory import FROM_CACHE, AnswerStore, MemoryStore
 from blendfusion.models.stores.recording import Recording
@@ -111,7 +112,7 @@ class CachedModel:
         some = self.store.earlier(self.fingerprint, whole, most)
         if posed != whole and len(some) < most:
             some = some + self.store.earlier(self.fingerprint, posed, most - len(some))
-        return some
+        return [text for text in some if fits_question(whole.constraint, Answer(text))]
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
         return self.answer_each(task, values, ignore_answer)
@@ -194,12 +195,30 @@ def stored_answers(
     store: AnswerStore, fingerprint: str, whole: Task, posed: Task, values: Sequence[Values]
 ) -> dict[Values, Answer]:
     """The stored answers of a model among these, in order, as cache hits. ``whole``: the task whose
-    answers are valid for every query; ``posed``: the task as the model sees it."""
-    found = store.get_many(fingerprint, whole, values)
+    answers are valid for every query; ``posed``: the task as the model sees it.
+
+    A stored answer that does not fit the question counts as none: others may write to a store."""
+    found = _fitting(store, whole, store.get_many(fingerprint, whole, values))
     if posed != whole:
         rest = [v for v in values if v not in found]
-        found |= store.get_many(fingerprint, posed, rest)
+        found |= _fitting(store, posed, store.get_many(fingerprint, posed, rest))
     return {v: _hit(found[v]) for v in values if v in found}
+
+
+def _fitting(store: AnswerStore, task: Task, found: dict[Values, Answer]) -> dict[Values, Answer]:
+    if isinstance(store, MemoryStore):  # nobody else writes there
+        return found
+    known: dict[tuple[str | None, str], bool] = {}  # of many values, few differ
+    fitting: dict[Values, Answer] = {}
+    for values, answer in found.items():
+        if not has_types(answer):
+            continue
+        parts = (answer.text, answer.finish)
+        if parts not in known:
+            known[parts] = fits_question(task.constraint, answer)
+        if known[parts]:
+            fitting[values] = answer
+    return fitting
 
 
 def _hit(answer: Answer) -> Answer:

@@ -409,8 +409,8 @@ def test_check_survives_passing_trouble_and_reports_what_lasts() -> None:
         )
         patient.check()
         assert len(server.keys) == 4
-        server.status = 500
-        with pytest.raises(ModelFailed, match="not ready: HTTP 500"):
+        server.status = 503
+        with pytest.raises(ModelFailed, match="not ready: HTTP 503"):
             model.check()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from math import exp
 
 import pyarrow as pa
 
@@ -54,7 +53,7 @@ def _result(call: Call, answer: Answer, texts: Sequence[str]) -> dict[str, objec
     if answer.text is None:
         return None
     constraint = call.task.constraint
-    confidence = None if answer.logprob is None else exp(answer.logprob)
+    confidence = answer.probability
     if constraint.kind != "struct":
         part = answer.text if constraint.kind in _AS_TEXT else json.loads(answer.text)
         return _evidence(constraint, part, texts, confidence, call.answer_type)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import exp
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -91,7 +90,7 @@ def _kept(
         return None  # there was nothing to answer, or nothing of it is to be kept
     kept: dict[str, object] = {VALUE: value(answer.text, to)}
     if confidence:
-        kept[CONFIDENCE] = None if answer.logprob is None else exp(answer.logprob)
+        kept[CONFIDENCE] = answer.probability
     if errors:
         kept[ERROR] = answer.error
     return kept
@@ -126,7 +125,7 @@ def _sure(
     sure: list[Answer] = []
     unsure: list[Values] = []
     for v, answer in zip(values, answers, strict=True):
-        probable = 0.0 if answer.logprob is None else exp(answer.logprob)
+        probable = answer.probability or 0.0
         if answer.text is not None and probable < least - _ROUNDING:
             unsure.append(v)
             reason = f"withheld: its probability is {probable:.3g}, less than {least:g}"

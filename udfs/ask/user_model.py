@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import exp
 
 import pyarrow as pa
 
@@ -152,5 +151,6 @@ class UserModel:
 
 
 def _likelihood(answer: Answer, *, first: bool) -> float:
-    probable = 1.0 if answer.logprob is None else exp(answer.logprob)
+    known = answer.probability
+    probable = 1.0 if known is None else known
     return probable if first else 1 - probable

@@ -41,7 +41,19 @@ class StoredResults:
             return {}
         keys = [_key(row) for row in rows]
         found = self._model.store.get_many(self._model.fingerprint, self._task, keys)
-        return {i: found[key].text for i, key in enumerate(keys) if key in found}
+        texts = {i: found[key].text for i, key in enumerate(keys) if key in found}
+        readable = {text: self._is_readable(text) for text in {*texts.values()}}
+        return {i: text for i, text in texts.items() if readable[text]}
+
+    def _is_readable(self, text: str | None) -> bool:
+        """Whether a stored text is a value of the call's type: others may write to a store."""
+        try:
+            decode([text], self._call.type)
+        except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
+            return False
+        except (AttributeError, pa.ArrowException):
+            return False
+        return True
 
     def decoded(self, texts: Sequence[str | None]) -> pa.Array:
         """Stored results as an array of the call's type."""
