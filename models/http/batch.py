@@ -251,7 +251,10 @@ class BatchApi:
             if response.status_code != 200:
                 reason = status_of(response, self.key)
                 raise Passing(f"the job {job.name} is not to be seen ({reason})")
-            return object_in(response)
+            state = object_in(response)
+            if not isinstance(state.get("status"), str):
+                raise Passing(f"the job {job.name} is not to be seen: its state has no status")
+            return state
 
         return await self._patiently(look)
 
