@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -13,16 +14,46 @@ from blendfusion.dialects.warehouses.calls import (
     Written,
     asks,
     classifies_prompt,
+    filled,
     function,
     listed,
     structured,
     wrapped,
 )
 from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.functions.llm_score import MOST_POINTS
 
 _OF_MODELS = frozenset(
     "connection_id endpoint model_params request_type max_error_ratio optimization_mode".split()
 )
+
+
+_SCALES = (
+    r"\b(?:from|between|of)\s+(-?\d+)\s*(?:to|and|-|–|through)\s*(-?\d+)\b",
+    r"\b(-?\d+)\s*(?:-|–|to)\s*(\d+)\s+(?:scale|points?)\b",
+    r"\(\s*(-?\d+)\s*(?:-|–|to)\s*(\d+)\s*\)",
+)
+"""How prompts name a scale: "from 1 to 5", "a scale of 1-10", "1-5 scale", "(0-10)"."""
+
+
+def _score(call: Call) -> Written:
+    question, _ = call.prompt("prompt")
+    found = {
+        (int(match[1]), int(match[2]))
+        for scale in _SCALES
+        for match in re.finditer(scale, question, re.IGNORECASE)
+    }
+    if not found:
+        return asks("llm_score", call)
+    if len(found) > 1:
+        raise call.refused("prompt", "the prompt names several scales", _SCALE)
+    low, high = min(found)
+    if not low < high < low + MOST_POINTS:
+        raise call.refused("prompt", f"a scale from {low} to {high} is not possible", _SCALE)
+    return asks("llm_score", call, "prompt", f"low => {low}", f"high => {high}")
+
+
+_SCALE = f"A scale has 2 to {MOST_POINTS} whole numbers: from 1 to 5."
 
 
 def _classify(call: Call) -> Written:
@@ -79,7 +110,19 @@ def _typed(kind: str, ours: str) -> Function:
 
 FUNCTIONS = (
     function("AI.IF(prompt)", "llm_filter", ignored=_OF_MODELS),
-    function("AI.SCORE(prompt)", "llm_score", ignored=_OF_MODELS),
+    function(
+        "AI.SCORE(prompt)",
+        _score,
+        "llm_score(question, value, …, low => 1, high => 5), the scale that the prompt names",
+        ignored=_OF_MODELS,
+    ),
+    function(
+        "AI.EMBED(content)",
+        lambda call: wrapped("named_struct('result', llm_embed(", call.value("content"), "), 'status', '')"),
+        "llm_embed(content)",
+        fields={("result",): partial(filled, "llm_embed({content})"), ("status",): _status},
+        ignored=_OF_MODELS | {"task_type", "title"},
+    ),
     function(
         "AI.CLASSIFY(input, categories, [output_mode])",
         _classify,
@@ -106,10 +149,9 @@ FUNCTIONS = (
         ignored=_OF_MODELS,
     ),
 )
-_VECTORS = "session.index(table) makes vectors, which llm_search and llm_similarity use."
+_VECTORS = "Write AI.EMBED(text).result in SELECT, or session.index(table) to search."
 _BY_ROW = "Write AI.GENERATE(prompt).result in SELECT."
 REFUSED = {
-    "AI.EMBED": _VECTORS,
     "AI.GENERATE_EMBEDDING": _VECTORS,
     "AI.SEARCH": "Write FROM llm_search('documents', 'words', k => 5).",
     "AI.FORECAST": "BlendFusion makes no forecasts.",

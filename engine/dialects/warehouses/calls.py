@@ -39,6 +39,7 @@ _OF_WAREHOUSES = ("AI.", "ML.", "SNOWFLAKE.CORTEX.")
 """How names begin that can be nothing else than functions of warehouses."""
 _JOINED = ("CONCAT",)
 _TEMPLATE = "PROMPT"
+_FORMAT = "FORMAT"
 _ENDS = (".", "?", "!", ":")
 """Characters that end a sentence; the value behind them starts a new one."""
 
@@ -81,7 +82,7 @@ def function(
     if isinstance(write, str) and "(" not in write:
         becomes, write = f"{write}(question, value, …)", partial(asks, write)
     elif isinstance(write, str):
-        becomes, write = re.sub(r"[{}]", "", write), partial(filled, write)
+        becomes, write = becomes or re.sub(r"[{}]", "", write), partial(filled, write)
     return Function(signature, name, parameters, len(required), write, becomes, **others)
 
 
@@ -201,6 +202,9 @@ class Call:
         elif reader.word(start) == _TEMPLATE and reader.opens(start + 1):
             yield from self._template(reader.parts(start + 2, reader.close[start + 1]))
             return
+        elif reader.word(start) == _FORMAT and reader.close.get(start + 1) == stop - 1:
+            yield from self._format(reader.parts(start + 2, stop - 1))
+            return
         else:
             joined = reader.parts(start, stop, TokenType.DPIPE)
             inner = joined if len(joined) > 1 else None
@@ -216,6 +220,24 @@ class Call:
         for a, b in inner:
             named = reader.word(b - 2) == "AS" and reader.word(start) == "STRUCT"
             yield from self._parts((a, b - 2 * named))
+
+    def _format(self, parts: Sequence[Span]) -> Iterator[str | Span]:
+        """``FORMAT('… %s', a)``."""
+        if not parts or self.reader.kind(parts[0][0]) != TokenType.STRING:
+            raise self.refused(None, "the format of a prompt must be a literal text here")
+        pieces = re.split(r"(%[a-zA-Z%])", self.reader.tokens[parts[0][0]].text)
+        values = iter(parts[1:])
+        for piece in pieces:
+            place = re.fullmatch("%[a-zA-Z]", piece)
+            value = next(values, None) if place else None
+            if place and (value is None or piece not in ("%s", "%t", "%d", "%i")):
+                raise self.refused(None, f"'{piece}' in the format has no value", "Write %s.")
+            if place and value is not None:
+                yield value
+            elif piece:
+                yield "%" if piece == "%%" else piece
+        if next(values, None) is not None:
+            raise self.refused(None, "the format has fewer places than there are values")
 
     def _template(self, parts: Sequence[Span]) -> Iterator[str | Span]:
         """``PROMPT('… {0} … {1}', a, b)``."""
@@ -287,7 +309,9 @@ def _claim(
     stop, write = _shape(call)
     alias = ""
     if reader.is_item(at, stop):
-        alias = f" AS {quoted_name(' '.join(reader.written(at, stop).split()))}"
+        dotted = reader.kind(close + 1) == TokenType.DOT and reader.kind(stop - 2) == TokenType.DOT
+        name = reader.tokens[stop - 1].text if dotted else reader.one_line(at, stop)
+        alias = f" AS {quoted_name(name)}"
 
     def written() -> Iterable[Piece | str]:
         yield from write(call)

@@ -7,6 +7,7 @@ from blendfusion.dialects.warehouses.calls import (
     Call,
     Warehouse,
     Written,
+    asks,
     asks_also,
     classifies,
     extracts,
@@ -14,7 +15,9 @@ from blendfusion.dialects.warehouses.calls import (
     fixed,
     function,
     structured,
+    wrapped,
 )
+from blendfusion.udfs.declare.arguments import quoted
 
 _SENTIMENTS = [(s, "") for s in ("positive", "negative", "neutral", "mixed")]
 _RETURNS = {
@@ -29,20 +32,59 @@ _RETURNS = {
 }
 
 
-def _query(call: Call) -> Written:
-    if call.has("failOnError") and call.literal("failOnError", "TRUE") is not True:
-        problem = "failOnError must be TRUE here: an answer that fails is NULL, with a warning"
-        hint = "llm_text(question, value, on_error => 'keep') keeps the error beside the answer."
-        raise call.refused("failOnError", problem, hint)
+_KEPT = {"result": "value", "errormessage": "error"}
+"""The fields of an answer whose error is kept, as ours."""
+
+
+def _fails(call: Call) -> bool:
+    """An answer that fails is NULL, not a struct with the error."""
+    return not call.has("failOnError") or call.literal("failOnError", "TRUE") is True
+
+
+def _kind(call: Call) -> str:
+    return call.text("returnType").strip().upper() if call.has("returnType") else "STRING"
+
+
+def _schema(call: Call) -> str | None:
+    """The argument that gives the fields of the answer; None for an answer without fields."""
     if call.has("responseFormat"):
-        return structured(call, call.schema("responseFormat"), "request")
-    kind = call.text("returnType").strip() if call.has("returnType") else "STRING"
-    if kind.upper().startswith("STRUCT<"):
-        return structured(call, call.schema("returnType"), "request")
-    if kind.upper() not in _RETURNS:
-        known = ", ".join(_RETURNS)
+        return "responseFormat"
+    return "returnType" if _kind(call).startswith("STRUCT<") else None
+
+
+def _function(call: Call) -> str:
+    if _kind(call) not in _RETURNS:
+        known, kind = ", ".join(_RETURNS), call.text("returnType")
         raise call.refused("returnType", f"no answer of type {kind}", f"Choose one of {known}.")
-    return asks_also(_RETURNS[kind.upper()], call, "request", "files")
+    return _RETURNS[_kind(call)]
+
+
+def _query(call: Call) -> Written:
+    if not _fails(call):
+        answer, error = (_kept(call, ours) for ours in _KEPT.values())
+        return ["named_struct('result', ", *answer, ", 'errorMessage', ", *error, ")"]
+    schema = _schema(call)
+    if schema is not None:
+        return structured(call, call.schema(schema), "request")
+    return asks_also(_function(call), call, "request", "files")
+
+
+def _kept(call: Call, name: str) -> Written:
+    """The answer, or its error, of a call that keeps both."""
+    if _schema(call) is not None or call.has("files"):
+        hint = "llm_extract(value, 'name TEXT', on_error => 'keep') keeps the error beside them."
+        raise call.refused("failOnError", "failOnError must be TRUE with fields or files", hint)
+    kept = asks(_function(call), call, "request", "on_error => 'keep'")
+    return ["(", *kept, f")['{name}']"]
+
+
+def _field(call: Call, name: str) -> Written:
+    schema = _schema(call)
+    if not _fails(call) and name in _KEPT:
+        return _kept(call, _KEPT[name])
+    if not _fails(call) or schema is None:
+        raise call.refused(None, f"there is no field '{name}'", "failOnError => false gives result.")
+    return wrapped("", structured(call, call.schema(schema), "request"), f"[{quoted(name)}]")
 
 
 def _summarize(call: Call) -> Written:
@@ -66,6 +108,7 @@ FUNCTIONS = (
         "files])",
         _query,
         "llm_text(question, value, …), llm_int, …, or llm_extract(value, responseFormat)",
+        open_fields=_field,
     ),
     function(
         "ai_classify(content, labels)",

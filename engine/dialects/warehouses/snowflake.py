@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from blendfusion.dialects.functions.snowflake import SNOWFLAKE as SYSTEM
 from blendfusion.dialects.warehouses.calls import (
     Call,
@@ -45,6 +47,10 @@ def _label(call: Call) -> Written:
     if call.is_template("input"):
         return classifies_prompt(call, "input", labels)
     return classifies(call, "input", labels, _config(call).get("task_description", ""))
+
+
+def _one_label(call: Call) -> Written:
+    return classifies(call, "input", call.texts("list_of_categories"))
 
 
 def _labels(call: Call) -> Written:
@@ -150,17 +156,64 @@ FUNCTIONS = (
         "llm_translate(text, target_language), or llm_text('Translate the text from …', text)",
     ),
 )
+def _complete_text(call: Call) -> Written:
+    if call.has("options"):
+        hint = "Write AI_COMPLETE(model, prompt), whose answer is a text."
+        raise call.refused("options", "with options the answer would be an object", hint)
+    return asks("llm_text", call)
+
+
+def _answer(call: Call) -> Written:
+    return wrapped(f"llm_text({quoted(call.text('question'))}, ", call.value("source"), ")")
+
+
+def _only_field(call: Call) -> Written:
+    hint = "Write EXTRACT_ANSWER(source, question)[0]:answer."
+    raise call.refused(None, "its score has no equal here", hint)
+
+
+FUNCTIONS = (
+    *FUNCTIONS,
+    function("AI_EMBED(model, input)", "llm_embed({input})"),
+    function("AI_REDACT(input)", "llm_redact({input})"),
+    function(
+        "AI_TRANSCRIBE(audio)",
+        "named_struct('text', llm_transcribe({audio}))",
+        "llm_transcribe(audio)",
+        fields={("text",): partial(filled, "llm_transcribe({audio})")},
+    ),
+    function(
+        "SNOWFLAKE.CORTEX.COMPLETE(model, prompt, [options])",
+        _complete_text,
+        "llm_text(question, value, …)",
+    ),
+    function(
+        "SNOWFLAKE.CORTEX.CLASSIFY_TEXT(input, list_of_categories)",
+        lambda call: wrapped("named_struct('label', ", _one_label(call), ")"),
+        "llm_classify(input, labels)",
+        fields={("label",): _one_label},
+    ),
+    function(
+        "SNOWFLAKE.CORTEX.EXTRACT_ANSWER(source, question)",
+        _only_field,
+        "llm_text(question, source)",
+        fields={("0", "answer"): _answer},
+    ),
+    function("SNOWFLAKE.CORTEX.SUMMARIZE(text)", "llm_summary({text})"),
+    function(
+        "SNOWFLAKE.CORTEX.TRANSLATE(text, source_language, target_language)",
+        _translate,
+        "llm_translate(text, target_language), or llm_text('Translate the text from …', text)",
+    ),
+    function("SNOWFLAKE.CORTEX.EMBED_TEXT_768(model, text)", "llm_embed({text})"),
+    function("SNOWFLAKE.CORTEX.EMBED_TEXT_1024(model, text)", "llm_embed({text})"),
+)
 REFUSED = {
-    "AI_EMBED": "session.index(table) makes vectors, which llm_search and llm_similarity use.",
     "AI_COUNT_TOKENS": "EXPLAIN of a query estimates its tokens.",
-    "AI_REDACT": "Write llm_redact(text).",
     "AI_PARSE_DOCUMENT": "Write FROM read_documents('reports/*.pdf').",
-    "AI_TRANSCRIBE": "Write llm_transcribe(audio).",
-    "SNOWFLAKE.CORTEX.COMPLETE": "Write AI_COMPLETE, its name of today.",
-    "SNOWFLAKE.CORTEX.CLASSIFY_TEXT": "Write AI_CLASSIFY, its name of today.",
-    "SNOWFLAKE.CORTEX.SENTIMENT": "Write AI_SENTIMENT, its name of today.",
-    "SNOWFLAKE.CORTEX.EXTRACT_ANSWER": "Write AI_EXTRACT, its name of today.",
-    "SNOWFLAKE.CORTEX.SUMMARIZE": "Write llm_summary(text), or AI_SUMMARIZE_AGG(text).",
-    "SNOWFLAKE.CORTEX.TRANSLATE": "Write AI_TRANSLATE, its name of today.",
+    "SNOWFLAKE.CORTEX.SENTIMENT": "Write AI_SENTIMENT(text), which gives words: this is a number.",
+    "SNOWFLAKE.CORTEX.ENTITY_SENTIMENT": "Write AI_SENTIMENT(text, ['price']).",
+    "SNOWFLAKE.CORTEX.PARSE_DOCUMENT": "Write FROM read_documents('reports/*.pdf').",
+    "SNOWFLAKE.CORTEX.COUNT_TOKENS": "EXPLAIN of a query estimates its tokens.",
 }
 WAREHOUSE = Warehouse("Snowflake", "snowflake", FUNCTIONS, REFUSED, SYSTEM)
