@@ -5,7 +5,8 @@ from there. The others lie on a hub; tables with the columns that the tests use 
 place, with NULLs and duplicates. The test files run unchanged, on a package ``blendsql`` made here,
 whose ``execute`` is ``session.sql(query, dialect="blendsql")``. A function of theirs,
 ``{{starts_with('Z', c)}}``, is asked as ``LLMMap('@@starts_with|Z', c)``, and their own code
-answers. A searcher of theirs is a function of the user's whose result is one value more. Two
+answers; with ``--own``, the three that most tests use are functions of a user's (``@bf.ingredient``),
+and the values that they see count as asked. A searcher of theirs is a function of the user's whose result is one value more. Two
 comparisons are ours: rows are compared as multisets where the query has no order, and
 fewer values than they expect pass. Their expected rows come from SQLite and DuckDB (pip install
 duckdb pandas polars)."""
@@ -37,6 +38,7 @@ from blendfusion.udfs.register import user_functions
 
 WORK = Path(tempfile.mkdtemp(prefix="blendsql_suite_"))
 CHECKOUT = Path()
+OWN = False
 HISTORY: list[str] = []
 _FROM_HISTORY = {
     "single_table.db": "tests/data/single_table.db",
@@ -404,6 +406,7 @@ class BlendSQL:
             def searched(model: bf.UserModel, value: pa.StringArray) -> pa.StringArray:
                 return pa.array([searcher.found(v.as_py()) for v in value], pa.string())
 
+        values = [own_function(kind) for kind in known if _is_own(kind)] if OWN else []
         asked = bf.ScriptedModel(lambda call: answer(call, known), fingerprint="peer")
         model = model or self.model
         cache = model.store if model is not None and model.caching else None
@@ -421,10 +424,54 @@ class BlendSQL:
                 frame = session.sql(text, dialect="blendsql", param_values=params).to_pandas()
         except bf.BlendFusionError as error:
             raise Refused(str(error)) from error
-        return Smoothie(frame, Meta(asked.calls, time.perf_counter() - start))
+        meta = Meta(asked.calls, time.perf_counter() - start)
+        seen = sum(map(len, values))
+        meta.num_values_passed = AtMost(int(meta.num_values_passed) + seen)
+        return Smoothie(frame, meta)
 
     def _warmup(self, model: Any) -> None:
         pass
+
+
+_OWN = {
+    "test_starts_with": (pa.bool_(), lambda text, prefix: text.startswith(prefix)),
+    "get_length": (pa.int64(), lambda text, _: len(text)),
+    "return_true_map": (pa.bool_(), lambda text, _: True),
+}
+"""Functions of the tests that are functions of a user's with ``--own``: their type and body."""
+
+
+def _is_own(kind: Any) -> bool:
+    return getattr(kind, "__name__", "") in _OWN
+
+
+def own_function(kind: Any) -> list[str]:
+    """Registers a function of the tests; the values that it will see."""
+    result, body = _OWN[kind.__name__]
+    seen: list[str] = []
+
+    def computed(text: Any, prefix: str) -> Any:
+        values = text.to_pylist()
+        seen.extend(values)
+        return pa.array([body(value, prefix) for value in values], result)
+
+    user_functions._defined.pop(kind.__name__.lower(), None)
+    if kind.__name__ == "test_starts_with":
+
+        def made(model: bf.UserModel, prefix: str, text: pa.StringArray) -> pa.Array:
+            return computed(text, prefix)
+
+    else:
+
+        def made(model: bf.UserModel, text: pa.StringArray) -> pa.Array:
+            return computed(text, "")
+
+    made.__annotations__ |= {"model": bf.UserModel, "text": pa.StringArray}
+    made.__annotations__["return"] = pa.BooleanArray if result == pa.bool_() else pa.Int64Array
+    if kind.__name__ == "test_starts_with":
+        made.__annotations__["prefix"] = str
+    bf.ingredient(name=kind.__name__.lower())(made)
+    return seen
 
 
 _MAPPED = re.compile(r"(LLMMap\('(?:[^']|'')*',\s*([^,()]+))\)")
@@ -440,7 +487,7 @@ def rewritten(query: str, known: Sequence[Any]) -> str:
     for call in _CALL.finditer(query):
         name = call[1]
         kind = by_name.get(name)
-        if name in ("LLMMap", "LLMQA", "LLMJoin"):
+        if name in ("LLMMap", "LLMQA", "LLMJoin") or (OWN and name in _OWN):
             continue
         if kind is None:  # a variable that holds one with other settings
             kind = next((i for i in known if isinstance(i, type) and i.__mro__[1] in _THEIRS), None)
@@ -671,11 +718,12 @@ class Counts:
 
 
 def main() -> int:
-    global CHECKOUT
+    global CHECKOUT, OWN
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkout", type=Path)
+    parser.add_argument("--own", action="store_true", help="functions of a user's are own functions")
     arguments, rest = parser.parse_known_args()  # the rest is for pytest
-    CHECKOUT = arguments.checkout.resolve()
+    CHECKOUT, OWN = arguments.checkout.resolve(), arguments.own
     install()
     sys.path.insert(0, str(CHECKOUT))
     counts = Counts()
