@@ -54,6 +54,8 @@ class Arguments:
                 raise self.reader.refused(given.start, "a positional argument follows a named one")
             if place < len(positional) and positional[place] != "values":
                 self.named[positional[place]] = given
+            elif "values" in positional and self.values and self._is_listed(given):
+                self.named["options"] = given
             elif "values" in positional:
                 self.values.append(given)
             elif positional[0] != "left_on":
@@ -78,6 +80,15 @@ class Arguments:
                 f"{self.call.name} takes no '{name}'",
                 NO_ARGUMENT.get(name) or close_matches(name, allowed),
             )
+
+    def _is_listed(self, given: Given) -> bool:
+        """``('a', 'b')``: options by position, as earlier versions took them."""
+        reader = self.reader
+        if not reader.opens(given.start) or reader.close[given.start] != given.stop - 1:
+            return False
+        parts = reader.parts(given.start + 1, given.stop - 1)
+        texts = all(b == a + 1 and reader.kind(a) == TokenType.STRING for a, b in parts)
+        return len(parts) > 1 and texts and "options" not in self.named
 
     def _is_default(self, name: str, given: Given) -> bool:
         word = self.reader.word(given.start)

@@ -161,6 +161,10 @@ class System:
     """``condition = 1`` is possible."""
     first_index: int = 1
     """The place of the first item of an array."""
+    slices: bool = False
+    """``text[0:5]`` are the first five characters of a text."""
+    quoted_texts: bool = False
+    """A name in double quotes that is none is a text."""
     paths: bool = False
     """``column:field`` reads a field."""
     matches: Mapping[str, tuple[str, str]] = field(default_factory=dict)

@@ -48,6 +48,7 @@ _ENDS_ORDER = {
 }
 _ORDERS = (TokenType.ORDER_BY,)
 _TESTS = (TokenType.EQ, TokenType.NEQ)
+_COMPARED = (*_TESTS, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)
 _PATTERNS = ("LIKE", "ILIKE")
 
 
@@ -194,6 +195,10 @@ class Claims:
             self._like(at, word)
         elif kind == TokenType.L_BRACKET and system.first_index == 0:
             self._subscript(at)
+        elif kind == TokenType.L_BRACKET and system.slices:
+            self._slice(at)
+        elif kind == TokenType.IDENTIFIER and system.quoted_texts:
+            self._quoted_text(at)
         elif kind == TokenType.COLON and system.paths:
             self._path(at)
         elif word == "DATETIME" and reader.kind(at + 1) == TokenType.STRING:
@@ -411,6 +416,40 @@ class Claims:
         below = "" if step else " > 0"
         tested = ("CASE WHEN ", value, below or " >= 0", " THEN ", value, " + 1" * step, " END")
         self.weaver.rewrite(at + 1, close, *tested)
+
+    def _slice(self, at: int) -> None:
+        """``text[0:5]``: the characters from the first to the fifth."""
+        reader, close = self.reader, self.reader.close.get(at, 0)
+        numbers = [reader.tokens[i].text for i in (at + 1, at + 3) if i < close]
+        if close != at + 4 or reader.kind(at + 2) != TokenType.COLON or not _ends_operand(reader, at - 1):
+            return
+        if not all(number.isdigit() for number in numbers):
+            return
+        start = operand_start(reader, at)
+        first, last = max(int(numbers[0]), 1), int(numbers[1])
+
+        def write() -> Written:
+            found = self.types.of(start, at)
+            if found is None or not is_text_type(found):
+                return [*self.weaver.woven(start, close + 1)]
+            length = max(last - first + 1, 0)
+            return ["substr(", *self.weaver.woven(start, at), f", {first}, {length})"]
+
+        self.weaver.rewrite_by(start, close + 1, write)
+
+    def _quoted_text(self, at: int) -> None:
+        """``LIKE "%a%"``, where no column has the name."""
+        reader = self.reader
+        compared = reader.kind(at - 1) in _COMPARED or reader.word(at - 1) in _PATTERNS
+        if not compared or TokenType.DOT in (reader.kind(at - 1), reader.kind(at + 1)):
+            return
+
+        def write() -> Written:
+            column = self.types.of(at, at + 1)
+            known = column is None and self.types.reads(at)
+            return [quoted(reader.tokens[at].text) if known else reader.written(at, at + 1)]
+
+        self.weaver.rewrite_by(at, at + 1, write)
 
     def _path(self, at: int) -> None:
         """``column:field.other`` of a STRUCT."""

@@ -89,6 +89,8 @@ SQLITE = System(
         "QUOTE": "Pass values as parameters.",
     },
     truth_is_number=True,
+    slices=True,
+    quoted_texts=True,
     matches={"GLOB": ("~", "glob")},
     leaves=_is_same,
     strict=False,

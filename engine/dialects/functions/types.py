@@ -30,6 +30,14 @@ class Types:
             self._found[start, stop] = self._planned(start, stop)
         return self._found[start, stop]
 
+    def reads(self, at: int) -> bool:
+        """The relations of the SELECT around ``at`` are known."""
+        for select, _ in self.reader.around(at)[:1]:
+            relation = self._relations(select)
+            query = f"{self._common(at)}SELECT 1 AS value FROM {relation}"
+            return bool(relation) and self.known.ours(query) is not None
+        return False
+
     def _literal(self, start: int, stop: int) -> pa.DataType | None:
         if stop != start + 1:
             return None
