@@ -721,7 +721,9 @@ def main() -> int:
     global CHECKOUT, OWN
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkout", type=Path)
-    parser.add_argument("--own", action="store_true", help="functions of a user's are own functions")
+    parser.add_argument(
+        "--own", action="store_true", help="functions of a user's are own functions"
+    )
     arguments, rest = parser.parse_known_args()  # the rest is for pytest
     CHECKOUT, OWN = arguments.checkout.resolve(), arguments.own
     install()

@@ -11,6 +11,7 @@ from typing import Any
 
 import blendfusion as bf
 from blendfusion.dialects.dispatch import WAREHOUSES
+from blendfusion.dialects.functions.systems import SYSTEMS
 from blendfusion.dialects.warehouses.calls import Warehouse
 from blendfusion.session import INTERNAL
 from blendfusion.udfs.declare.ingredient import Ingredient
@@ -96,7 +97,10 @@ def pages() -> Iterator[tuple[str, str]]:
     for ingredient in INGREDIENTS:
         yield f"functions/{ingredient.name}.md", _function(ingredient)
     for warehouse in WAREHOUSES:
-        yield f"dialects/{warehouse.name}.md", _warehouse(warehouse)
+        yield f"dialects/{warehouse.name}.md", _warehouse(warehouse) + _functions(warehouse.name)
+    for dialect in sorted({*SYSTEMS} - {warehouse.name for warehouse in WAREHOUSES}):
+        head = f"# {SYSTEMS[dialect].title}\n\nThe SQL of `dialect='{dialect}'`.\n"
+        yield f"dialects/{dialect}.md", head + _functions(dialect)
     yield "api.md", _api()
 
 
@@ -136,6 +140,30 @@ def _warehouse(warehouse: Warehouse) -> str:
         "| function | BlendFusion | fields that may be read | no effect |\n|---|---|---|---|\n"
         f"{called}\n## Without a translation\n\n| function | instead |\n|---|---|\n{refused}"
     )
+
+
+def _functions(dialect: str) -> str:
+    """The functions and types of a system: what each is here, which are the same, and which have no
+    translation."""
+    system = SYSTEMS[dialect]
+    spelled = ((s, s.write) for listed in system.spellings.values() for s in listed)
+    rows = "".join(
+        f"| `{s.signature}` | {_code_cell(write) if isinstance(write, str) else 'by its arguments'} |\n"
+        for s, write in spelled
+    )
+    same = _names(sorted(name.upper() for name in system.same))
+    refused = "".join(f"| `{name}` | {_cell(hint)} |\n" for name, hint in system.refused.items())
+    casts = "".join(f"| `{theirs}` | `{ours}` |\n" for theirs, ours in system.casts.items())
+    types = f"\n## Types\n\n| type | BlendFusion |\n|---|---|\n{casts}" if casts else ""
+    alike = f"\nThese mean the same: {same}.\n" if same else ""
+    return (
+        f"\n## Other functions\n\n| function | BlendFusion |\n|---|---|\n{rows}{alike}{types}"
+        f"\n## Other functions without a translation\n\n| function | instead |\n|---|---|\n{refused}"
+    )
+
+
+def _code_cell(code: str) -> str:
+    return f"`{code.replace('|', chr(92) + '|')}`"
 
 
 def _names(names: Iterable[str]) -> str:

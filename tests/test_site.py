@@ -17,6 +17,7 @@ from clicks import Person
 
 import blendfusion as bf
 from blendfusion.dialects.dispatch import WAREHOUSES
+from blendfusion.dialects.functions.systems import SYSTEMS
 from blendfusion.dialects.warehouses.calls import Warehouse
 from blendfusion.session import INTERNAL
 from blendfusion.udfs.declare.ingredient import Ingredient
@@ -85,6 +86,16 @@ def test_a_warehouse_has_a_page_of_its_declarations(warehouse: Warehouse) -> Non
     for function in warehouse.functions:
         assert f"| `{function.signature}` | `{function.becomes}` |" in page
     for name in warehouse.refused:
+        assert f"| `{name}` |" in page
+
+
+@pytest.mark.parametrize("dialect", SYSTEMS)
+def test_a_dialect_has_a_page_of_its_functions(dialect: str) -> None:
+    page = PAGES[f"dialects/{dialect}.md"]
+    for listed in SYSTEMS[dialect].spellings.values():
+        for spelling in listed:
+            assert f"| `{spelling.signature}` |" in page
+    for name in (*SYSTEMS[dialect].refused, *SYSTEMS[dialect].casts):
         assert f"| `{name}` |" in page
 
 

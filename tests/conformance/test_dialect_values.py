@@ -15,22 +15,8 @@ import pyarrow as pa
 import pytest
 
 import blendfusion as bf
-from blendfusion.dialects.functions.bigquery import BIGQUERY
-from blendfusion.dialects.functions.call import System
-from blendfusion.dialects.functions.databricks import DATABRICKS
-from blendfusion.dialects.functions.mysql import MYSQL
-from blendfusion.dialects.functions.postgres import POSTGRES
-from blendfusion.dialects.functions.snowflake import SNOWFLAKE
-from blendfusion.dialects.functions.sqlite import SQLITE
+from blendfusion.dialects.functions.systems import SYSTEMS
 
-SYSTEMS: dict[str, System] = {
-    "snowflake": SNOWFLAKE,
-    "bigquery": BIGQUERY,
-    "databricks": DATABRICKS,
-    "mysql": MYSQL,
-    "suql": POSTGRES,
-    "blendsql": SQLITE,
-}
 PAGES = Path(__file__).with_name("dialect_values")
 NAMES = {"date": datetime.date, "datetime": datetime.datetime, "Decimal": Decimal}
 ROWS = pa.table(

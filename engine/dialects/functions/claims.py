@@ -421,7 +421,11 @@ class Claims:
         """``text[0:5]``: the characters from the first to the fifth."""
         reader, close = self.reader, self.reader.close.get(at, 0)
         numbers = [reader.tokens[i].text for i in (at + 1, at + 3) if i < close]
-        if close != at + 4 or reader.kind(at + 2) != TokenType.COLON or not _ends_operand(reader, at - 1):
+        if (
+            close != at + 4
+            or reader.kind(at + 2) != TokenType.COLON
+            or not _ends_operand(reader, at - 1)
+        ):
             return
         if not all(number.isdigit() for number in numbers):
             return

@@ -118,7 +118,9 @@ FUNCTIONS = (
     ),
     function(
         "AI.EMBED(content)",
-        lambda call: wrapped("named_struct('result', llm_embed(", call.value("content"), "), 'status', '')"),
+        lambda call: wrapped(
+            "named_struct('result', llm_embed(", call.value("content"), "), 'status', '')"
+        ),
         "llm_embed(content)",
         fields={("result",): partial(filled, "llm_embed({content})"), ("status",): _status},
         ignored=_OF_MODELS | {"task_type", "title"},

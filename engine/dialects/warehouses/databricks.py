@@ -83,7 +83,9 @@ def _field(call: Call, name: str) -> Written:
     if not _fails(call) and name in _KEPT:
         return _kept(call, _KEPT[name])
     if not _fails(call) or schema is None:
-        raise call.refused(None, f"there is no field '{name}'", "failOnError => false gives result.")
+        raise call.refused(
+            None, f"there is no field '{name}'", "failOnError => false gives result."
+        )
     return wrapped("", structured(call, call.schema(schema), "request"), f"[{quoted(name)}]")
 
 

@@ -156,6 +156,8 @@ FUNCTIONS = (
         "llm_translate(text, target_language), or llm_text('Translate the text from …', text)",
     ),
 )
+
+
 def _complete_text(call: Call) -> Written:
     if call.has("options"):
         hint = "Write AI_COMPLETE(model, prompt), whose answer is a text."
