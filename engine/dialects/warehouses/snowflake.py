@@ -114,6 +114,22 @@ def _translate(call: Call) -> Written:
     return fixed("llm_text", question, call, "text")
 
 
+def _complete_text(call: Call) -> Written:
+    if call.has("options"):
+        hint = "Write AI_COMPLETE(model, prompt), whose answer is a text."
+        raise call.refused("options", "with options the answer would be an object", hint)
+    return asks("llm_text", call)
+
+
+def _answer(call: Call) -> Written:
+    return wrapped(f"llm_text({quoted(call.text('question'))}, ", call.value("source"), ")")
+
+
+def _only_field(call: Call) -> Written:
+    hint = "Write EXTRACT_ANSWER(source, question)[0]:answer."
+    raise call.refused(None, "its score has no equal here", hint)
+
+
 FUNCTIONS = (
     function(
         "AI_FILTER(input, [value])",
@@ -155,27 +171,6 @@ FUNCTIONS = (
         _translate,
         "llm_translate(text, target_language), or llm_text('Translate the text from …', text)",
     ),
-)
-
-
-def _complete_text(call: Call) -> Written:
-    if call.has("options"):
-        hint = "Write AI_COMPLETE(model, prompt), whose answer is a text."
-        raise call.refused("options", "with options the answer would be an object", hint)
-    return asks("llm_text", call)
-
-
-def _answer(call: Call) -> Written:
-    return wrapped(f"llm_text({quoted(call.text('question'))}, ", call.value("source"), ")")
-
-
-def _only_field(call: Call) -> Written:
-    hint = "Write EXTRACT_ANSWER(source, question)[0]:answer."
-    raise call.refused(None, "its score has no equal here", hint)
-
-
-FUNCTIONS = (
-    *FUNCTIONS,
     function("AI_EMBED(model, input)", "llm_embed({input})"),
     function("AI_REDACT(input)", "llm_redact({input})"),
     function(
@@ -210,6 +205,8 @@ FUNCTIONS = (
     function("SNOWFLAKE.CORTEX.EMBED_TEXT_768(model, text)", "llm_embed({text})"),
     function("SNOWFLAKE.CORTEX.EMBED_TEXT_1024(model, text)", "llm_embed({text})"),
 )
+
+
 REFUSED = {
     "AI_COUNT_TOKENS": "EXPLAIN of a query estimates its tokens.",
     "AI_PARSE_DOCUMENT": "Write FROM read_documents('reports/*.pdf').",
