@@ -223,5 +223,7 @@ BIGQUERY = System(
     moment="%Y-%m-%d %H:%M:%S%.f",
     exact_division=True,
     nulls_lowest=True,
+    date_difference="Write DATE_DIFF(end, start, DAY).",
+    unnests_by_name=True,
     first_index=0,
 )

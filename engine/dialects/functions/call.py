@@ -161,6 +161,12 @@ class System:
     """``condition = 1`` is possible."""
     first_index: int = 1
     """The place of the first item of an array."""
+    date_difference: str = ""
+    """What to write for ``date - date``, which is no number of days there."""
+    dates_are_numbers: bool = False
+    """``date + 1`` is a sum of whole numbers."""
+    unnests_by_name: bool = False
+    """``FROM UNNEST(list) AS item`` names the items, and ``x IN UNNEST(list)`` is possible."""
     slices: bool = False
     """``text[0:5]`` are the first five characters of a text."""
     quoted_texts: bool = False

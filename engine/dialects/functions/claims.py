@@ -80,6 +80,8 @@ class Claims:
             if at not in names and self._is_call(at):
                 self._function(at)
         self._names(but)
+        if system.unnests_by_name:
+            self._named_items()
 
     # --- functions --------------------------------------------------------------------------------
 
@@ -209,6 +211,10 @@ class Claims:
             self._fetch(at)
         elif word == "TOP" and reader.word(at - 1) == "SELECT" and not reader.opens(at + 1):
             raise reader.refused(at, "TOP has no translation", "Write LIMIT at the end.")
+        elif word == "IN" and reader.word(at + 1) == "UNNEST" and reader.opens(at + 2):
+            self._in_list(at)
+        elif kind in (TokenType.DASH, TokenType.PLUS) and system.date_difference:
+            self._date_sum(at)
         elif kind == TokenType.COMMA and reader.word(at + 1) == "FROM":
             self.weaver.rewrite(at, at + 1, " ")
 
@@ -480,6 +486,39 @@ class Claims:
 
         self.weaver.rewrite_by(start, stop, write)
 
+    def _in_list(self, at: int) -> None:
+        """``x IN UNNEST(list)``."""
+        reader = self.reader
+        negated = reader.word(at - 1) == "NOT"
+        start, close = operand_start(reader, at - negated), reader.close[at + 2]
+        tested = "NOT array_has(" if negated else "array_has("
+        self.weaver.rewrite(
+            start, close + 1, tested, (at + 3, close), ", ", (start, at - negated), ")"
+        )
+
+    def _date_sum(self, at: int) -> None:
+        """``date - date`` and ``date + 1``, where they are no days."""
+        reader, system = self.reader, self.system
+        left, right = (operand_start(reader, at), at), (at + 1, operand_end(reader, at + 1))
+        numbers = [reader.kind(start) == TokenType.NUMBER for start, _ in (left, right)]
+        if not _ends_operand(reader, at - 1) or numbers[0]:
+            return
+        if reader.word(right[0]) == "INTERVAL" or (numbers[1] and not system.dates_are_numbers):
+            return
+
+        def write() -> Written:
+            kind = self.types.of(*left)
+            if kind is not None and pa.types.is_date(kind):
+                other = self.types.of(*right)
+                number = other is not None and pa.types.is_integer(other)
+                dated = other is not None and pa.types.is_date(other)
+                if dated or (number and system.dates_are_numbers):
+                    what = f"a date {reader.tokens[at].text} a {'date' if dated else 'number'}"
+                    raise reader.refused(at, f"{what} is no date there", system.date_difference)
+            return [reader.tokens[at].text]
+
+        self.weaver.rewrite_by(at, at + 1, write)
+
     def _fetch(self, at: int) -> None:
         """``FETCH FIRST 3 ROWS ONLY``."""
         reader = self.reader
@@ -488,6 +527,22 @@ class Claims:
         if reader.word(rows) in ("ROW", "ROWS") and reader.word(rows + 1) == "ONLY":
             number = reader.tokens[at + 2].text if numbered else "1"
             self.weaver.rewrite(at, rows + 2, f"LIMIT {number}")
+
+    def _named_items(self) -> None:
+        """``FROM UNNEST(list) AS item``: the items have the name."""
+        reader = self.reader
+        for _, _, select, _ in reader.selects:
+            for source in reader.sources(select):
+                if source.kind != "function" or reader.word(source.start) != "UNNEST":
+                    continue
+                if source.alias is None or source.columns:
+                    continue
+                if reader.word(source.stop) == "WITH":
+                    raise reader.refused(source.stop, "WITH OFFSET has no translation")
+                alone = len(select.sources) == 1
+                name = reader.written(source.alias, source.alias + 1)
+                if alone:
+                    self.weaver.behind[source.alias] = f"({name})"
 
     # --- names ------------------------------------------------------------------------------------
 

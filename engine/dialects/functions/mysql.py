@@ -13,6 +13,7 @@ from blendfusion.dialects.functions.dates import (
     boundaries,
     difference,
     elapsed,
+    moment,
     read_by,
     sum_of,
     sum_with_interval,
@@ -75,6 +76,16 @@ def _of_numbers(function: str) -> Write:
 def _case_free(function: str) -> Write:
     """A function of patterns in which letter case does not count."""
     return lambda call: call.filled(f"{function}({{0}}, '(?i)' || {{1}})")
+
+
+def _week(call: FunctionCall) -> Written:
+    """``WEEK(date, mode)``: 0 begins with Sunday, 3 is ISO's."""
+    weeks = {0: SUNDAY_WEEK, 3: part("week")}
+    mode = call.number(1)
+    if mode not in weeks:
+        raise call.refused("the mode must be 0 or 3 here", at=call.arguments[1][0])
+    time = moment("{0}") if call.literal(0) is not None else "{0}"
+    return call.filled(weeks[mode].replace("{0}", time))
 
 
 _DATE = "CAST({date} AS DATE)"
@@ -150,6 +161,8 @@ _TABLE: Table = {
         *("WEEK", "WEEKOFYEAR", "HOUR", "MINUTE", "SECOND", "MICROSECOND", "DAYNAME"),
         "MONTHNAME",
     ),
+    "WEEK(time, mode)": _week,
+    "UNIX_TIMESTAMP()": "to_unixtime(now())",
     "UNIX_TIMESTAMP(time)": "to_unixtime({time})",
     "FROM_UNIXTIME(n)": "to_timestamp_seconds({n})",
     # aggregates
@@ -212,6 +225,8 @@ MYSQL = System(
     exact_division=True,
     null_of_zero=True,
     nulls_lowest=True,
+    date_difference="Write DATEDIFF(end, start), or date + INTERVAL 1 DAY.",
+    dates_are_numbers=True,
     truth_is_number=True,
     moment="%Y-%m-%d %H:%M:%S%.f",
     matches={"RLIKE": ("~*", "{0}"), "REGEXP": ("~*", "{0}")},

@@ -143,6 +143,7 @@ _TABLE: Table = {
     # numbers
     "LOG(base, x)": f"(ln({ERROR_OF_LOGARITHM}) / ln({{base}}))",
     "MOD(x, y)": "({x} % {y})",
+    "RANDOM()": "CAST((random() - 0.5) * 18446744073709549568 AS BIGINT)",
     "SQUARE(x)": "({x} * {x})",
     "TRUNC(x)": "trunc({x})",
     "TRUNC(x, digits)": "trunc({x}, {digits})",
@@ -225,7 +226,6 @@ SNOWFLAKE = System(
     refused={
         "FLATTEN": _UNNESTED,
         "INITCAP": "initcap(text) with dialect='sql' begins a word behind an apostrophe, too.",
-        "RANDOM": "random() with dialect='sql' is a number from 0 to 1, not a whole one.",
         "PARSE_JSON": _EXTRACTED,
         "TRY_PARSE_JSON": _EXTRACTED,
         "GET_PATH": _EXTRACTED,
