@@ -162,7 +162,7 @@ class System:
     first_index: int = 1
     """The place of the first item of an array."""
     date_difference: str = ""
-    """What to write for ``date - date``, which is no number of days there."""
+    """The hint for ``date - date``, which is no number of days there."""
     dates_are_numbers: bool = False
     """``date + 1`` is a sum of whole numbers."""
     unnests_by_name: bool = False
