@@ -533,7 +533,7 @@ class Maker:
             f"100.0 * {amount} / sum({amount}) OVER ()",
             f"max({amount}) OVER (PARTITION BY {key} IS NULL)",
             f"row_number() OVER (ORDER BY {amount}, {key} NULLS LAST)",
-            f"avg({amount}) OVER ()",
+            f"avg(CAST({amount} AS DOUBLE)) OVER ()",
         )
         text = f"SELECT {key} AS k, {amount} AS m, {window} AS w FROM sales AS s{self.where(scope)} GROUP BY {self.one('1', key)}"
         if self.maybe(0.3):
