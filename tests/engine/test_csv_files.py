@@ -63,6 +63,18 @@ class Made:
         return [list(row) for row in zip(*columns, strict=True)]
 
 
+def _is_ambiguous(one: Made) -> bool:
+    """Whether another delimiter makes as good a table of a file: nobody can tell which is meant."""
+    written = io.StringIO()
+    csv.writer(written, delimiter=one.delimiter).writerows([one.names, *one.rows])
+    for delimiter in set(DELIMITERS) - {one.delimiter}:
+        text = io.StringIO(written.getvalue(), newline="")
+        counts = {len(record) for record in csv.reader(text, delimiter=delimiter)}
+        if len(counts) == 1 and max(counts) >= len(one.names) > 1:
+            return True
+    return False
+
+
 def _typed(column: Sequence[str]) -> list[object]:
     known = [value for value in column if value]
     readers: Sequence[tuple[str, Any]] = (
@@ -143,7 +155,8 @@ def _differs(number: int, folder: Path) -> str | None:
     ).with_target_partitions(4)
     session = bf.connect(None, cache=None, config=config)
     try:
-        table = session.register_file(file, "t").to_arrow_table()
+        given = one.delimiter if _is_ambiguous(one) else None
+        table = session.register_file(file, "t", delimiter=given).to_arrow_table()
         again = (
             session.read_csv(file, delimiter=one.delimiter).to_arrow_table()
             if one.ending == ".csv"
