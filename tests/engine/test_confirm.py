@@ -109,8 +109,19 @@ def test_an_unknown_number_of_values_is_confirmed(terminal: Answered) -> None:
     model = bf.ScriptedModel(hashed)
     session = connected(model, 1_000)
     with pytest.raises(bf.NotConfirmed):
-        session.sql("UPDATE t SET x = 'y' WHERE llm_filter('holds 7', x)").collect()
+        session.sql("SELECT unnest(llm_list('words', x)) AS word FROM t").collect()
     assert model.calls == []
+
+
+def test_an_update_is_confirmed_by_its_number_of_values(terminal: Answered) -> None:
+    terminal("n\n")
+    model = bf.ScriptedModel(hashed)
+    update = "UPDATE t SET x = 'y' WHERE llm_filter('holds 7', x)"
+    with pytest.raises(bf.NotConfirmed):
+        connected(model, 99).sql(update).collect()
+    assert model.calls == []
+    connected(model, 100).sql(update).collect()
+    assert len(model.calls) == 100
 
 
 def test_a_created_table_is_confirmed_by_its_number_of_values(terminal: Answered) -> None:
