@@ -121,8 +121,11 @@ class Manifest:
 
 
 def _check_pairs(sections: Mapping[str, Any]) -> None:
-    """Raises Unfit unless each column of each table has a name and a type, and the embedder a name
-    and a fingerprint."""
+    """Raises Unfit unless each column of each table has a name and a type, the embedder a name and
+    a fingerprint, and the number of partitions is one."""
+    partitions = sections["options"].get("partitions")
+    if partitions is not None and (type(partitions) is not int or not 0 < partitions < 1 << 16):
+        raise Unfit("the number of partitions is not possible")
     embedder = sections["models"]["embedder"]
     if embedder is not None and len(embedder) != 2:
         raise Unfit("the embedder is no pair")

@@ -120,6 +120,7 @@ def test_stored_answers(request: pytest.FixtureRequest) -> None:
     assert taken > 30
 
 
+@pytest.mark.filterwarnings("ignore:.* cut off at max_tokens")
 def test_queries_over_stored_answers(request: pytest.FixtureRequest) -> None:
     functions = ("llm_int", "llm_float", "llm_bool", "llm_date", "llm_list", "llm_text")
     calls = [f"{name}('q', x)" for name in functions]
