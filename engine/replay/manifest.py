@@ -40,7 +40,7 @@ _INPUT: Shape = {
 }
 _SHAPE: Shape = {
     "query": {"text": (str, None), "digest": str, "dialect": (str, None), "enums": {"...": [str]}},
-    "options": {"...": object},
+    "options": {"partitions": (int, None), "...": object},
     "versions": {"...": (str, None)},
     "models": {"own": [_MODEL], "named": {"...": _MODEL}, "embedder": ([str], None)},
     "inputs": {"...": _INPUT},
