@@ -82,6 +82,14 @@ class Options:
         "holds the vectors of the column.",
         choices=("auto", True, False),
     )
+    planning_ms: int = _option(
+        QUERIES,
+        200,
+        "CPU time of the planner's rules for one query. What they have not finished then is left as it is: "
+        "results stay right, the model may be asked more, and EXPLAIN says so. 0: no limit.",
+        unit="ms",
+        least=0,
+    )
     chunk_rows: int = _option(
         QUERIES,
         1_048_576,
@@ -362,6 +370,7 @@ class OptionArguments(TypedDict, total=False):
     planner: bool
     rules_off: str
     similar_first: bool | Literal["auto"]
+    planning_ms: int
     chunk_rows: int
     first_chunk_rows: int
     spill_above: int

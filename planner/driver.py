@@ -13,6 +13,7 @@ from blendfusion.errors import PlanError
 from blendfusion.planner.initial_order import in_written_order
 from blendfusion.planner.ir.nodes import Block, Plan, Rel, Stored, asks
 from blendfusion.planner.ir.traversal import asks_anything, subplans, transform, with_subplans
+from blendfusion.planner.rule_time import RuleTime, limited_to
 from blendfusion.planner.rules import (
     CALLS,
     CONSTANT_TESTS,
@@ -27,7 +28,7 @@ from blendfusion.planner.rules.necessary_conditions import necessary_conditions
 from blendfusion.planner.rules.similar_first import Pays, never, similar_first
 from blendfusion.planner.substrait.read import Root
 
-_MOST_REWRITES = 200
+_MOST_REWRITES = 20
 """Maximum rewrites per relation of the plan, far above what terminating rules need."""
 
 
@@ -48,6 +49,8 @@ class Rewritten:
 
     root: Root
     rewrites: tuple[Rewrite, ...]
+    unfinished: bool = False
+    """Whether the rules had too little time, or came to no end: the plan is as they left it."""
 
 
 def rewrite(
@@ -58,12 +61,14 @@ def rewrite(
     written: Sequence[str] = (),
     expected: Expected = alike,
     outcomes: Outcomes = unknown,
+    planning_ms: int = 0,
 ) -> Rewritten:
     """Rewrite a plan; ``off`` names rules to leave out (required ones stay).
 
     ``written`` names the calls in the query's order. ``expected`` gives the pass rate and the cost
-    of predicates, ``outcomes`` the values of conditions for all answers. Raises PlanError for a
-    plan that cannot be rewritten.
+    of predicates, ``outcomes`` the values of conditions for all answers. ``planning_ms``: the CPU
+    time after which only required rules go on; 0: no limit. Raises PlanError for a plan that cannot
+    be rewritten.
     """
     changed: dict[str, Callable[[Plan], Plan]] = {
         CONSTANT_TESTS: partial(constant_tests, outcomes=outcomes),
@@ -76,14 +81,17 @@ def rewrite(
         if rule.required or rule.name not in off
     ]
     try:
-        return _rewritten(root, rules, written)
+        with limited_to(planning_ms) as time:
+            return _rewritten(root, rules, written, time)
     except RecursionError as problem:
         raise PlanError("a plan that is nested too deeply") from problem
 
 
-def _rewritten(root: Root, used: Sequence[Rule], written: Sequence[str]) -> Rewritten:
+def _rewritten(
+    root: Root, used: Sequence[Rule], written: Sequence[str], time: RuleTime
+) -> Rewritten:
     relations = [*subplans(root.plan)]
-    driver = _Driver(len(relations) * _MOST_REWRITES)
+    driver = _Driver(len(relations) * _MOST_REWRITES, time)
     if not _has_several_calls(relations):
         used = [
             rule._replace(apply=partial(necessary_conditions, null_tests=False))
@@ -108,7 +116,7 @@ def _rewritten(root: Root, used: Sequence[Rule], written: Sequence[str]) -> Rewr
         if rule.at_end:
             plan = driver.applied(rule, plan)
     _check(root.plan, plan)
-    return Rewritten(Root(plan, root.names), driver.rewrites())
+    return Rewritten(Root(plan, root.names), driver.rewrites(), driver.unfinished)
 
 
 def _is_limit(plan: Plan) -> bool:
@@ -121,17 +129,21 @@ def _has_several_calls(relations: Iterable[Plan]) -> bool:
 
 
 class _Driver:
-    """Applies rules and records their effects."""
+    """Applies rules and records their effects. After ``most`` rewrites, or the end of the time, it
+    applies required rules alone."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, time: RuleTime) -> None:
         self.rules: Sequence[Rule] = ()
-        self._left = most
+        self.unfinished = False
+        self._most = self._left = most
+        self._time = time
         self._times: Counter[str] = Counter()
         self._first: dict[str, tuple[Plan, Plan]] = {}
         self._seconds: defaultdict[str, float] = defaultdict(float)
-        self._of_kind: dict[tuple[str, bool], list[Rule]] = {}
-        self._done: dict[int, Plan] = {}
-        """By identity, the relations on which no rule fires."""
+        self._of_kind: dict[tuple[str, bool, bool], list[Rule]] = {}
+        self._settled: dict[int, tuple[Plan, Plan]] = {}
+        """By identity, relations and what became of them. A relation of several parents stays
+        one."""
 
     def settled(self, plan: Plan) -> Plan:
         """``plan`` after all ``rules`` have fired that can, inputs first; the same object if none
@@ -140,7 +152,17 @@ class _Driver:
         A rule changes a relation and perhaps its direct inputs, so deeper relations are not visited
         again. None fires where neither a call nor a block stands at or below.
         """
-        while id(plan) not in self._done and (asks_anything(plan) or Block.kind in plan.kinds):
+        if id(plan) not in self._settled:
+            new = self._with_rules(plan)
+            self._settled[id(plan)] = plan, new
+            self._settled[id(new)] = new, new
+        return self._settled[id(plan)][1]
+
+    def _with_rules(self, plan: Plan) -> Plan:
+        """``settled`` of a relation that is new."""
+        while asks_anything(plan) or Block.kind in plan.kinds:
+            if id(plan) in self._settled:
+                return self._settled[id(plan)][1]
             plan = with_subplans(plan, self.settled)
             start = perf_counter()
             for rule in self._rules_of(plan):
@@ -150,20 +172,28 @@ class _Driver:
                     plan = self._fired(rule, plan, new)
                     break
             else:
-                self._done[id(plan)] = plan
+                return plan
         return plan
 
     def _rules_of(self, plan: Plan) -> Sequence[Rule]:
         """The rules that may fire on a relation, in their order."""
         if isinstance(plan, Stored):
             return ()
-        of = plan.kind, plan.calls_here
+        of = plan.kind, plan.calls_here, self._is_over()
         if of not in self._of_kind:
             kinds = {plan.kind, CALLS} if plan.calls_here else {plan.kind}
-            self._of_kind[of] = [r for r in self.rules if not r.on or kinds & {*r.on}]
+            rules = [rule for rule in self.rules if rule.required or not self.unfinished]
+            self._of_kind[of] = [r for r in rules if not r.on or kinds & {*r.on}]
         return self._of_kind[of]
 
+    def _is_over(self) -> bool:
+        """Whether only required rules go on."""
+        self.unfinished = self.unfinished or self._left <= 0 or self._time.is_over()
+        return self.unfinished
+
     def applied(self, rule: Rule, plan: Plan) -> Plan:
+        if not rule.required and self._is_over():
+            return plan
         start = perf_counter()
         new = rule.apply(plan)
         self._spent(rule, start)
@@ -179,7 +209,7 @@ class _Driver:
         if new.width != plan.width:
             raise PlanError(f"rule {rule.name} changed the columns of a relation")
         self._left -= 1
-        if self._left < 0:
+        if self._left < -self._most:
             raise PlanError("the rules did not come to an end")
         self._times[rule.name] += 1
         self._first.setdefault(rule.name, (plan, new))

@@ -59,6 +59,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("local"))
 
 
+@pytest.fixture(autouse=True)
+def rules_have_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of the rules stands still: plans do not depend on how busy the machine is."""
+    from blendfusion.planner import rule_time
+
+    monkeypatch.setattr(rule_time, "seconds_of_thread", lambda: 0.0)
+
+
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))

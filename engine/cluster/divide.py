@@ -121,6 +121,8 @@ def _check_calls(block: Block) -> None:
         raise Whole("it has no call")
     if block.limited:
         raise Whole(ENDED)
+    if block.once:
+        raise Whole("one of equal rows is enough, in whichever files they are")
     for ask in calls:
         call = ask.call
         if isinstance(call.ingredient.kind, Vectors):

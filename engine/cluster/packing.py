@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,13 +26,19 @@ _MOST_BYTES = 1 << 36
 
 
 def packed_values(values: Sequence[Values]) -> Packed:
-    """Tuples of one width as columns of texts."""
-    return (len(values), *(_texts(column) for column in zip(*values, strict=True)))
+    """Tuples as columns of texts; those of several widths, as the contexts of groups are, as one
+    column and the widths."""
+    if len({len(row) for row in values}) > 1:
+        return len(values), _numbers([len(row) for row in values]), _texts([*chain(*values)])
+    return len(values), None, *(_texts(column) for column in zip(*values, strict=True))
 
 
 def unpacked_values(packed: Packed) -> list[Values]:
     """The tuples again."""
-    length, *columns = packed
+    length, widths, *columns = packed
+    if widths is not None:
+        texts = iter(_split(columns[0]))
+        return [tuple(islice(texts, width)) for width in _array(*widths)]
     if not columns:
         return [()] * length
     return list(zip(*map(_split, columns), strict=True))

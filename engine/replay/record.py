@@ -48,6 +48,7 @@ _OF_QUERIES = (
     "planner",
     "rules_off",
     "similar_first",
+    "planning_ms",
     "names_in_any_case",
     "on_error",
     "image_urls",

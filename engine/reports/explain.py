@@ -59,6 +59,11 @@ def explained(
             out.append(f"Stage {stage.place}{' → result' if stage.last else ''}")
             out += [f"  {line}" for line in place]
             out += ["  " + line for line in _stage(stage, beside.at(stage.place))]
+    if prepared.unfinished:
+        out.append(
+            "Unfinished plan: its rules had no time left, so that it may ask more than it needs "
+            "(SET blendfusion.planning_ms = …)"
+        )
     out += beside.total()
     if trace is None:
         out += _models(frame.session.model_names, targets)

@@ -35,6 +35,8 @@ class Prepared:
     staged: Staged | None = None
     rewrites: tuple[Rewrite, ...] = ()
     reason: str | None = None
+    unfinished: bool = False
+    """Whether the planner's rules had too little time, and left the staged plan as it was."""
     leaves: tuple[Leaf, ...] = ()
     """The opaque tables that the staged plan reads; their names exist while these are held."""
     fed: StoredParts = NOTHING
@@ -88,9 +90,11 @@ def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str
         written=written,
         expected=frame.session.expectations,
         outcomes=noting(frame.session.answer_outcomes, doubts.append),
+        planning_ms=frame.session.options.planning_ms,
     )
     warn_of_doubts(doubts, frame.session.plan_warnings)
-    return Prepared(calls, staged(rewritten.root), rewritten.rewrites)
+    found = staged(rewritten.root)
+    return Prepared(calls, found, rewritten.rewrites, unfinished=rewritten.unfinished)
 
 
 def optimized(frame: Frame) -> LogicalPlan:

@@ -22,6 +22,7 @@ from blendfusion.planner.ir.nodes import (
     fields,
     has_window,
     needs_model,
+    once_a_plan,
     substitute,
 )
 from blendfusion.planner.ir.opaque_names import TABLES, leaf_text
@@ -66,28 +67,31 @@ def column_of(expr: Expr, plan: Plan) -> Column | None:
             return None
 
 
-def answer_columns(plan: Plan) -> set[int]:
+@once_a_plan
+def answer_columns(plan: Plan) -> frozenset[int]:
     """The columns of ``plan`` whose values depend on answers. Their rows may do so, too: a number
     of rows is such a column, a column of the kept rows is not."""
     if isinstance(plan, Stored) or not asks_anything(plan):
-        return set()
+        return frozenset()
     if isinstance(plan, Block) or plan.kind == "project":
         exprs = plan.select if isinstance(plan, Block) else plan.exprs
         below = answer_columns(plan.inputs[0])
-        return {i for i, e in enumerate(exprs) if needs_model(e) or fields(e) & below}
+        return frozenset(i for i, e in enumerate(exprs) if needs_model(e) or fields(e) & below)
     if plan.kind in ("filter", "sort", "fetch"):
         return answer_columns(plan.inputs[0])
     if plan.kind in ("join", "cross"):
         known = {(side, i) for side, p in enumerate(plan.inputs) for i in answer_columns(p)}
-        return {i for i, column in enumerate(outputs(plan)) if column in known or column[0] == 2}
+        made = enumerate(outputs(plan))
+        return frozenset(i for i, column in made if column in known or column[0] == 2)
     if plan.kind == "aggregate":
         keys, below = aggregation(plan).keys, answer_columns(plan.inputs[0])
         plain = {i for i, key in enumerate(keys) if not fields(key) & below}
-        return set(range(plan.width)) - plain
-    return set(range(plan.width))
+        return frozenset(range(plan.width)) - plain
+    return frozenset(range(plan.width))
 
 
-def passed_on(plan: Plan) -> dict[int, dict[int, Expr]]:
+@once_a_plan
+def passed_on(plan: Plan) -> Mapping[int, Mapping[int, Expr]]:
     """The inputs whose rows make up those of ``plan``, each row none or several times, by number;
     with the columns of ``plan`` that copy or compute something from such an input alone."""
     if isinstance(plan, Block):

@@ -69,6 +69,20 @@ def transform(plan: Plan, change: Change, kinds: Collection[str] = ()) -> Plan:
     return transformed(plan)
 
 
+def from_top(plan: Plan, change: Callable[[Plan, Change], Plan]) -> Plan:
+    """The result of ``change`` for ``plan``. It also gets a function that does the same for a
+    relation below. A relation with several parents is changed once."""
+    done: dict[int, tuple[Plan, Plan]] = {}
+    """By identity; a relation is held with its result, so that no other one gets its identity."""
+
+    def changed(part: Plan) -> Plan:
+        if id(part) not in done:
+            done[id(part)] = part, change(part, changed)
+        return done[id(part)][1]
+
+    return changed(plan)
+
+
 def folded(plan: Plan, combine: Callable[[Plan, Sequence[T]], T]) -> T:
     """The result of ``combine`` for ``plan`` and the results of its inputs, without subqueries.
     Each relation is visited once."""

@@ -136,7 +136,7 @@ def _with_filter_inside(path: _Path) -> Plan | None:
     if not inside:
         return None
     rest = tuple(t for t in path.filters if t not in inside)
-    new = replace(join, exprs=(conjunction((*_terms(join), *inside)),))
+    new = replace(join, exprs=(conjunction(tuple(dict.fromkeys((*_terms(join), *inside)))),))
     return projected(filtered(new, rest), path.columns)
 
 

@@ -16,16 +16,19 @@ from blendfusion.planner.ir.builders import projected
 from blendfusion.planner.ir.joins import join_type
 from blendfusion.planner.ir.nodes import (
     Block,
+    Expr,
     Plan,
     Rel,
     all_fields,
     conjuncts,
     is_key,
     is_volatile,
+    literal_like,
     needs_model,
     shift,
     side_of,
 )
+from blendfusion.planner.ir.traversal import expressions
 
 
 def cross_joins(plan: Plan) -> Plan:
@@ -39,13 +42,21 @@ def cross_joins(plan: Plan) -> Plan:
     )
     if not lefts and not rights:
         return plan
-    new_left = Block(left, lefts, all_fields(left.width)) if lefts else left
     moved = tuple(shift(t, -left.width) for t in rights)
-    new_right = Block(right, moved, all_fields(right.width)) if rights else right
+    new_left = _over(left, lefts) if lefts else left
+    new_right = _over(right, moved) if rights else right
     source = plan.source.with_inputs(new_left, new_right)
     if not rest and not any(map(needs_model, plan.select)):
         return projected(source, plan.select)
     return replace(plan, source=source, where=rest)
+
+
+def _over(side: Plan, where: tuple[Expr, ...]) -> Plan:
+    """The block of predicates over a side, or over the sides of a join without any condition: those
+    of one relation ask the same values wherever they stand."""
+    block = Block(side, where, all_fields(side.width))
+    crossed = _is_keyless(side) and all(literal_like(e) for e in expressions(side))
+    return cross_joins(block) if crossed else block
 
 
 def _is_keyless(source: Plan) -> bool:

@@ -26,8 +26,10 @@ from blendfusion.planner.ir.nodes import (
     literal_like,
     may_move,
     needs_model,
+    once_a_plan,
+    relations_below,
 )
-from blendfusion.planner.ir.traversal import expressions, subplans
+from blendfusion.planner.ir.traversal import expressions
 from blendfusion.planner.stages.join_partners import inlined, partner_of, with_partner
 
 _KEEPS_LEFT = ("left", "outer", "left_anti", "left_mark")
@@ -38,15 +40,19 @@ def lazy_join_conditions(plan: Plan) -> Plan:
     if not isinstance(plan, Block) and not (isinstance(plan, Rel) and plan.kind == "project"):
         return plan
     join = plan.inputs[0]
-    if not isinstance(join, Rel) or join.kind != "join" or any(map(_is_mark, subplans(join))):
+    if not isinstance(join, Rel) or join.kind != "join" or _has_mark(join):
         return plan  # DataFusion confuses the columns of two mark joins
     read = set().union(*map(fields, expressions(plan)))
     gated = _gated(join, read)
     return plan if gated is join else plan.with_inputs(gated)
 
 
-def _is_mark(plan: Plan) -> bool:
-    return isinstance(plan, Rel) and plan.kind == "join" and join_type(plan) == "left_mark"
+@once_a_plan
+def _has_mark(plan: Plan) -> bool:
+    """Whether a mark join is or stands below ``plan``."""
+    if isinstance(plan, Rel) and plan.kind == "join" and join_type(plan) == "left_mark":
+        return True
+    return any(map(_has_mark, relations_below(plan)))
 
 
 def _gated(join: Rel, read: set[int]) -> Rel:

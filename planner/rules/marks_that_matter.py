@@ -131,6 +131,8 @@ def _decides(expr: Expr, mark: Field, *, to_keep: bool = True) -> Expr:
         return any_of(inside) if expr.name in CONNECTIVES - {"if_then"} else ALWAYS
     ways = []
     for place, child in enumerate(expr.children):
+        if mark.index not in fields(child):
+            continue
         others = (*expr.children[:place], *expr.children[place + 1 :])
         if expr.name == "or":
             left_open = [to_fail(other) for other in others]

@@ -19,7 +19,8 @@ from itertools import product
 
 from blendfusion.planner.ir.boolean_atoms import FALSE, NULL, TRUE, assigned, atoms, canonical
 from blendfusion.planner.ir.builders import conjunction, filtered
-from blendfusion.planner.ir.joins import PASSES_ON, join_type
+from blendfusion.planner.ir.joins import is_union_all, join_type
+from blendfusion.planner.ir.lineage import over, passed_on
 from blendfusion.planner.ir.necessary import (
     ALWAYS,
     NEVER,
@@ -36,8 +37,8 @@ from blendfusion.planner.ir.nodes import (
     Node,
     Plan,
     Rel,
+    Stored,
     conjuncts,
-    has_window,
     inline,
     is_volatile,
     needs_model,
@@ -49,6 +50,8 @@ from blendfusion.planner.ir.nodes import (
 _MOST_REPEATED = 2
 """Most conditions of which each combination of values is looked at."""
 
+_KEEPS_MATCHES = ("inner", "left_semi")
+"""Joins whose condition is true on all of their rows, of which it reads the first columns."""
 _SIDES = ("left", "right")
 _OF_SIDES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("inner", "left_semi", "right_semi"), _SIDES),
@@ -130,26 +133,22 @@ def restricted(source: Plan, conditions: Sequence[Expr]) -> Plan:
 
 def _holds(plan: Plan, condition: Expr) -> bool:
     """Whether every row of ``plan`` meets the condition because a filter below it says so."""
-    if isinstance(plan, Block):
-        condition = inline(condition, plan.select)
-        return condition in plan.where or _holds(plan.source, condition)
-    if not isinstance(plan, Rel):
+    if isinstance(plan, Stored):
         return False
-    if plan.kind == "project" and not any(map(has_window, plan.exprs)):
-        return _holds(plan.inputs[0], inline(condition, plan.exprs))
-    if plan.kind in ("filter", "sort", "fetch"):
-        held = conjuncts(plan.exprs[0]) if plan.kind == "filter" else []
-        return condition in held or _holds(plan.inputs[0], condition)
-    if plan.kind in ("join", "cross"):
-        left, right = plan.inputs
-        kind, side = join_type(plan), side_of(condition, left.width)
-        if side == "left" and kind in PASSES_ON[0]:
-            return _holds(left, condition)
-        if side == "right" and kind in ("inner", "right"):
-            return _holds(right, shift(condition, -left.width))
-        if kind in ("right_semi", "right_anti"):
-            return _holds(right, condition)
-    return False
+    if isinstance(plan, Block):
+        if inline(condition, plan.select) in plan.where:
+            return True
+    elif _is_filter(plan) and condition in conjuncts(plan.exprs[0]):
+        return True
+    elif is_union_all(plan):
+        return all(_holds(branch, condition) for branch in plan.inputs)
+    inside = ((side, over(condition, columns)) for side, columns in passed_on(plan).items())
+    return any(term is not None and _holds(plan.inputs[side], term) for side, term in inside)
+
+
+def _is_filter(plan: Rel) -> bool:
+    """Whether the condition of a relation is true on all of its rows, over its columns."""
+    return plan.kind == "filter" or (plan.kind == "join" and join_type(plan) in _KEEPS_MATCHES)
 
 
 def _implied(terms: Sequence[Expr]) -> list[Expr]:

@@ -13,7 +13,7 @@ source: semi-join reduction, Bernstein and Chiu 1981
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import aggregation
@@ -34,6 +34,8 @@ from blendfusion.planner.ir.nodes import (
     is_volatile_block,
     literal_like,
     needs_model,
+    once_a_plan,
+    relations_below,
     windows,
     with_input,
 )
@@ -45,11 +47,13 @@ from blendfusion.planner.stages.join_partners import (
     steady,
     with_partner,
 )
+from blendfusion.planner.stages.products import factors
 from blendfusion.planner.stages.supersets import Superset, superset
 
 DROPS_LEFT = ("inner", "left_semi", "right_semi", "right", "right_anti")
 """Joins that do not need a row of the left without a partner on the right."""
 DROPS_RIGHT = ("inner", "left_semi", "right_semi", "left", "left_anti", "left_mark")
+_CROSSED = ("join", "cross", "project", "filter")
 _PASSABLE = ("project", "filter", "sort", "fetch", "aggregate")
 
 
@@ -91,7 +95,7 @@ def reduced(side: Plan, terms: Sequence[Expr], other: Plan, *, deep: bool = Fals
     its columns, then the other's."""
     if not asks_anything(side):
         return side
-    if not any(isinstance(p, Block) and p.calls_here for p in _sunk_to(side, deep)):
+    if not (_has_block_in_joins if deep else _has_block)(side):
         return side
     partner = small(steady(other))
     if partner is None:
@@ -100,16 +104,19 @@ def reduced(side: Plan, terms: Sequence[Expr], other: Plan, *, deep: bool = Fals
     return _pushed(side, usable, partner, deep) or side
 
 
-def _asking_blocks(plan: Plan) -> list[Block]:
+@once_a_plan
+def _asking_blocks(plan: Plan) -> frozenset[Block]:
+    """The blocks with calls in ``plan``."""
     if not asks_anything(plan):
-        return []
-    return [p for p in subplans(plan) if isinstance(p, Block) and p.calls_here]
+        return frozenset()
+    own = {plan} if isinstance(plan, Block) and plan.calls_here else ()
+    return frozenset(own).union(*map(_asking_blocks, relations_below(plan)))
 
 
 def _or_none(side: Plan, other: Plan) -> Plan:
     """``side`` whose blocks ask nothing if ``other``, which asks, has no row at all; for those that
     read no row of it already. A block that several relations read stays one."""
-    blocks = {*_asking_blocks(other)}
+    blocks = _asking_blocks(other)
     partner = small(steady(other)) if blocks else None
     if partner is None:
         return side
@@ -118,7 +125,7 @@ def _or_none(side: Plan, other: Plan) -> Plan:
     def emptied(part: Plan) -> Plan:
         if not isinstance(part, Block) or not part.calls_here or is_volatile_block(part):
             return part
-        if part in blocks or any(p in blocks for p in subplans(part.source)):
+        if not blocks.isdisjoint(_asking_blocks(part)):
             return part
         return part.with_inputs(_kept(part.source, (), of_partner))
 
@@ -138,17 +145,26 @@ def _present(terms: Sequence[Expr], width: int) -> tuple[Expr, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _sunk_to(plan: Plan, deep: bool) -> Iterator[Plan]:
-    """The relations to which a reduction of ``plan`` may sink; only those below joins, if
-    ``deep``."""
-    if not deep:
-        yield plan
-    if isinstance(plan, Block) or (isinstance(plan, Rel) and plan.kind in _PASSABLE):
-        yield from _sunk_to(plan.inputs[0], deep)
-    elif deep and isinstance(plan, Rel) and plan.kind in ("join", "cross"):
-        for side in plan.inputs:
-            yield from _sunk_to(side, False)
-            yield from _sunk_to(side, True)
+@once_a_plan
+def _has_block(plan: Plan) -> bool:
+    """Whether a reduction of ``plan`` meets a block with calls above the next join."""
+    if isinstance(plan, Block) and plan.calls_here:
+        return True
+    return _is_passable(plan) and _has_block(plan.inputs[0])
+
+
+@once_a_plan
+def _has_block_in_joins(plan: Plan) -> bool:
+    """Whether a reduction of ``plan`` meets a block with calls below a join."""
+    if _is_passable(plan):
+        return _has_block_in_joins(plan.inputs[0])
+    if not isinstance(plan, Rel) or plan.kind not in ("join", "cross"):
+        return False
+    return any(_has_block(side) or _has_block_in_joins(side) for side in plan.inputs)
+
+
+def _is_passable(plan: Plan) -> bool:
+    return isinstance(plan, Block) or (isinstance(plan, Rel) and plan.kind in _PASSABLE)
 
 
 # --- sinking -------------------------------------------------------------------------------------
@@ -267,8 +283,26 @@ def _kept(source: Plan, terms: Sequence[Expr], partner: Plan) -> Plan:
             terms = inlined(terms, source.exprs, source.width, below.width)
         kept_below = _kept(below, terms, partner)
         return source if kept_below is below else source.with_inputs(kept_below)
+    sunk = _sunk(source, terms, partner)
+    if sunk is not None:
+        return sunk
     kept = with_partner(source, terms, partner, "left_semi")
     return source if _is_kept(source, kept) else kept
+
+
+def _sunk(source: Plan, terms: Sequence[Expr], partner: Plan) -> Plan | None:
+    """A product of which the one side is reduced that the terms read; None of others."""
+    if not isinstance(source, Rel) or source.kind not in _CROSSED or factors(source) < 2:
+        return None
+    if not terms or any(map(is_volatile, source.exprs)):
+        return None
+    for side, columns in passed_on(source).items():
+        below = source.inputs[side]
+        around = {source.width + i: Field(below.width + i) for i in range(partner.width)}
+        own = [t for t in (over(t, {**columns, **around}) for t in terms) if t is not None]
+        if len(own) == len(terms) and all(min(fields(t)) < below.width for t in own):
+            return with_input(source, side, _kept(below, own, partner))
+    return None
 
 
 def _is_sorted(plan: Plan) -> bool:

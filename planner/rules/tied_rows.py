@@ -43,7 +43,7 @@ from blendfusion.planner.ir.nodes import (
     substitute,
 )
 from blendfusion.planner.ir.sorts import Direction, directions_of
-from blendfusion.planner.ir.traversal import asks_anything, with_subplans
+from blendfusion.planner.ir.traversal import Change, asks_anything, from_top, with_subplans
 from blendfusion.planner.ir.windows import window
 from blendfusion.planner.rules.answers_with_partners import is_kept
 from blendfusion.planner.rules.first_rows import below_projections, first_by, up_to_ties
@@ -63,14 +63,19 @@ class Places:
 
 
 def tied_rows(plan: Plan) -> Plan:
+    """The whole plan."""
+    return from_top(plan, _tied_rows)
+
+
+def _tied_rows(plan: Plan, below: Change) -> Plan:
     if isinstance(plan, Stored) or not asks_anything(plan):
         return plan
-    return _with_fewer_answers(plan) or with_subplans(plan, tied_rows)
+    return _with_fewer_answers(plan, below) or with_subplans(plan, below)
 
 
-def _with_fewer_answers(plan: Plan) -> Plan | None:
-    """A sort or a limit over one, perhaps below a projection or a block, that needs fewer answers;
-    None of other relations."""
+def _with_fewer_answers(plan: Plan, change: Change) -> Plan | None:
+    """A sort or a limit over one, perhaps below a projection or a block, that needs fewer answers,
+    over what ``change`` makes of the relations below; None of other relations."""
     upper = plan if isinstance(plan, Block) else None
     below = plan if upper is None else upper.source
     shown, sort, places = _ordered(below)
@@ -88,7 +93,7 @@ def _with_fewer_answers(plan: Plan) -> Plan | None:
         shown = tuple(inline(e, shown) for e in upper.exprs)
     if not spares_answers(keys) or any(is_volatile(e) or e.rels for e in (*keys, *shown)):
         return None
-    rows = _candidates(block.with_inputs(tied_rows(block.source)), keys, sort, places.end)
+    rows = _candidates(block.with_inputs(change(block.source)), keys, sort, places.end)
     rows, known, answers = with_answers(rows, keys, places)
     exprs = tuple(substitute(k, known.get) for k in keys)
     found: Plan = replace(sort, inputs=(rows,), exprs=exprs, width=rows.width)

@@ -44,9 +44,12 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.opaque_names import QUERIES, leaf_text
 from blendfusion.planner.ir.traversal import asks_anything, expressions
+from blendfusion.planner.stages.products import factors, has_key, thinned
 
 _MOST_RELATIONS = 64
 """Maximum relations of a partner, which runs a second time."""
+_MOST_FACTORS = 2
+"""The most relations whose rows are compared each with each."""
 _REPEATABLE = ("count", "min", "max", "bool_and", "bool_or")
 """Aggregates whose result does not depend on the division of rows among threads."""
 
@@ -64,8 +67,12 @@ def _most(term: Expr) -> int:
 
 def with_partner(source: Plan, terms: Sequence[Expr], partner: Plan, kind: str) -> Rel:
     """The semi or mark join of ``source`` with those columns of ``partner`` that the terms read;
-    with any row of it if they read none."""
+    with any row of it if they read none, or if pairs of them would be as many as those of three
+    relations: that could take longer than the questions that it spares."""
     width = source.width
+    partner = thinned(partner, {i - width for t in terms for i in fields(t) if i >= width})
+    if not _is_affordable(source, terms, partner):
+        terms = ()
     both = tuple(dict.fromkeys(t for t in terms if min(fields(t)) < width))
     keys = {part for t in both for part in t.children}
     alone = dict.fromkeys(t for t in terms if min(fields(t)) >= width and not keys & {*t.children})
@@ -79,6 +86,13 @@ def with_partner(source: Plan, terms: Sequence[Expr], partner: Plan, kind: str) 
         substitute(t, lambda p: place.get(p.index) if isinstance(p, Field) else None) for t in both
     )
     return joined(source, projected(rows, tuple(Field(i - width) for i in used)), moved, kind)
+
+
+def _is_affordable(source: Plan, terms: Sequence[Expr], partner: Plan) -> bool:
+    """Whether no more pairs are compared than two relations have."""
+    if factors(partner) > 1:
+        return False
+    return has_key(terms, source.width) or factors(source) + factors(partner) <= _MOST_FACTORS
 
 
 def partner_of(other: Plan) -> Plan | None:
@@ -145,10 +159,9 @@ def _with_steady(plan: Rel, inputs: Sequence[Plan | None]) -> Plan | None:
 @once_a_plan
 def exact(plan: Plan) -> Plan | None:
     """``plan`` if it gives the same rows in each run, else None."""
-    for part in _relations(plan):
-        if isinstance(part, Rel) and not _repeats(part):
-            return None
-    return plan
+    if not isinstance(plan, Rel):
+        return plan
+    return plan if _repeats(plan) and all(exact(p) is not None for p in plan.inputs) else None
 
 
 def _repeats(plan: Rel) -> bool:

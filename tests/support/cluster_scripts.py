@@ -7,6 +7,8 @@ import time
 import zlib
 from pathlib import Path
 
+import scripts
+
 from blendfusion.types import Request
 
 FOLDER = "CLUSTER_TEST_FOLDER"
@@ -41,6 +43,13 @@ def chosen(request: Request) -> object:
     if request.constraint.item is None:
         return options[number % len(options)]
     return [option for place, option in enumerate(options) if number >> place & 1]
+
+
+def fitting(request: Request) -> object:
+    """An answer within any constraint."""
+    answer = scripts.hashed(request)
+    free = not request.constraint.options and not request.constraint.literals
+    return answer * 2 if isinstance(answer, str) and free else answer
 
 
 def on_gpu(request: Request) -> object:

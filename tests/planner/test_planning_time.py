@@ -1,0 +1,104 @@
+"""Planning takes time in proportion to the parts of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from seconds import least_seconds
+
+import blendfusion as bf
+
+SECONDS = 1.0
+"""For 64 parts."""
+GROWTH = 2 * 1.2
+"""What twice the parts may cost."""
+IMMEASURABLE_SECONDS = 0.02
+"""Times below this say nothing about growth."""
+
+
+def parts(n: int, text: str, between: str = " ") -> str:
+    """``text`` for each number, with the number in place of #."""
+    return between.join(text.replace("#", str(i)) for i in range(n))
+
+
+SHAPES: dict[str, Callable[[int], str]] = {
+    "left joins": lambda n: (
+        "SELECT t.id FROM t "
+        + parts(n, "LEFT JOIN t t# ON t#.id = t.id AND llm_filter('q#', t#.x)")
+    ),
+    "inner joins": lambda n: (
+        "SELECT t.id FROM t " + parts(n, "JOIN t t# ON t#.id = t.id AND llm_filter('q#', t#.x)")
+    ),
+    "EXCEPT": lambda n: (
+        "SELECT id FROM t "
+        + parts(n, "EXCEPT SELECT id FROM t WHERE llm_filter('q#', x) AND id > 100")
+    ),
+    "INTERSECT": lambda n: (
+        "SELECT id FROM t " + parts(n, "INTERSECT SELECT id FROM t WHERE llm_filter('q#', x)")
+    ),
+    "EXISTS": lambda n: (
+        "SELECT id FROM t WHERE "
+        + parts(
+            n, "EXISTS (SELECT 1 FROM t z WHERE z.id = t.id AND llm_filter('q#', z.x))", " AND "
+        )
+    ),
+    "NOT EXISTS": lambda n: (
+        "SELECT id FROM t WHERE "
+        + parts(
+            n, "NOT EXISTS (SELECT 1 FROM t z WHERE z.id = t.id AND llm_filter('q#', z.x))", " AND "
+        )
+    ),
+    "IN": lambda n: (
+        "SELECT id FROM t WHERE "
+        + parts(n, "id IN (SELECT id FROM t WHERE llm_filter('q#', x))", " AND ")
+    ),
+    "NOT IN": lambda n: (
+        "SELECT id FROM t WHERE "
+        + parts(n, "id NOT IN (SELECT id FROM t WHERE llm_filter('q#', x))", " AND ")
+    ),
+    "UNION ALL": lambda n: parts(n, "SELECT id FROM t WHERE llm_filter('q#', x)", " UNION ALL "),
+    "UNION": lambda n: parts(n, "SELECT id FROM t WHERE llm_filter('q#', x)", " UNION "),
+    "VALUES": lambda n: (
+        "SELECT v.a FROM (VALUES "
+        + parts(n, "(#, 'x#')", ", ")
+        + ") v(a, b) WHERE llm_filter('q', v.b)"
+    ),
+    "a CTE": lambda n: (
+        "WITH c AS (SELECT id, x FROM t WHERE llm_filter('q', x)) "
+        "SELECT a.id FROM c a " + parts(n, "LEFT JOIN c c# ON c#.id = a.id")
+    ),
+    "CTEs": lambda n: (
+        "WITH c AS (SELECT id, x FROM t), "
+        + ", ".join(
+            f"c{i} AS (SELECT id, x FROM c{i - 1 if i else ''} WHERE llm_filter('q{i}', x))"
+            for i in range(n)
+        )
+        + f" SELECT id FROM c{n - 1}"
+    ),
+    "nested NOT IN": lambda n: (
+        parts(n // 6, "SELECT id FROM t WHERE llm_filter('q#', x) AND id NOT IN (", "")
+        + "SELECT id FROM t"
+        + ")" * (n // 6)
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def session() -> bf.Session:
+    session = bf.connect(bf.ScriptedModel(lambda request: True), cache=None)
+    session.from_pydict({"id": [*range(8)], "x": [f"v{i}" for i in range(8)]}, name="t")
+    return session
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_planning_time_is_linear(session: bf.Session, shape: str) -> None:
+    def seconds(n: int, bound: float) -> float:
+        def plan() -> None:
+            assert session.sql(SHAPES[shape](n)).prepared.reason is None
+
+        return least_seconds(plan, bound)
+
+    half = seconds(32, 0.0)  # the least of all tries
+    bound = min(SECONDS, GROWTH * half + IMMEASURABLE_SECONDS)
+    assert seconds(64, bound) < bound
