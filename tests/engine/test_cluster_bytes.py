@@ -14,6 +14,7 @@ import pytest
 import blendfusion as bf
 from blendfusion.cluster.local import LocalPlace
 from blendfusion.cluster.messages import Continue, Pose, Posed, Wants, decoded, encoded
+from blendfusion.cluster.packing import packed_values, unpacked_values
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task, Usage
 
@@ -55,6 +56,22 @@ def test_messages_come_back_as_they_were(seed: int) -> None:
     assert [(a.text, a.error, a.logprob, a.model) for a in found] == [
         (a.text, a.error, a.logprob, a.model) for a in answers
     ]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        [()],
+        [(), ()],
+        [("a",), ("b", None)],
+        [(None,), (), ("", "x", "ü")],
+        [("a", "b"), ("c", None)],
+        [tuple(map(str, range(n))) for n in range(300)],
+    ],
+)
+def test_values_of_any_widths_travel(values: list[Values]) -> None:
+    assert unpacked_values(packed_values(values)) == values
 
 
 @pytest.fixture

@@ -12,10 +12,9 @@ from cluster_sessions import files, session, shared_clusters, values_of
 
 import blendfusion as bf
 from blendfusion.cluster.cluster import Cluster
-from blendfusion.cluster.packing import packed_values, unpacked_values
-from blendfusion.models.protocol.model import Values
 from blendfusion.udfs.functions import FUNCTIONS
 
+pytestmark = pytest.mark.long
 ROWS = 40
 
 ELSEWHERE = {
@@ -118,19 +117,3 @@ def test_one_of_equal_rows_is_enough_in_a_cluster(folder: Path, cluster: Cluster
         cluster,
     )
     check_alike("SELECT DISTINCT k FROM t WHERE llm_filter('z', x)", folder, cluster)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        [],
-        [()],
-        [(), ()],
-        [("a",), ("b", None)],
-        [(None,), (), ("", "x", "ü")],
-        [("a", "b"), ("c", None)],
-        [tuple(map(str, range(n))) for n in range(300)],
-    ],
-)
-def test_values_of_any_widths_travel(values: list[Values]) -> None:
-    assert unpacked_values(packed_values(values)) == values
