@@ -66,6 +66,10 @@ class FewValuesFirst(Chunks):
         self._window = self._window.slice(n) if n < len(self._window) else None
         return out
 
+    def ends_within(self, n: int) -> bool:
+        n -= 0 if self._window is None else len(self._window)
+        return n >= 0 and self._chunks.ends_within(n)
+
     def empty(self) -> pa.Table:
         return self._chunks.empty()
 
