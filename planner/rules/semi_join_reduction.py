@@ -236,7 +236,7 @@ def _by_side(join: Rel, terms: Sequence[Expr], partner: Plan) -> dict[int, list[
     for side, columns in passed_on(join).items():
         width = join.inputs[side].width
         around = {join.width + i: Field(width + i) for i in range(partner.width)}
-        moved = (over(t, columns | around) for t in terms)
+        moved = (over(t, {**columns, **around}) for t in terms)
         found = [t for t in moved if t is not None and min(fields(t), default=width) < width]
         if found:
             own[side] = found
