@@ -70,7 +70,18 @@ def selects_into(sql: str) -> bool:
     """``sql`` is SELECT … INTO t …, which DataFusion carries out as soon as it sees it."""
     if first_word(sql) not in _QUERIES or not _INTO.search(sql):
         return False
-    return "INTO" in TokenTree(sql).words
+    return _place_of_into(TokenTree(sql)) is not None
+
+
+def _place_of_into(tree: TokenTree) -> int | None:
+    """The place of the clause INTO, which is no option (``into => 5``), column or name in quotes;
+    None without one."""
+    for at, word in enumerate(tree.words):
+        option = tree.kind(at + 1) == TokenType.FARROW
+        column = at > 0 and tree.kind(at - 1) == TokenType.DOT
+        if word == "INTO" and tree.kind(at) == TokenType.INTO and not option and not column:
+            return at
+    return None
 
 
 _BEFORE_NAME = ("TEMP", "TEMPORARY", "UNLOGGED", "TABLE")
@@ -95,7 +106,8 @@ def without_into(sql: str) -> str:
 
 def _into(tree: TokenTree) -> tuple[str, tuple[int, int, str]]:
     """The name of the table of SELECT … INTO as SQL, and the edit that leaves the clause out."""
-    at = tree.words.index("INTO")
+    at = _place_of_into(tree)
+    assert at is not None
     start = at + 1
     while tree.word(start) in _BEFORE_NAME:
         start += 1
@@ -113,7 +125,7 @@ def is_planned_only(sql: str) -> bool:
     """``sql`` is a query that planning does not carry out, as it does EXPLAIN ANALYZE and SELECT …
     INTO."""
     tree = TokenTree(sql)
-    runs = {"INTO", "ANALYZE"} & set(tree.words)
+    runs = _place_of_into(tree) is not None or "ANALYZE" in tree.words
     return not runs and (tree.opens(0) or tree.word(0) in _READS)
 
 
