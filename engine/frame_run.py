@@ -11,12 +11,12 @@ import pyarrow as pa
 from datafusion import DataFrame
 
 from blendfusion.datafusion.interruptible import Pump
+from blendfusion.doubts.plan_warnings import warn_of_refusal, warn_of_type
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.execution.executor import Execution, as_schema, joined
 from blendfusion.observe.progress import progress
 from blendfusion.planner.driver import reason
 from blendfusion.reports.confirmation import confirm
-from blendfusion.reports.plan_warnings import warn_of_refusal, warn_of_type
 from blendfusion.reports.trace import Trace
 from blendfusion.udfs.register.expr import binding
 from blendfusion.unsupported.provenance import given, written

@@ -19,7 +19,7 @@ FOLDERS = ("engine", "planner", "udfs", "models", "native")
 
 ORDER = """
     types redaction native arrow_types
-    errors
+    errors callers
     budget options models.constraints models.weights
     models.protocol observe
     models.guarantees models.prompts models.stores models.vectors
@@ -35,6 +35,7 @@ ORDER = """
     sql
     dialects.shared dialects.functions dialects.mysql dialects.blendsql dialects.warehouses
     dialects.suql dialects
+    doubts places
     datafusion
     search
     files

@@ -22,8 +22,8 @@ import blendfusion as bf
 from blendfusion.errors import QueryError
 from blendfusion.files.row_writers import ROW_WRITERS, flat, text_of
 from blendfusion.files.spreadsheets import write_sheet
-from blendfusion.files.whole_file import replacing
 from blendfusion.observe.progress import progress
+from blendfusion.places.whole_file import replacing
 from blendfusion.redaction import printable
 
 Format = Literal["table", "csv", "tsv", "json", "arrow", "parquet", "xlsx"]

@@ -11,7 +11,7 @@ from html import escape
 
 from blendfusion.cli.sessions import add_session, budget_of, session_of
 from blendfusion.errors import OptionError
-from blendfusion.files.private_folder import private_folder
+from blendfusion.places.private_folder import private_folder
 from blendfusion.ui.server import PageServer
 from blendfusion.ui.workspace import Workspace
 

@@ -20,12 +20,12 @@ from blendfusion.cluster.spread import spread
 from blendfusion.cluster.tasks import Tasks
 from blendfusion.errors import OptionError
 from blendfusion.execution.pipeline import Counts
-from blendfusion.files.private_folder import private_folder
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore
 from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.observe.progress import counted
 from blendfusion.options import Options
+from blendfusion.places.private_folder import private_folder
 from blendfusion.planner.stages.split import Stage, Staged
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 

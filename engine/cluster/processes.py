@@ -18,7 +18,7 @@ from shutil import rmtree
 from blendfusion.cluster import protocol
 from blendfusion.cluster.grace import Endings
 from blendfusion.cluster.protocol import LANES, PlaceGone
-from blendfusion.files.private_folder import private_folder
+from blendfusion.places.private_folder import private_folder
 
 PULSE = "pulse"
 """The lane on which a process only says that it is alive."""

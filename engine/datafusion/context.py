@@ -25,7 +25,7 @@ from blendfusion.datafusion.schema_metadata import WithoutMetadata
 from blendfusion.datafusion.substrait_io import batches_of
 from blendfusion.datafusion.user_context import Adopted
 from blendfusion.errors import OptionError, QueryError
-from blendfusion.files.lakes import check_folders, check_place
+from blendfusion.places.lakes import check_folders, check_place
 
 P = ParamSpec("P")
 

@@ -17,7 +17,7 @@ from datafusion import SessionContext
 
 from blendfusion.arrow_types import repeated
 from blendfusion.errors import QueryError
-from blendfusion.files.remote import local_path, scheme_of
+from blendfusion.places.remote import local_path, scheme_of
 
 SETTING = "datafusion.execution.collect_statistics"
 

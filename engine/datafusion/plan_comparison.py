@@ -145,7 +145,11 @@ class _Reader:
                 yield Fact("limit", node.get_fetch_val())
         elif kind == "Limit":
             for bound in (node.skip(), node.fetch()):
-                if bound is not None and bound.python_value().as_py():
+                if bound is None:
+                    continue
+                if bound.variant_name() != "Literal":  # which DataFusion refuses later
+                    yield Fact("limit", None, (self.data(bound),))
+                elif bound.python_value().as_py():
                     yield Fact("limit", bound.python_value().as_py())
         else:
             for expr in expressions(node):

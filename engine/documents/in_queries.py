@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import QueryError, close_matches
-from blendfusion.files.remote import scheme_of
+from blendfusion.places.remote import scheme_of
 from blendfusion.planner.ir.document_tables import ON_PROBLEM, Documents
 from blendfusion.sql.call_sites import Span, call_spans, literal_of
 from blendfusion.sql.lateral import Columns, Place, rewritten

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from blendfusion.errors import ArgumentError
-from blendfusion.files.whole_file import replacing
+from blendfusion.places.whole_file import replacing
 from blendfusion.sql.stored_calls import StoredCall
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")

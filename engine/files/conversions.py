@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from blendfusion.errors import QueryError
 from blendfusion.files.json_kinds import Kinds
-from blendfusion.files.private_folder import private_folder
 from blendfusion.files.row_writers import json_text
+from blendfusion.places.private_folder import private_folder
 
 _MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\3\4": ".xlsx"}
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}

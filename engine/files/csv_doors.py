@@ -13,10 +13,10 @@ from datafusion import CsvReadOptions
 from blendfusion.errors import QueryError
 from blendfusion.files.csv_files import CsvOptions, opened
 from blendfusion.files.csv_tables import csv_table, stay_whole
-from blendfusion.files.folders import File, Listing, list_files
 from blendfusion.files.formats import Format
 from blendfusion.files.parts import Sniffed, Table
-from blendfusion.files.remote import LOCAL, local_path, scheme_of
+from blendfusion.places.folders import File, Listing, list_files
+from blendfusion.places.remote import LOCAL, local_path, scheme_of
 
 _PASSED_ON = ("terminator", "escape", "comment", "null_regex", "truncated_rows", "file_sort_order")
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from blendfusion.files.csv_head import Head, delimiter_of, first_record, head_of
 from blendfusion.files.csv_lines import CsvFile
-from blendfusion.files.folders import File
 from blendfusion.files.formats import Format, format_of
-from blendfusion.files.notes import note
 from blendfusion.files.texts import HEAD_BYTES, encoding_of, read_head, write_utf8
+from blendfusion.places.folders import File
+from blendfusion.places.notes import note
 
 _SHOWN = 60
 

@@ -16,15 +16,15 @@ from blendfusion.files.csv_files import CsvOptions, CsvSource, opened
 from blendfusion.files.csv_head import check_names
 from blendfusion.files.csv_lines import find_record
 from blendfusion.files.csv_types import ColumnTypes, type_of_kinds
-from blendfusion.files.folders import File, Listing
 from blendfusion.files.formats import Format
-from blendfusion.files.notes import note_columns
 from blendfusion.files.open_quotes import check_quotes
 from blendfusion.files.parts import Form, Table, parts_of
 from blendfusion.files.quoted_breaks import has_quoted_break
-from blendfusion.files.remote import open_store
 from blendfusion.files.texts import open_text
 from blendfusion.files.united_types import column_keys
+from blendfusion.places.folders import File, Listing
+from blendfusion.places.notes import note_columns
+from blendfusion.places.remote import open_store
 
 _SAMPLED_FILES = 64
 _CUT_BYTES = 10 << 20

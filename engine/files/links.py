@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from blendfusion.files.folders import File
+from blendfusion.places.folders import File
 
 
 def link_files(files: Iterable[File], folder: Path, extension: str) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import quote
 
 from blendfusion.errors import QueryError
-from blendfusion.files.folders import File, Listing, has_pattern, is_hidden
-from blendfusion.files.lakes import check_keys
-from blendfusion.files.partitions import partition_of
-from blendfusion.files.remote import file_system, key_of, scheme_of
+from blendfusion.places.folders import File, Listing, has_pattern, is_hidden
+from blendfusion.places.lakes import check_keys
+from blendfusion.places.partitions import partition_of
+from blendfusion.places.remote import file_system, key_of, scheme_of
 
 _CREDENTIALS = (
     "Credentials come from the environment, such as AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "

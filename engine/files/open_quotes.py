@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from blendfusion.errors import QueryError
 from blendfusion.files.csv_lines import CsvFile
-from blendfusion.files.remote import scheme_of
 from blendfusion.files.texts import open_text
+from blendfusion.places.remote import scheme_of
 
 _MOST_BYTES = 1 << 26
 """The part of a table's files that is looked at: 0.1 s."""

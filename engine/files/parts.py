@@ -14,10 +14,10 @@ from datafusion import CsvReadOptions, DataFrame, Expr, lit
 
 from blendfusion.errors import QueryError
 from blendfusion.files.csv_lines import CsvFile
-from blendfusion.files.folders import File, Listing, file_url, has_pattern
 from blendfusion.files.links import link_files
-from blendfusion.files.partitions import types_of
 from blendfusion.files.united_types import united_schema
+from blendfusion.places.folders import File, Listing, file_url, has_pattern
+from blendfusion.places.partitions import types_of
 from blendfusion.udfs.declare.arguments import quoted_name
 
 _MOST_PARTS = 200

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from blendfusion.errors import QueryError
-from blendfusion.files.lakes import check_place
 from blendfusion.files.reading import register_file
-from blendfusion.files.remote import LOCAL, scheme_of
+from blendfusion.places.lakes import check_place
+from blendfusion.places.remote import LOCAL, scheme_of
 from blendfusion.sql.file_names import quoted_files
 from blendfusion.udfs.declare.arguments import quoted_name
 

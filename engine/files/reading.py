@@ -24,21 +24,10 @@ from blendfusion.files.conversions import (
 )
 from blendfusion.files.csv_files import CsvOptions
 from blendfusion.files.csv_tables import csv_table
-from blendfusion.files.folders import File, Listing, list_files, note_hidden
 from blendfusion.files.formats import Format, format_of, kind_of_all
 from blendfusion.files.json_kinds import Kinds, need_conversion, wrong_line
-from blendfusion.files.lakes import check_below, check_folders, check_url
 from blendfusion.files.objects import list_objects, store_error
 from blendfusion.files.parts import Form, Table, parts_of
-from blendfusion.files.remote import (
-    LOCAL,
-    SCHEMES,
-    downloaded,
-    local_path,
-    open_file,
-    open_store,
-    scheme_of,
-)
 from blendfusion.files.spreadsheets import read_sheet
 from blendfusion.files.texts import (
     check_encoding,
@@ -49,6 +38,17 @@ from blendfusion.files.texts import (
     wrong_bytes,
 )
 from blendfusion.files.typed_tables import typed_table
+from blendfusion.places.folders import File, Listing, list_files, note_hidden
+from blendfusion.places.lakes import check_below, check_folders, check_url
+from blendfusion.places.remote import (
+    LOCAL,
+    SCHEMES,
+    downloaded,
+    local_path,
+    open_file,
+    open_store,
+    scheme_of,
+)
 from blendfusion.search.lance_table import lance_table
 
 _JSON_BYTES = 1 << 20

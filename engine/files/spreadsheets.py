@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.files.csv_head import check_names
-from blendfusion.files.notes import listed, note
+from blendfusion.places.notes import listed, note
 
 _TITLE_ROWS = 20
 """The rows of a sheet in which its header is looked for."""

@@ -12,7 +12,7 @@ from typing import IO, cast
 import pyarrow as pa
 
 from blendfusion.errors import QueryError, close_matches
-from blendfusion.files.remote import open_object, scheme_of
+from blendfusion.places.remote import open_object, scheme_of
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
 """The compressions of text files."""

@@ -11,11 +11,11 @@ from typing import IO
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
-from blendfusion.files.folders import File, Listing
 from blendfusion.files.formats import format_of
-from blendfusion.files.notes import note_columns
 from blendfusion.files.parts import Form, Table, parts_of
 from blendfusion.files.united_types import column_keys, united_schema
+from blendfusion.places.folders import File, Listing
+from blendfusion.places.notes import note_columns
 
 _READERS = 16
 

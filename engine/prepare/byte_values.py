@@ -22,7 +22,7 @@ Bytes = Mapping[int, tuple[int, ...]]
 _BYTES = re.compile(r"Binary")
 """In the text of a plan with its columns' types."""
 _MAKE_BYTES = re.compile(
-    r"\b(decode|arrow_cast|digest|md5|sha\d+|blake\w+)\s*\(|\b(bytea|blob|\w*binary)\b|\bx'",
+    r"\b(decode|arrow_cast|digest|md5|sha\d+|blake\w+)\s*\(|\b(bytea|blob|\w*binary)\b|(?<![\w'])x'",
     re.IGNORECASE,
 )
 

@@ -20,6 +20,7 @@ from blendfusion.datafusion.interruptible import LONG_QUERY, Pump, lately_interr
 from blendfusion.datafusion.sort_keys import check_sort_keys
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.documents.in_queries import read_in
+from blendfusion.doubts.plan_warnings import warn_of_doubts
 from blendfusion.errors import ExecutionError, QueryError
 from blendfusion.prepare.byte_values import Bytes, values_in_bytes
 from blendfusion.prepare.caller_tables import (
@@ -34,7 +35,6 @@ from blendfusion.prepare.information import informed
 from blendfusion.prepare.result_names import named
 from blendfusion.prepare.tables_in_any_case import SessionTables
 from blendfusion.reports.confirmation import demand
-from blendfusion.reports.plan_warnings import warn_of_doubts
 from blendfusion.reports.trace import Trace
 from blendfusion.search.sources import searched
 from blendfusion.sql import ordinals, repeated_names
@@ -192,7 +192,7 @@ class Query:
 
         def is_planned(in_bytes: Bytes) -> bool:
             try:
-                made = self._frame(session, typed(in_bytes=in_bytes), parameters)
+                made = self._frame(session, typed(in_bytes=in_bytes), parameters, tried=True)
             except QueryError:
                 return False
             return not optimized(made).problem
@@ -252,7 +252,11 @@ class Query:
             name: tuple(spelled.get(text, text) for text in texts) for name, texts in calls.items()
         }
 
-    def _frame(self, session: Session, ready: Typed, parameters: dict[str, str]) -> Frame:
+    def _frame(
+        self, session: Session, ready: Typed, parameters: dict[str, str], *, tried: bool = False
+    ) -> Frame:
+        """The frame of a typed text. ``tried``: it may be no query of the user's, who is not warned
+        of it."""
         columns = partial(_columns, session, self.options)
         read_only = self.options is READING
         if read_only:
@@ -263,7 +267,7 @@ class Query:
         text = counted_sets(
             text,
             partial(_columns, session, self.options, values=(self.param_values, self.named_params)),
-            lambda problem: warn_of_doubts((problem,), session.plan_warnings),
+            lambda problem: None if tried else warn_of_doubts((problem,), session.plan_warnings),
         )
         text = grouped_keys(subquery_values(distinct_from(text)))
 

@@ -13,7 +13,6 @@ from typing import Any, cast
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
-from blendfusion.files.whole_file import write_private
 from blendfusion.models.protocol.gate import (
     MOST_TOKENS,
     Shape,
@@ -25,6 +24,7 @@ from blendfusion.models.protocol.gate import (
 )
 from blendfusion.models.stores.key import KEY_BYTES, KEY_VERSION
 from blendfusion.models.stores.recording import FAILED
+from blendfusion.places.whole_file import write_private
 from blendfusion.replay.digests import file_digest, table_digest
 from blendfusion.types import Answer
 

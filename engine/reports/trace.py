@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +13,14 @@ from typing import TYPE_CHECKING, overload
 
 import pyarrow as pa
 
+from blendfusion.callers import level_of_caller
 from blendfusion.errors import ConflictWarning, MatchWarning, ModelWarning
-from blendfusion.files.whole_file import write_private
 from blendfusion.models.embedders.cache import VectorCounts
 from blendfusion.models.protocol.model import Values
 from blendfusion.observe.progress import Reporter
 from blendfusion.observe.throughput import Measured, Question
 from blendfusion.options import Options
+from blendfusion.places.whole_file import write_private
 from blendfusion.redaction import WITHHELD, Redaction
 from blendfusion.reports.answer_warnings import (
     conflict_summary,
@@ -527,14 +527,3 @@ def _by_model(answers: Sequence[Answer], spent: Usage) -> dict[str, Usage]:
     whole = sum(tokens.values())
     shares = {n: tokens[n] / whole if whole else 1 / len(batch) for n in batch}
     return {n: replace(u, seconds=spent.seconds * shares[n]) for n, u in batch.items()}
-
-
-def level_of_caller() -> int:
-    """The stack level, from the caller of this function, of the first code outside of
-    BlendFusion."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
-        "blendfusion"
-    ):
-        level, frame = level + 1, frame.f_back
-    return level

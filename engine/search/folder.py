@@ -29,8 +29,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
-from blendfusion.files.whole_file import hide
 from blendfusion.models.protocol.gate import Shape, Unfit, check_shape, object_of
+from blendfusion.places.whole_file import hide
 
 FORMAT = 1
 """Format of the datasets and of index.json; an index of another format is rebuilt."""

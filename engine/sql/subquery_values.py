@@ -66,8 +66,19 @@ def _exists(reader: Reader, query: Query) -> str:
         words = {reader.word(at) for at in range(stop, branch.end) if not reader.depth(stop, at)}
         calls = any(reader.opens(at) for at in range(start, stop))
         if not calls and reader.word(stop) == "FROM" and not words & _GROUPS:
-            return f"((SELECT count(*) {reader.written(stop, branch.end)}) > 0)"
+            read = "".join(f" + 0 * count({name})" for name in _names(reader, start, stop))
+            return f"((SELECT count(*){read} {reader.written(stop, branch.end)}) > 0)"
     return f"((SELECT count(*) FROM ({whole}) AS found) > 0)"
+
+
+def _names(reader: Reader, start: int, stop: int) -> list[str]:
+    """The columns of a select list that is nothing else: an unknown one stays an error."""
+    commas = [at for at in range(start, stop) if reader.kind(at) == TokenType.COMMA]
+    bounds = zip([start, *(at + 1 for at in commas)], [*commas, stop], strict=True)
+    items = [range(*bound) for bound in bounds]
+    if all(reader.is_name(at) == (at % 2 == item[0] % 2) for item in items for at in item):
+        return [reader.written(item[0], item[-1] + 1) for item in items if len(item)]
+    return []
 
 
 def _among(value: str, query: str) -> str:

@@ -10,12 +10,12 @@ from datafusion.plan import LogicalPlan
 
 from blendfusion.datafusion.bridge import through_substrait
 from blendfusion.datafusion.error_translation import understood
+from blendfusion.doubts.constant_conditions import noting
+from blendfusion.doubts.plan_warnings import warn_of_doubts
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.planner.driver import Rewrite, reason, rewrite
 from blendfusion.planner.initial_order import inputs_first
 from blendfusion.planner.stages.split import Staged, staged
-from blendfusion.reports.constant_conditions import noting
-from blendfusion.reports.plan_warnings import warn_of_doubts
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.call_registry import calls_in, readable
 from blendfusion.unsupported.nested_stages import NOTHING, StoredParts, chained

@@ -140,6 +140,7 @@ def compare(folder: Path, cluster: Cluster, queries: list[str]) -> int:
 
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2, 4])
+@pytest.mark.filterwarnings("ignore::blendfusion.errors.MatchWarning")
 def test_joins_by_meaning(clusters: Callable[[int], Cluster], folder: Path, workers: int) -> None:
     """Labels and answers are found in the cluster; candidates and entities need all values."""
     assert compare(folder, clusters(workers), JOINS)

@@ -348,7 +348,7 @@ def test_random_folders_are_read_as_duckdb_reads_them(cases: int, tmp_path: Path
             save(folder / name, table)
         session = bf.connect(None, cache=None)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("blendfusion.files.notes.warnings.warn", lambda *_, **__: None)
+            patch.setattr("blendfusion.places.notes.warnings.warn", lambda *_, **__: None)
             found = {row["id"]: row for row in session.register_file(folder, "t").to_pylist()}
         for name, table in made.items():
             read = duckdb.from_arrow(table).fetchall()

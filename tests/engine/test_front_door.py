@@ -156,7 +156,7 @@ ERRORS = {
     "SELECT llm_text('q', x) FROM t WHER[E]": "found the end of the query",
     """SELECT ["LLM_FILTER"]('q', x) FROM t""": "Did you mean 'llm_filter'",
     "SELECT id FROM t WHERE llm_filter('q', x) AND id = [$a]": "the parameter $a has no value",
-    "SELECT q.[name] FROM people p WHERE llm_filter('q', p.name)": "unknown column 'q.Name'",
+    "SELECT q.[name] FROM people p WHERE llm_filter('q', p.name)": "unknown column 'q.name'",
     "SELECT [array_length(llm_text('q', x))] FROM t": "array_length does not take",
 }
 
@@ -168,7 +168,10 @@ def test_errors_say_where(db: Counted, marked: str, dialect: str) -> None:
     sql = marked.replace("[", "").replace("]", "")
     with pytest.raises(bf.QueryError) as error:
         db.session.sql(sql, dialect=dialect).to_pydict()
-    assert ERRORS[marked] in str(error.value)
+    expected = ERRORS[marked]
+    if dialect == "snowflake" and "array_length" in marked:  # no function of Snowflake
+        expected, end = "ARRAY_LENGTH of Snowflake has no translation", start + len("array_length")
+    assert expected in str(error.value)
     assert error.value.span == (start, end)
 
 

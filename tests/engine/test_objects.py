@@ -15,7 +15,7 @@ from s3_server import ENVIRONMENT, serving
 
 import blendfusion as bf
 from blendfusion.cli.main import main
-from blendfusion.files.remote import open_store
+from blendfusion.places.remote import open_store
 
 ROWS = pa.table({"id": [1, 2], "x": ["a", "b"]})
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import blendfusion as bf
-from blendfusion.files.whole_file import replacing, write_private
 from blendfusion.models.stores.segments import SegmentStore
+from blendfusion.places.whole_file import replacing, write_private
 from blendfusion.replay.manifest import Manifest, beside
 from blendfusion.types import Answer, Constraint, Task
 

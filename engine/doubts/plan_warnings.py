@@ -7,8 +7,8 @@ import re
 import warnings
 from collections.abc import Iterable
 
+from blendfusion.callers import level_of_caller
 from blendfusion.errors import PlanWarning
-from blendfusion.reports.trace import level_of_caller
 
 _OF_TYPES = re.compile(
     r"\b(?<!node of )(?<!plan )(type|literal|decimals)\b|Substrait would change|own plan"

@@ -12,9 +12,9 @@ from typing import Any
 from datafusion import SessionContext
 
 from blendfusion.errors import QueryError
-from blendfusion.files.folders import has_pattern
-from blendfusion.files.partitions import partition_of
-from blendfusion.files.remote import LOCAL, local_path, scheme_of
+from blendfusion.places.folders import has_pattern
+from blendfusion.places.partitions import partition_of
+from blendfusion.places.remote import LOCAL, local_path, scheme_of
 
 _REMEDIES = {
     "Delta Lake": (

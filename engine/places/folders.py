@@ -11,8 +11,8 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from blendfusion.errors import QueryError, close_matches
-from blendfusion.files.notes import listed, note
-from blendfusion.files.partitions import Partition, partition_of
+from blendfusion.places.notes import listed, note
+from blendfusion.places.partitions import Partition, partition_of
 
 _MAGIC = re.compile(r"[*?\[]")
 _MARKERS = re.compile(

@@ -1,0 +1,1 @@
+"""Doubts about queries that are said before they run: refused plans, conditions that no answer changes."""

@@ -1,0 +1,1 @@
+"""Where tables lie: local paths, URLs, object stores, folders of files, tables of lakes; files for their owner alone."""
