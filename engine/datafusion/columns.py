@@ -12,6 +12,7 @@ from blendfusion.udfs.declare.arguments import quoted_name
 
 _PART = r'(?:"(?:[^"]|"")*"|[^".,\s]+)'
 _FIELD = re.compile(rf"(?:, )?({_PART}(?:\.{_PART})*)")
+_WHOLE = re.compile(_PART)
 _LAST = re.compile(rf"{_PART}\Z", re.DOTALL)
 
 
@@ -65,13 +66,25 @@ def columns_listed(problem: str) -> Iterator[Column]:
 def column_of(text: str) -> Column | None:
     """The column that a text of SQL names, in lower case unless it is in double quotes; None if it
     names none."""
-    for start in _starts(text):
-        if _LAST.match(text, start):
-            break
-    else:
+    start = _last_part(text)
+    if start is None:
+        start = next((start for start in _starts(text) if _LAST.match(text, start)), None)
+    if start is None:
         return None
     relation, name = text[: max(0, start - 1)], text[start:]
     return Column(plain(name) if name.startswith('"') else name.lower(), relation)
+
+
+def _last_part(text: str) -> int | None:
+    """The place of the last part of a name; None for another text."""
+    start = 0
+    while found := _WHOLE.match(text, start):
+        if found.end() == len(text):
+            return start
+        if text[found.end()] != ".":
+            return None
+        start = found.end() + 1
+    return None
 
 
 def _starts(text: str) -> Iterator[int]:

@@ -158,7 +158,7 @@ def test_another_question_is_drafted_anew() -> None:
     restaurants.reply = "SELECT count(*) FROM restaurants WHERE city = 'Palo Alto'"
     restaurants.session.ask("How many restaurants are in Palo Alto?").accept()
     for question in (
-        "How many restaurants are in Palo Alto that serve pizza and cost less than ten?",
+        "Which restaurants in Palo Alto serve pizza and cost less than ten?",
         "Which restaurants are in Palo Alto?",
     ):
         query = "SELECT name FROM restaurants WHERE city = 'Palo Alto' OR cuisine = 'pizza'"

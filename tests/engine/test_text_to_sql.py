@@ -377,11 +377,11 @@ def test_hidden_values_are_in_no_text_about_a_draft() -> None:
     query = "SELECT name FROM singers WHERE city = 'Paris'"
     shop = Shop(query, "SELECT nam FROM singers WHERE city = 'O''Hara'", "SELECT 'Paris' FROM x")
     shop.session.options = replace(shop.session.options, show_values="off")
-    draft = shop.ask("Who is from Paris?")
+    draft = shop.ask("Who is from the capital?")
     assert draft.sql == query
     assert "Paris" not in f"{draft}{draft.notes}{draft.searched}"
     with pytest.raises(bf.QueryError, match="no query was found") as raised:
-        shop.ask("Who is O'Hara?", rounds=1)
+        shop.ask("Who is that singer?", rounds=1)
     assert not re.search("Paris|Hara", str(raised.value))
 
 
