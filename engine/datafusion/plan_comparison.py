@@ -64,6 +64,8 @@ _NULL_TESTS = {27: 6, 30: 7}
 """IS UNKNOWN and IS NOT UNKNOWN, which are null tests of booleans."""
 _ZONED_CAST = re.compile(r', Utf8\("Timestamp\(\w+, "[^"]*"\)"\)')
 """The type of a function in a copy that is a cast to a zone."""
+_NO_CONDITION = re.compile(r"Join:  Filter: Boolean\(true\)$", re.MULTILINE)
+"""The condition of a join without one in a copy."""
 _NESTED = (16, 17, 18, 32, 41)
 """The fields of literals that are lists, structs and maps: memory, which is no value."""
 _TIME, _NULL_VALUE, _TIMESTAMP = 26, 33, 20
@@ -119,7 +121,8 @@ def _facts(plans: Iterable[LogicalPlan], context: Any) -> set[Fact]:
         for _, node in relations(plan):
             found.update(reader.facts(node))
         if "Subquery:" in text:
-            words = tokens(_ZONED_CAST.sub("", subqueries_text(text)))
+            said = _NO_CONDITION.sub("Join:", _ZONED_CAST.sub("", subqueries_text(text)))
+            words = tokens(said)
             found.update(Fact("subquery", word) for word in words)
     found.discard(_ALWAYS)
     return found
