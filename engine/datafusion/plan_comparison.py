@@ -66,6 +66,8 @@ _ZONED_CAST = re.compile(r', Utf8\("Timestamp\(\w+, "[^"]*"\)"\)')
 """The type of a function in a copy that is a cast to a zone."""
 _NO_CONDITION = re.compile(r"Join:  Filter: Boolean\(true\)$", re.MULTILINE)
 """The condition of a join without one in a copy."""
+_CHAINS = ((4, b"\x1a\x02Or"), (4, b"\x1a\x03And"))
+"""The connectives among the parts of an expression with a subquery."""
 _NESTED = (16, 17, 18, 32, 41)
 """The fields of literals that are lists, structs and maps: memory, which is no value."""
 _TIME, _NULL_VALUE, _TIMESTAMP = 26, 33, 20
@@ -163,7 +165,8 @@ class _Reader:
     def data(self, expr: Any) -> Data:
         """The encoded expression without its name; nothing for a column."""
         if self.subqueries and has_subquery(expr):
-            return tuple(parts(expr, self.context))
+            # A chain of AND or OR is nested in another way in the copy.
+            return tuple(part for part in parts(expr, self.context) if part not in _CHAINS)
         data: bytes = expr.to_bytes(self.context)
         while data[:1] == b"\x12":  # an alias
             (content,) = (content for _, _, content in message_fields(data) if content is not None)
