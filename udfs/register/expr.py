@@ -159,8 +159,9 @@ _AS_LISTS = ("tolist", "to_pylist", "to_list")
 """How NumPy and pandas, Arrow and Polars give values, or one value, as Python's."""
 
 _bound: dict[str, Dispatcher] = {}
-_LOCKS = tuple(threading.Lock() for _ in range(64))
-"""Each serves the calls whose names hash to it; runs of these wait for one another."""
+_LOCKS: dict[str, threading.Lock] = {}
+"""A lock for each call, by its name. Calls that shared one would wait for one another for ever where
+one thread reads two results in turn."""
 
 
 def bound(call: Call) -> Dispatcher:
@@ -183,7 +184,7 @@ def binding(calls: Iterable[Call], dispatcher: Dispatcher) -> Iterator[None]:
     session was known, and DataFusion evaluates them on threads of its own.
     """
     names = sorted({call.name for call in calls})
-    locks = [_LOCKS[at] for at in sorted({hash(name) % len(_LOCKS) for name in names})]
+    locks = [_LOCKS.setdefault(name, threading.Lock()) for name in names]
     with ExitStack() as stack:
         for lock in locks:
             stack.enter_context(lock)
