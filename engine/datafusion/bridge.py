@@ -217,7 +217,7 @@ def _prove(
         except Exception as problem:  # DataFusion raises plain Exceptions here
             raise PlanError(f"DataFusion does not read back its own plan: {problem}") from problem
         except BaseException as panic:
-            # It does so where keys of grouping sets coincide, whose names ``grouping_sets`` restores.
+            # Keys of grouping sets coincide there; ``grouping_sets`` restores their names.
             if type(panic).__name__ == "PanicException" and grouping_sets(plan, text) is not None:
                 return
             raise

@@ -123,8 +123,8 @@ def _facts(plans: Iterable[LogicalPlan], context: Any) -> set[Fact]:
         for _, node in relations(plan):
             found.update(reader.facts(node))
         if "Subquery:" in text:
-            said = _NO_CONDITION.sub("Join:", _ZONED_CAST.sub("", subqueries_text(text)))
-            words = tokens(said)
+            shown = _NO_CONDITION.sub("Join:", _ZONED_CAST.sub("", subqueries_text(text)))
+            words = tokens(shown)
             found.update(Fact("subquery", word) for word in words)
     found.discard(_ALWAYS)
     return found

@@ -1,1 +1,1 @@
-"""Doubts about queries that are said before they run: refused plans, conditions that no answer changes."""
+"""Doubts about queries before they run: refused plans, conditions that no answer changes."""

@@ -1,1 +1,2 @@
-"""Where tables lie: local paths, URLs, object stores, folders of files, tables of lakes; files for their owner alone."""
+"""Where tables lie: local paths, URLs, object stores, folders of files, tables of lakes; private
+files."""

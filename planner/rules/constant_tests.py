@@ -221,10 +221,10 @@ def _is_obvious(expr: Expr) -> bool:
     value, *others = expr.children or (expr,)
     if not isinstance(value, Ask) or not all(isinstance(e, Node) for e in others):
         return False
-    return _is_told_apart(value.call.task.constraint, expr.name, others)
+    return _is_distinguished(value.call.task.constraint, expr.name, others)
 
 
-def _is_told_apart(constraint: Constraint, comparison: str, others: Sequence[Expr]) -> bool:
+def _is_distinguished(constraint: Constraint, comparison: str, others: Sequence[Expr]) -> bool:
     """Whether some answers pass a comparison with literals, and some do not."""
     if constraint.kind == "choice":
         known = any(literal(e) in constraint.options for e in others)

@@ -160,8 +160,8 @@ _AS_LISTS = ("tolist", "to_pylist", "to_list")
 
 _bound: dict[str, Dispatcher] = {}
 _LOCKS: dict[str, threading.Lock] = {}
-"""A lock for each call, by its name. Calls that shared one would wait for one another for ever where
-one thread reads two results in turn."""
+"""A lock for each call, by its name. Calls that shared one would wait for one another for ever
+where one thread reads two results in turn."""
 
 
 def bound(call: Call) -> Dispatcher:

@@ -26,8 +26,8 @@ _BEHIND = "|".join(rf"(?<=\b{code})" for code in _CURRENCIES.split())
 _DIGITS = re.compile(
     rf"(?:(?<![\w.,])(?<![^\W\d_][-/_])|{_BEHIND})[+\-−]?(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?(?!\d)"
 )
-"""The digits of a number, not those of a name behind letters: A37889, INV-2024. A currency may stand
-before them."""
+"""The digits of a number, not those of a name behind letters: A37889, INV-2024. A currency may
+precede them."""
 _WORD = re.compile(r"[A-Za-z]+")
 _UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
