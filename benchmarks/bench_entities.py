@@ -64,7 +64,7 @@ def measured(records: Records, data: Path, noise: float, check: int) -> None:
     found: dict[str, object] = {row["name"]: row["entity"] for row in rows}
     own = together(found)
     recall = len(own & gold) / len(gold)
-    pairs = candidate_pairs(texts, CANDIDATES, None)
+    pairs = candidate_pairs(texts, CANDIDATES, None).pairs
     print(
         f"{records.folder:18} {len(texts):6,} {len(gold):6,} {recall:7.3f} "
         f"{len(model.calls) / len(texts):6.2f} {len(pairs) / len(texts):11.2f} {seconds:8.1f}",

@@ -242,7 +242,7 @@ def chat(ours: Ours, *, reuse: bool) -> Way:
     def answer(texts: Sequence[str]) -> None:
         for text in texts:
             if not reuse:
-                model.reset()  # type: ignore[no-untyped-call]
+                model.reset()
             model.create_chat_completion(
                 [{"role": "user", "content": head + layout.block((text,)) + tail}],
                 grammar=grammar,

@@ -61,6 +61,7 @@ def _csv_options(inherited: Callable[..., object], args: Any, kwargs: Any) -> di
     """The arguments of a method that reads CSV files, with ``options`` in the place of those that
     are options."""
     given = inspect.signature(inherited).bind(*args, **kwargs).arguments
+    given["self"].check_process()  # before a file is looked at
     if given.get("options") is None:
         names = inspect.signature(CsvReadOptions).parameters.keys() & given.keys()
         known = {name: given.pop(name) for name in names}

@@ -134,7 +134,7 @@ def texts(session: bf.Session, secret: str, number: int, folder: Path) -> Iterat
     ):
         with writer_of(query) as writer:
             writer.from_arrow(session.table("p").to_arrow_table(), name="p")
-            yield caught(lambda writer=writer: str(writer.ask(f"Which row is {secret}?")))
+            yield caught(lambda writer=writer: str(writer.ask("Which row is it?")))
             yield caught(lambda writer=writer: repr(writer.ask("Which row?", candidates=2)))
 
 
