@@ -25,7 +25,9 @@ ROOT = Path(__file__).parents[1]
 _ABOVE = re.compile(r"\[([^\]]+)\]\(\.\./(?!#)[^)\s]*\)")
 
 _PAGE = re.compile(r"\[(?:docs/)?(\w+\.md)\]\((\w+\.md[^)]*)\)")
-_ELSEWHERE = re.compile(r"\[([^\]]+)\]\((?:LICENSE|[A-Z_]+\.md[^)]*|benchmarks/[^)]*|examples/[^)]*)\)")
+_ELSEWHERE = re.compile(
+    r"\[([^\]]+)\]\((?:LICENSE|[A-Z_]+\.md[^)]*|benchmarks/[^)]*|examples/[^)]*)\)"
+)
 """Links of the README to what the site does not have."""
 
 
