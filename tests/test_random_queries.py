@@ -33,10 +33,6 @@ pytestmark = [
     pytest.mark.slow,
     # DataFusion does not read back some plans with two mark joins. They run plain, and are counted.
     pytest.mark.filterwarnings("ignore:This query runs without the planner.*field name.*mark"),
-    # The proof of the bridge doubts some plans that it cannot compare. They run plain, and are counted.
-    pytest.mark.filterwarnings(
-        "ignore:This query runs without the planner.*Substrait would change"
-    ),
 ]
 
 OPTIONAL = (
@@ -97,9 +93,7 @@ def test_the_plan_gives_the_rows_of_full_evaluation(rules: str, cases: int) -> N
             # plan that asked before the join cannot know. Without joins it asks what it meets, in
             # the written order, which the learned order may leave.
             more = planned.asked - plain.asked
-            # DataFusion merges the filter of a view with the query's, and may evaluate that one first.
-            in_order = _MAY_ASK_MORE not in query.sql and " seen " not in query.sql
-            bound = in_order and not joins(plain_session, query.sql)
+            bound = _MAY_ASK_MORE not in query.sql and not joins(plain_session, query.sql)
             if more and not planned.reason and bound:
                 wrong = f"asked, and not by full evaluation: {sorted(map(repr, more))}"
         if wrong is not None:

@@ -233,10 +233,11 @@ def _normal(fact: Fact, context: Any) -> Does:
     for data in fact.data:
         given = list(parts_of(data) if isinstance(data, bytes) else data)
         found += _normal_parts(given, context, of_join=fact.kind == "join")
-    if fact.kind == "join":
+    has_case = any(kind == CASE for kind, _ in found)  # CASE x WHEN v is CASE WHEN x = v
+    if has_case or fact.kind == "join":
         found = [part for part in found if part != (BINARY, _EQUAL)]
-    elif any(kind == CASE for kind, _ in found):  # CASE x WHEN v is CASE WHEN x = v
-        found = list({part for part in found if part != (BINARY, _EQUAL)})
+    if has_case:
+        found = list(set(found))
     return Does(fact.kind, fact.detail, tuple(sorted(found)))
 
 

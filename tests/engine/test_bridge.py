@@ -71,6 +71,22 @@ def check(session: bf.Session, query: str, *, planned: bool = True) -> bf.Frame:
     return frame
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "CASE t.f > 9 WHEN {f} THEN s.f < 30 WHEN s.n = 4 THEN true ELSE s.n > t.n END",
+        "(CASE {f} WHEN s.n > 4 THEN t.n > 3 WHEN t.n > 5 THEN s.n > 3 END) IS NOT FALSE",
+        "t.n + s.n > CASE WHEN {f} AND t.n = s.n THEN 4 ELSE 9 END",
+    ],
+)
+def test_a_case_in_a_condition_of_a_join_is_planned(session: bf.Session, condition: str) -> None:
+    check(
+        session,
+        f"SELECT t.id, s.id AS i FROM t JOIN (SELECT id, n, f FROM t) s "
+        f"ON t.g = s.id WHERE {condition}",
+    )
+
+
 # --- time zones -----------------------------------------------------------------------------------
 
 ZONES = ("Europe/Berlin", "America/New_York", "Asia/Kathmandu", "+05:30", "UTC")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from random_tables import database, tables
 from scripts import Counted, tuples, unordered
 
 from blendfusion.planner.rules import SIMILAR_FIRST
+from blendfusion.types import Task
 
 DATABASES = 24
 """How many sets of tables there are; the first is empty."""
@@ -20,12 +22,13 @@ Rows = list[tuple[object, ...]]
 
 
 class Outcome(NamedTuple):
-    """What came of a query: its types and rows, or an error; the values asked, and how often."""
+    """What came of a query: its types and rows, or an error; the values asked, and how many of them
+    once more."""
 
     types: tuple[str, ...]
     rows: Rows
     asked: frozenset[object]
-    times: int
+    repeated: int
     error: str | None = None
     reason: str | None = None
     """Why the query did not run as planned, if it did not."""
@@ -61,10 +64,18 @@ def outcome(counted: Counted, sql: str, rules_off: tuple[str, ...] = ()) -> Outc
         table = frame.to_arrow_table()
     except Exception as problem:  # DataFusion raises plain Exceptions
         return Outcome((), [], frozenset(), 0, f"{type(problem).__name__}: {problem}")
-    asked = [(call.task, call.values) for call in counted.model.calls]
+    calls = [(call.task, call.values) for call in counted.model.calls]
+    asked = frozenset((as_seen(task), values) for task, values in calls)
+    repeated = len(calls) - len(set(calls))
     types, declared = (tuple(map(str, s.types)) for s in (table.schema, frame.schema()))
     reason = frame.prepared.reason
-    return Outcome(types, tuples(table), frozenset(asked), len(asked), None, reason, declared)
+    return Outcome(types, tuples(table), asked, repeated, None, reason, declared)
+
+
+def as_seen(task: Task) -> Task:
+    """The task as the model sees it: no prompt shows the name of an only value, so that equal texts
+    of two columns are one question."""
+    return replace(task, columns=("",)) if len(task.columns) == 1 and not task.aggregate else task
 
 
 def contradicts_itself(seed: int, sql: str, plain: Outcome) -> bool:
@@ -91,7 +102,7 @@ def difference(query: Query, plain: Outcome, planned: Outcome) -> str | None:
     empty = query.bounds is not None and not planned.rows
     if planned.types != plain.types and not (empty and planned.types == plain.declared):
         return f"types: {planned.types}\nright: {plain.types}"
-    if planned.times != len(planned.asked):
+    if planned.repeated:
         return "a value was asked twice"
     if _same_rows(query, plain.rows, planned.rows):
         return None
