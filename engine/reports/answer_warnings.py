@@ -56,6 +56,15 @@ def cut_summary(number: int) -> str:
     )
 
 
+def unstated_summary(call: Call, number: int) -> str:
+    """The number of answers of a call of which no text states all numbers and dates, and the
+    remedy."""
+    return (
+        f"{call.text}: none of {counted(number, 'text')} states all the numbers and dates of its "
+        "answer, so they are NULL. evidence => false takes the model's word, also for what it knows from elsewhere."
+    )
+
+
 def conflict_summary(calls: Mapping[str, Sequence[Conflict]], redaction: Redaction) -> str:
     """The number of answers that contradict others, what became of their pairs, and the remedies.
 

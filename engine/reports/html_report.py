@@ -137,7 +137,9 @@ def totals(trace: Trace) -> Html:
     if trace.cut_off:
         tiles.insert(3, ("Cut off", f"{trace.cut_off:,}", "at max_tokens"))
     if trace.unsure:
-        tiles.insert(3, ("Withheld", f"{trace.unsure:,}", "less probable than wanted"))
+        tiles.insert(
+            3, ("Withheld", f"{trace.unsure:,}", "less probable than wanted, or not in the text")
+        )
     if trace.vectors.embedded:
         took = trace.vectors.usage
         requests = f"in {counted(took.calls, 'request')}, {took.prompt_tokens:,} tokens"

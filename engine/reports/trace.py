@@ -27,6 +27,7 @@ from blendfusion.reports.answer_warnings import (
     cut_summary,
     missed_summary,
     summary,
+    unstated_summary,
 )
 from blendfusion.reports.expected_seconds import ExpectedSeconds
 from blendfusion.reports.html import text
@@ -93,6 +94,10 @@ INTERNAL = frozenset(
     "within withheld withheld_of batch".split()
 )
 """The names of a trace for other modules of the package; completion omits them."""
+
+
+_FEW = 2
+"""So many texts that do not state the values that were asked for are no surprise."""
 
 
 class AnswerWarning(UserWarning):
@@ -439,7 +444,8 @@ class Trace:
         if (wait := self.wait_of(call)).values:
             notes.append(f"cached: {wait}")
         if withheld := self.withheld_of(call):
-            notes.append(f"{withheld:,} withheld: less probable than wanted")
+            reason = "not in the text" if call.stated else "less probable than wanted"
+            notes.append(f"{withheld:,} withheld: {reason}")
         return notes
 
     @property
@@ -455,12 +461,14 @@ class Trace:
                 self.run.withheld = self.unsure
 
     def withheld_of(self, call: Call) -> int:
-        """Answers to ``call`` that are NULL because they are below its ``confidence``."""
+        """Answers to ``call`` that are NULL because they are below its ``confidence``, or that have
+        numbers or dates that the text does not state."""
         return len(self._withheld.get(call, ()))
 
     @property
     def unsure(self) -> int:
-        """Answers that are NULL because they are below the ``confidence`` of their calls."""
+        """Answers that are NULL because they are below the ``confidence`` of their calls, and those
+        without their numbers or dates, which the text does not state."""
         return sum(map(len, self._withheld.values()))
 
     def conflicting(self, call: Call, conflicts: Sequence[Conflict]) -> None:
@@ -473,7 +481,8 @@ class Trace:
 
     def warn(self, outages: Sequence[str] = ()) -> None:
         """Give one warning with the number of values that are NULL without an answer, and the
-        reasons; one about answers that were cut off; one about models that were left out, for the
+        reasons; one about answers that were cut off; one for each call of which no text states all
+        numbers and dates; one about models that were left out, for the
         reasons in ``outages``; one about answers that contradict one another; and one for each call
         that may miss matches."""
         if outages:
@@ -490,6 +499,10 @@ class Trace:
             )
         if self.cut_off:
             warnings.warn(cut_summary(self.cut_off), AnswerWarning, stacklevel=level_of_caller())
+        for call, values in self._withheld.items():
+            if call.stated and _FEW < len(values) >= self.usage_of(call).values:
+                message = unstated_summary(call, len(values))
+                warnings.warn(message, AnswerWarning, stacklevel=level_of_caller())
         if self._conflicts:
             own = {call.text: [*found.values()] for call, found in self._conflicts.items()}
             warnings.warn(

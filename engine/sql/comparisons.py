@@ -168,6 +168,8 @@ def until_decided(
     result = list(calls)
     for members in together.values():
         comparisons = _comparisons(calls[members[0]], [places[i] for i in members])
+        if any(calls[i].stated for i in members):
+            continue  # the text states the whole answer, not its beginning
         for i in members if comparisons else ():
             task = calls[i].task
             constraint = replace(task.constraint, decides=comparisons)

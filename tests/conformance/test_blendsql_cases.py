@@ -762,7 +762,10 @@ def test_57_parameters_stand_beside_and_in_calls(
 def test_57_a_date_that_is_compared_with_a_parameter() -> None:
     day = datetime.date(2024, 5, 1)
     db = Counted(lambda call: day).add("t", {"x": ["May Day"], "d": [day]})
-    for sql in ("llm_map('when', x) >= $day", "d <= llm_date('when', x) AND d >= $day"):
+    for sql in (
+        "llm_map('when', x) >= $day",
+        "d <= llm_date('when', x, evidence => false) AND d >= $day",
+    ):
         frame = db.session.sql(f"SELECT x FROM t WHERE {sql}", param_values={"day": day})
         assert frame.to_pydict() == {"x": ["May Day"]}
 

@@ -76,7 +76,7 @@ def test_what_is_no_predicate_is_refused_before_any_call(check: str, problem: st
 
 def test_null_satisfies_a_check_as_in_tables() -> None:
     session, model = connected({"low": None, "high": 3}, None)
-    call = "llm_extract(x, 'low INT, high INT', check => 'answer[''low''] <= answer[''high'']')"
+    call = "llm_extract(x, 'low INT, high INT', check => 'answer[''low''] <= answer[''high'']', evidence => false)"
     rows = session.sql(f"SELECT {call} AS f FROM t WHERE id = 1").to_pylist()
     assert rows == [{"f": {"low": None, "high": 3}}]
     assert len(model.calls) == 1
@@ -122,7 +122,9 @@ def test_several_labels_and_rows_of_one_text() -> None:
     labels = "llm_classify(x, ['price', 'quality', 'other'], returns => 'list')"
     query = f"SELECT {labels} AS labels FROM t WHERE array_has({labels}, 'price')"
     assert session.sql(query).to_pylist() == [{"labels": ["price", "quality"]}]
-    people = "llm_extract(x, 'people LIST<STRUCT<name TEXT, age INT>>')['people']"
+    people = (
+        "llm_extract(x, 'people LIST<STRUCT<name TEXT, age INT>>', evidence => false)['people']"
+    )
     rows = session.sql(f"SELECT id, unnest({people}) AS p FROM t").to_pylist()
     assert rows == [
         {"id": 1, "p": {"name": "Ann", "age": 3}},

@@ -89,14 +89,19 @@ def test_the_places_of_a_call_say_what_is_to_be_decided(place: str) -> None:
     [
         ("llm_int('q', x) > 3", "integer, until decided for > 3"),
         ("llm_float('q', x) > 3", "number, until decided for > 3"),
-        ("llm_date('q', x) > '2024-01-20'", "date, until decided for > '2024-01-20'"),
+        (
+            "llm_date('q', x, evidence => false) > '2024-01-20'",
+            "date, until decided for > '2024-01-20'",
+        ),
         ("llm_text('q', x) = 'a'", "text, until decided for = 'a'"),
         ("llm_qa('q', x) = 'a'", "text, until decided for = 'a'"),
         ("llm_map('q', x, regex => '[a-z]+') = 'a'", "/[a-z]+/, until decided for = 'a'"),
         # DataFusion casts one side
         ("llm_int('q', x) = '3'", "integer"),
         ("llm_text('q', x) = 3", "text"),
-        ("llm_date('q', x) = '2024-1-2'", "date"),
+        ("llm_date('q', x, evidence => false) = '2024-1-2'", "date"),
+        # the text states the whole date
+        ("llm_date('q', x) > '2024-01-20'", "date"),
         # closed sets are decided at once, lists are no beginnings of lists
         ("llm_classify(x, ['a', 'b']) = 'a'", "one of {a, b}"),
         ("llm_list('q', x) = ['a']", "list of text"),

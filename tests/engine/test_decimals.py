@@ -30,10 +30,25 @@ def session(answer: object, **options: object) -> bf.Session:
         ("llm_map('q', x, returns => 'NUMERIC(10, 2)')", 0.1, (10, 2), "0.10"),
         ("llm_map('q', x, returns => 'decimal(5)')", -7, (5, 0), "-7"),
         ("CAST(llm_map('q', x) AS DECIMAL(10, 2))", 675.8, (10, 2), "675.80"),
-        ("llm_extract(x, 'amount DECIMAL(10, 2)')['amount']", {"amount": 19.99}, (10, 2), "19.99"),
-        ("llm_extract(x, 'a NUMERIC(12,3)').a", {"a": 1}, (12, 3), "1.000"),
-        ("llm_extract(x, 'a DECIMAL(6,2)[]').a[2]", {"a": [1, 2.5]}, (6, 2), "2.50"),
-        ("llm_extract(x, 'a STRUCT(b DECIMAL(4,1))').a.b", {"a": {"b": 0.3}}, (4, 1), "0.3"),
+        (
+            "llm_extract(x, 'amount DECIMAL(10, 2)', evidence => false)['amount']",
+            {"amount": 19.99},
+            (10, 2),
+            "19.99",
+        ),
+        ("llm_extract(x, 'a NUMERIC(12,3)', evidence => false).a", {"a": 1}, (12, 3), "1.000"),
+        (
+            "llm_extract(x, 'a DECIMAL(6,2)[]', evidence => false).a[2]",
+            {"a": [1, 2.5]},
+            (6, 2),
+            "2.50",
+        ),
+        (
+            "llm_extract(x, 'a STRUCT(b DECIMAL(4,1))', evidence => false).a.b",
+            {"a": {"b": 0.3}},
+            (4, 1),
+            "0.3",
+        ),
     ],
 )
 def test_a_decimal_has_its_type_and_all_its_digits(

@@ -422,3 +422,98 @@ def test_amounts_and_dates_of_bills_without_any_are_null() -> None:
         assert ground(amount, cents, f"{bill} Please pay EUR {cents:,.2f}.").value == cents
         assert ground(day, str(date), bill).value == str(date)
         assert ground(day, str(date), f"Hotel Post, order A{number}, EUR {cents}.").value is None
+
+
+# --- numbers and dates by default -----------------------------------------------------------------
+
+DAY = datetime.date(2024, 3, 3)
+
+
+def rows_of(call: str, answer: object, texts: list[str], **options: object) -> list[object]:
+    session = bf.connect(bf.ScriptedModel(lambda _: answer), cache=None, **options)  # type: ignore[arg-type]
+    session.from_pydict({"id": range(len(texts)), "x": texts}, name="t")
+    return session.sql(f"SELECT {call} AS a FROM t ORDER BY id").to_pydict()["a"]
+
+
+@pytest.mark.parametrize("planner", [True, False])
+def test_a_date_that_the_text_does_not_state_is_null(planner: bool) -> None:
+    texts = ["Due on 3 March 2024.", "Due soon.", "Due on 4 March 2024."]
+    assert rows_of("llm_date('When?', x)", DAY, texts, planner=planner) == [DAY, None, None]
+    assert rows_of("llm_date('When?', x) > DATE '2024-01-01'", DAY, texts, planner=planner) == [
+        *(True, None, None)
+    ]
+    call = "llm_date('When?', x, evidence => false)"
+    assert rows_of(call, DAY, texts, planner=planner) == [DAY] * 3
+
+
+def test_fields_of_an_extraction_that_the_text_does_not_state_are_null() -> None:
+    answer = {
+        "n": 4,
+        "total": "9.50",
+        "day": DAY,
+        "name": "Max",
+        "all": [4, 7],
+        "in": {"rate": 2.5},
+        "ok": True,
+    }
+    schema = "n INT, total DECIMAL(6,2), day DATE, name TEXT, all INT[], in STRUCT(rate FLOAT), ok BOOLEAN"
+    [found] = rows_of(f"llm_extract(x, '{schema}')", answer, ["four at 2.5%"])
+    assert found == {
+        "n": 4,
+        "total": None,
+        "day": None,
+        "name": "Max",
+        "all": [4],
+        "in": {"rate": 2.5},
+        "ok": True,
+    }
+
+
+def test_what_is_withheld_is_counted_and_keeps_its_reason() -> None:
+    session = bf.connect(bf.ScriptedModel(lambda _: DAY), cache=None)
+    session.from_pydict({"x": ["3 March 2024", "soon", "later"]}, name="t")
+    frame = session.sql("SELECT x FROM t WHERE llm_date('When?', x) IS NULL ORDER BY x")
+    assert frame.to_pydict() == {"x": ["later", "soon"]}
+    assert frame.trace.unsure == 2
+    assert frame.trace.became_of(frame.prepared.calls[0]) == ["2 withheld: not in the text"]
+    kept = rows_of("llm_date('When?', x, on_error => 'keep')", DAY, ["soon"])
+    assert kept == [{"value": None, "error": "not in the text: 2024-03-03"}]
+    assert rows_of("llm_date('When?', x, on_error => 'raise')", DAY, ["soon"]) == [None]
+
+
+def test_a_call_whose_texts_state_nothing_is_warned_of() -> None:
+    call = "llm_date('When was it founded?', x)"
+    with pytest.warns(bf.AnswerWarning, match="none of 3 texts states .*evidence => false"):
+        assert rows_of(call, DAY, ["Rome", "Bern", "Oslo"]) == [None] * 3
+    assert rows_of(call, DAY, ["Rome", "Bern", "3 March 2024"]) == [None, None, DAY]
+
+
+def test_the_words_of_a_text_are_not_asked_of_counts_and_of_several_values() -> None:
+    assert rows_of("llm_int('How many stars?', x)", 5, ["Lovely!"]) == [5]
+    assert rows_of("llm_float('How good?', x)", 0.5, ["Lovely!"]) == [0.5]
+    assert rows_of("llm_date('When?', x, id)", DAY, ["yesterday"]) == [DAY]
+
+
+STATED_DATES = (
+    *("3. März 2024", "le 3 mars 2024", "3 de marzo de 2024", "3 marzo 2024", "2024年3月3日"),
+    *("20240303", "2024-03-03T10:00:00Z", "3/3/24", "March 3rd, 2024", "3-Mar-2024", "3.3.2024"),
+    *("op 3 maart 2024", "3 de março de 2024", "3rd of March 2024", "MARCH 3 2024"),
+)
+STATED_NUMBERS = (
+    *((1234.5, "1.234,50 EUR"), (12.5, "12,50 €"), (1234567, "1 234 567"), (0.5, "½")),
+    *((1234.5, "CHF 1'234.50"), (3_500_000, "$3.5M"), (2000, "2k users"), (20, "20 %")),
+    *((0.2, "20 %"), (3, "drei Personen"), (4, "à quatre"), (12, "a dozen"), (1200, "1,200")),
+)
+
+
+@pytest.mark.parametrize("text", STATED_DATES)
+def test_a_date_is_stated_in_many_forms(text: str) -> None:
+    assert ground(Constraint("date"), "2024-03-03", text).span is not None
+    for other in ("2024-03-04", "2024-04-03", "2023-03-03"):
+        assert ground(Constraint("date"), other, text).span is None
+
+
+@pytest.mark.parametrize(("value", "text"), STATED_NUMBERS)
+def test_a_number_is_stated_in_many_forms(value: float, text: str) -> None:
+    assert ground(Constraint("number"), value, text).span is not None
+    assert ground(Constraint("number"), value + 0.25, text).span is None

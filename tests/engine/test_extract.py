@@ -20,7 +20,7 @@ TABLE = pa.table(
     }
 )
 SCHEMA = "name TEXT, year INT, tags LIST, seen STRUCT(on_day DATE, ok BOOLEAN)"
-FILM = f"llm_extract(x, '{SCHEMA}')"
+FILM = f"llm_extract(x, '{SCHEMA}', evidence => false)"
 
 
 def read(call: bf.Request) -> object:
@@ -112,7 +112,7 @@ def test_one_question_a_value_however_many_fields_are_read_in_however_many_place
 
 def test_the_names_in_a_schema_keep_their_case() -> None:
     db = Counted(lambda call: {"Year of release": 3, "N": 4}).add("t", TABLE)
-    call = "llm_extract(x, '\"Year of release\" INT, N INT')"
+    call = "llm_extract(x, '\"Year of release\" INT, N INT', evidence => false)"
     assert db.rows(f"SELECT {call}['Year of release'], {call}.N FROM t WHERE id = 1") == [(3, 4)]
 
 
@@ -154,7 +154,7 @@ class Film(pydantic.BaseModel):
 def test_a_function_answers_a_list_of_structs() -> None:
     people = [{"name": "A", "age": 3}, {"name": "B", "age": None}]
     db = Counted(lambda call: {"people": people}).add("t", {"x": ["a"]})
-    query = "SELECT llm_extract(x, 'people LIST<STRUCT<name TEXT, age INT>>') AS v FROM t"
+    query = "SELECT llm_extract(x, 'people LIST<STRUCT<name TEXT, age INT>>', evidence => false) AS v FROM t"
     assert db.rows(query) == [({"people": people},)]
 
 
@@ -181,7 +181,8 @@ def test_a_question_says_what_to_look_for() -> None:
 
 def test_explain_shows_the_schema_and_the_fields_that_are_read() -> None:
     db = Counted(read).add("t", TABLE)
-    text = db.session.sql(f"SELECT id FROM t WHERE {FILM}['seen']['ok']").explain_text()
+    film = FILM.replace(", evidence => false", "")
+    text = db.session.sql(f"SELECT id FROM t WHERE {film}['seen']['ok']").explain_text()
     shown = """llm_extract(t.x, 'name TEXT, year INT, tags TEXT[], seen STRUCT("on_day" DATE, "ok" BOOLEAN)')"""
     assert f"filter 1: {shown}['seen']['ok']\n" in text
     assert "[expected: 3 values of 6 rows (exact)" in text

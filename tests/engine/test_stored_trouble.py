@@ -20,11 +20,21 @@ CASES = [
     ("llm_bool('q', x)", True, True, ("maybe", "True", "1")),
     ("llm_filter('q', x)", True, True, ("maybe", "")),
     ("llm_list('q', x)", ["a"], ["a"], ("{no", "7", "null", '[["a"]]', "[" * 99_999)),
-    ("llm_date('q', x)", "2024-02-29", None, ("2020-99-99", "today", "2023-02-29")),
+    (
+        "llm_date('q', x, evidence => false)",
+        "2024-02-29",
+        None,
+        ("2020-99-99", "today", "2023-02-29"),
+    ),
     ("llm_classify(x, ['a', 'b'])", "a", "a", ("zzz", "A", "")),
     ("llm_score('q', x)", 7, 7.0, ("1e400", "nan", "11")),
     ("llm_map('q', x)::timestamp", "2024-02-29T00:00:00", None, ("2024-02-29", "soon")),
-    ("llm_extract(x, 'n INT')", {"n": 5}, {"n": 5}, ('{"n": "five"}', "{}", '{"m": 1}', "[]")),
+    (
+        "llm_extract(x, 'n INT', evidence => false)",
+        {"n": 5},
+        {"n": 5},
+        ('{"n": "five"}', "{}", '{"m": 1}', "[]"),
+    ),
 ]
 
 

@@ -30,14 +30,14 @@ def column(expression: str, value: str) -> object:
 def test_an_answer_of_any_year_is_a_value(value: str) -> None:
     day = datetime.date(*DAYS[value])
     moment = datetime.datetime(day.year, day.month, day.day, 12, 30)
-    assert column("llm_date('When?', x)", value) == day
+    assert column("llm_date('When?', x, evidence => false)", value) == day
     assert column("llm_map('When?', x)::date", value) == day
     assert column("llm_map('When?', x)::timestamp", value) == moment
     assert column("CAST(llm_map('When?', x) AS TIMESTAMP)", value) == moment
     assert column("max(llm_map('When?', x)::timestamp)", value) == moment
     assert column("llm_list('When?', x, returns => 'list[date]')", value) == [day]
     fields = {"d": day, "m": moment}
-    assert column("llm_extract(x, 'd DATE, m TIMESTAMP')", value) == fields
+    assert column("llm_extract(x, 'd DATE, m TIMESTAMP', evidence => false)", value) == fields
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_an_answer_of_any_year_is_a_value(value: str) -> None:
         ("llm_map('When?', x) < TIMESTAMP '1900-01-01 00:00:00'", ("first", "old", "late")),
         ("llm_map('When?', x)::timestamp > m", ("late", "last")),
         ("llm_map('When?', x)::timestamp BETWEEN '1800-01-01' AND '1900-01-01'", ("late",)),
-        ("date_part('year', llm_date('When?', x)) = 1492", ("old",)),
+        ("date_part('year', llm_date('When?', x, evidence => false)) = 1492", ("old",)),
     ],
 )
 def test_a_comparison_holds_for_any_year(comparison: str, true_of: tuple[str, ...]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
+from blendfusion.models.protocol.images import has_bytes
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Constraint
 from blendfusion.udfs.ask.decode import part_value
@@ -20,7 +22,7 @@ from blendfusion.udfs.declare.call import (
     VALUE,
     Call,
 )
-from blendfusion.udfs.text.evidence import COPIED, Part, ground_among
+from blendfusion.udfs.text.evidence import COPIED, Part, facts_of, ground_among, span_of
 
 _AS_TEXT = ("text", "regex", "choice", "date", "timestamp")
 _NOT_IN_TEXT = "not in the text"
@@ -39,6 +41,23 @@ def with_evidence(
         _result(call, answer, [text or "" for text in texts])
         for answer, texts in zip(answers, values, strict=True)
     ]
+
+
+def stated_answer(call: Call, answer: Answer, values: Values) -> Answer:
+    """The answer without the numbers and dates that its one text does not state. Fields are NULL,
+    items are dropped; an answer that is nothing else has failed, with that as its error. An image
+    states nothing in words, so the answer about it is left as it is."""
+    text = values[0] or ""
+    if answer.text is None or has_bytes(text):
+        return answer
+    constraint = call.task.constraint
+    if constraint.kind in _AS_TEXT:
+        if span_of(constraint, answer.text, text) is not None:
+            return answer
+        return replace(answer, text=None, error=f"{_NOT_IN_TEXT}: {answer.text}")
+    part = json.loads(answer.text)
+    kept = facts_of(constraint, part, text)
+    return answer if kept == part else replace(answer, text=json.dumps(kept, ensure_ascii=False))
 
 
 def in_list(result: object, places: Sequence[int]) -> object:

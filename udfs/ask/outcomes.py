@@ -14,7 +14,7 @@ from blendfusion.options import OnError
 from blendfusion.redaction import Redaction
 from blendfusion.types import Answer, Task
 from blendfusion.udfs.ask.decode import value
-from blendfusion.udfs.ask.evidence_results import with_evidence
+from blendfusion.udfs.ask.evidence_results import stated_answer, with_evidence
 from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE, Call
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def outcomes(
         _check_probabilities(call, answers, dispatcher)
     if isinstance(call.confidence, float):
         answers = _sure(call, call.confidence, answers, values, dispatcher)
+    if call.stated:
+        answers = _stated(call, answers, values, dispatcher)
     if call.evidence:
         return list[object](with_evidence(call, answers, values))
     if not errors and call.confidence != "keep":
@@ -134,6 +136,17 @@ def _sure(
     if unsure:
         dispatcher.observer.withheld(call, unsure)
     return sure
+
+
+def _stated(
+    call: Call, answers: Sequence[Answer], values: Sequence[Values], dispatcher: Dispatcher
+) -> list[Answer]:
+    """The answers with the numbers and dates that the text of their value states."""
+    kept = [stated_answer(call, *pair) for pair in zip(answers, values, strict=True)]
+    fewer = [v for v, old, new in zip(values, answers, kept, strict=True) if new.text != old.text]
+    if fewer:
+        dispatcher.observer.withheld(call, fewer)
+    return kept
 
 
 def failure(

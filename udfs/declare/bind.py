@@ -59,6 +59,7 @@ from blendfusion.udfs.declare.parameter import AnyParameter, Parameter
 from blendfusion.udfs.declare.promises import models_of, promised
 from blendfusion.udfs.declare.returns import arrow_type
 from blendfusion.udfs.declare.sample import sampled
+from blendfusion.udfs.text.evidence import has_facts
 
 _T = TypeVar("_T")
 
@@ -122,7 +123,8 @@ class _Binder:
         pairing = self._pairing(on_error)
         comparing = self._comparing(columns)
         result = self.kind.result or self._type(constraint)
-        evidence = bool(self.get(EVIDENCE))
+        evidence = self.get(EVIDENCE) is True
+        stated = self._stated(constraint, len(values))
         if evidence:
             if constraint.kind == "struct" and not self.ingredient.has_fields:
                 raise self.error(
@@ -162,6 +164,7 @@ class _Binder:
             models_of(targets, self.read, self.error) or self.kind.usual_models,
             self._literals(),
             evidence,
+            stated,
             *self._checks(constraint),
             self._shown(task),
         )
@@ -390,6 +393,11 @@ class _Binder:
         if constraint.kind == "choice" and constraint.query is None and needed is not None:
             return arrow_type(needed)
         return arrow_type(constraint)
+
+    def _stated(self, constraint: Constraint, n_values: int) -> bool:
+        """Whether the text must state the numbers and dates of answers."""
+        usual = self.ingredient.reads and self.get(EVIDENCE) is None
+        return usual and n_values == 1 and has_facts(constraint)
 
     def _check_evidence(
         self, columns: Sequence[str], on_error: OnError | None, confidence: Confidence | None

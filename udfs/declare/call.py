@@ -77,6 +77,8 @@ class Call:
     """The literals that the body of a user's function gets, as a JSON object; '' without any."""
     evidence: bool = field(default=False, metadata=ADDED)
     """Each answer, or each field of it, stands beside the span of the text that states it."""
+    stated: bool = field(default=False, metadata=ADDED)
+    """A number or a date that the text does not state is NULL, as in results with evidence."""
     check: str = field(default="", metadata=ADDED)
     """The SQL predicate that each ``answer`` must satisfy; '' for none."""
     retries: int = field(default=0, metadata=ADDED)

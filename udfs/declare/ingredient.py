@@ -51,6 +51,9 @@ class Ingredient:
     answers: Answers | None = None
     """Sets the constraint from the literals of a call; None: ``returns``, and the shared options.
     """
+    reads: bool = False
+    """Whether numbers and dates of its answers are copied out of the text, rather than counted or
+    judged: those that it does not state are NULL."""
     form: TaskForm = "question"
     doc: str = ""
     """The first paragraphs of the docstring."""

@@ -317,11 +317,11 @@ EVIDENCE = Parameter(
     "evidence",
     "Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the words of the "
     "text that state it), their offsets ``start`` and ``end``, and ``reason``; what the text does "
-    "not state is NULL.",
+    "not state is NULL. Without this option, so are the numbers and dates of ``llm_date`` and "
+    "``llm_extract``; false: the model's word counts.",
     one_of((True, False), "Write true or false."),
     annotation="bool",
     example="llm_extract(text, 'people INT, day DATE', evidence => true)",
-    default=False,
 )
 CHECK = Parameter(
     "check",

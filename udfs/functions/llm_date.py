@@ -20,6 +20,8 @@ LLM_DATE = Ingredient(
     example="SELECT body, llm_date('When did the customer order?', opened_on, body) AS ordered FROM tickets LIMIT 5",
     options=(EXAMPLES, CONSISTENCY, EVIDENCE, CHECK, RETRIES, MODEL, ON_ERROR),
     returns=Constraint("date"),
+    reads=True,
     result="DATE",
-    doc="""The answer to ``question`` for each row, as DATE.""",
+    doc="""The answer to ``question`` for each row, as DATE. The date is read from the text: one that
+a single value does not state is NULL, unless ``evidence => false``.""",
 )

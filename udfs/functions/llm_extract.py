@@ -61,9 +61,11 @@ LLM_EXTRACT = Ingredient(
     trailing=(SCHEMA,),
     options=(CRITERION, EXAMPLES, EVIDENCE, CHECK, RETRIES, MODEL, ON_ERROR),
     answers=_answers,
+    reads=True,
     result="STRUCT of the fields",
     doc="""The fields of ``schema`` in the value, as a STRUCT in their order; a field that the value
-does not mention is NULL. One request per value, however many fields are read. Several values, such
+does not mention is NULL, and so is a number or a date that a single text does not state, unless
+``evidence => false``. One request per value, however many fields are read. Several values, such
 as a text and an image, are one question: ``llm_extract(text, photo, schema)`` in SQL, a list of
 columns in Python.""",
 )

@@ -98,7 +98,7 @@ def llm_map(
     sample: Sequence[str | None] | Sequence[Sequence[str | None]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
-    evidence: bool = False,
+    evidence: bool | None = None,
     check: str | None = None,
     retries: int = 2,
     model: str | Sequence[str] | None = None,
@@ -132,7 +132,8 @@ def llm_map(
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
-      the text does not state is NULL.
+      the text does not state is NULL. Without this option, so are the numbers and dates of
+      ``llm_date`` and ``llm_extract``; false: the model's word counts.
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
@@ -207,7 +208,7 @@ def llm_int(
     *values: ColumnLike,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
-    evidence: bool = False,
+    evidence: bool | None = None,
     check: str | None = None,
     retries: int = 2,
     model: str | Sequence[str] | None = None,
@@ -223,7 +224,8 @@ def llm_int(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
-      the text does not state is NULL.
+      the text does not state is NULL. Without this option, so are the numbers and dates of
+      ``llm_date`` and ``llm_extract``; false: the model's word counts.
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
@@ -239,7 +241,7 @@ def llm_float(
     *values: ColumnLike,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
-    evidence: bool = False,
+    evidence: bool | None = None,
     check: str | None = None,
     retries: int = 2,
     model: str | Sequence[str] | None = None,
@@ -255,7 +257,8 @@ def llm_float(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
-      the text does not state is NULL.
+      the text does not state is NULL. Without this option, so are the numbers and dates of
+      ``llm_date`` and ``llm_extract``; false: the model's word counts.
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
@@ -271,13 +274,14 @@ def llm_date(
     *values: ColumnLike,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
-    evidence: bool = False,
+    evidence: bool | None = None,
     check: str | None = None,
     retries: int = 2,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
-    """The answer to ``question`` for each row, as DATE.
+    """The answer to ``question`` for each row, as DATE. The date is read from the text: one that
+    a single value does not state is NULL, unless ``evidence => false``.
 
     Values are columns (or names of columns): texts, or images for a model that sees them,
     as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
@@ -287,7 +291,8 @@ def llm_date(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
-      the text does not state is NULL.
+      the text does not state is NULL. Without this option, so are the numbers and dates of
+      ``llm_date`` and ``llm_extract``; false: the model's word counts.
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
@@ -306,7 +311,7 @@ def llm_text(
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
-    evidence: bool = False,
+    evidence: bool | None = None,
     check: str | None = None,
     retries: int = 2,
     model: str | Sequence[str] | None = None,
@@ -331,7 +336,8 @@ def llm_text(
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
-      the text does not state is NULL.
+      the text does not state is NULL. Without this option, so are the numbers and dates of
+      ``llm_date`` and ``llm_extract``; false: the model's word counts.
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
@@ -354,7 +360,7 @@ def llm_list(
     options: Sequence[str] | Mapping[str, str] | None = None,
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
-    evidence: bool = False,
+    evidence: bool | None = None,
     check: str | None = None,
     retries: int = 2,
     model: str | Sequence[str] | None = None,
@@ -373,7 +379,8 @@ def llm_list(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
-      the text does not state is NULL.
+      the text does not state is NULL. Without this option, so are the numbers and dates of
+      ``llm_date`` and ``llm_extract``; false: the model's word counts.
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
@@ -437,14 +444,15 @@ def llm_extract(
     *,
     question: str | None = None,
     examples: Sequence[Sequence[object]] | None = None,
-    evidence: bool = False,
+    evidence: bool | None = None,
     check: str | None = None,
     retries: int = 2,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
     """The fields of ``schema`` in the value, as a STRUCT in their order; a field that the value
-    does not mention is NULL. One request per value, however many fields are read. Several values, such
+    does not mention is NULL, and so is a number or a date that a single text does not state, unless
+    ``evidence => false``. One request per value, however many fields are read. Several values, such
     as a text and an image, are one question: ``llm_extract(text, photo, schema)`` in SQL, a list of
     columns in Python.
 
@@ -461,7 +469,8 @@ def llm_extract(
     - ``examples``: Worked examples: the values, then the answer.
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
-      the text does not state is NULL.
+      the text does not state is NULL. Without this option, so are the numbers and dates of
+      ``llm_date`` and ``llm_extract``; false: the model's word counts.
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
@@ -616,7 +625,7 @@ def llm_answer(
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
-    evidence: bool = False,
+    evidence: bool | None = None,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
     returns: str | None = None,
@@ -638,7 +647,8 @@ def llm_answer(
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
-      the text does not state is NULL.
+      the text does not state is NULL. Without this option, so are the numbers and dates of
+      ``llm_date`` and ``llm_extract``; false: the model's word counts.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the

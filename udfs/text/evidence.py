@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from blendfusion.types import Constraint, ConstraintKind
+from blendfusion.udfs.text.numerals import MONTHS, other_numbers
 
 Part: TypeAlias = "str | int | float | bool | list[Part] | dict[str, Part] | None"
 """A value of JSON: a scalar as the canonical answer has it."""
@@ -18,6 +19,8 @@ COPIED: frozenset[ConstraintKind] = frozenset(
     {"text", "regex", "integer", "number", "date", "timestamp"}
 )
 """The kinds whose values a text states. A boolean, a choice or a score is a judgement of it."""
+_FACTS: frozenset[ConstraintKind] = frozenset({"integer", "number", "date", "timestamp"})
+"""The kinds whose values a text states in any wording."""
 
 _CURRENCIES = (
     "AUD BRL CAD CHF CNY CZK DKK EUR GBP HKD HUF INR JPY KRW MXN NOK NZD PLN SEK SGD USD ZAR"
@@ -38,16 +41,11 @@ _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "couple": 2, "dozen": 12}
 _NUMBERS = {word: n for n, word in enumerate(_UNITS)}
 _NUMBERS |= {word: 10 * n for n, word in enumerate(_TENS, 2)}
-_MONTHS = (
-    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
-    "oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
-).split("|")
 
-
-_MONTH = f"(?:{'|'.join(_MONTHS)})\\.?"
+_MONTH = f"(?:{'|'.join(MONTHS)})\\.?"
 _DATES = re.compile(
     r"(?<!\d)(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))(?!\d)"
-    rf"|\b\d{{1,2}}(?:st|nd|rd|th)?(?:\s+of)?[\s,./-]+{_MONTH}(?:[\s,./-]+'?\d{{2,4}})?\b"
+    rf"|\b\d{{1,2}}(?:st|nd|rd|th|er|º)?(?:\s+(?:of|de))?[\s,./-]+{_MONTH}(?:[\s,./-]+'?\d{{2,4}})?\b"
     rf"|\b{_MONTH}[\s,./-]+\d{{1,2}}(?:st|nd|rd|th)?(?:[\s,./-]+'?\d{{4}})?\b",
     re.IGNORECASE,
 )
@@ -101,6 +99,32 @@ def ground(constraint: Constraint, value: Part, text: str) -> Found:
     return Found(value, span)
 
 
+def has_facts(constraint: Constraint) -> bool:
+    """Whether answers have numbers, dates or timestamps in them."""
+    item = constraint.item
+    parts = [field.constraint for field in constraint.fields]
+    parts += [] if item is None else [item]
+    return constraint.kind in _FACTS or any(map(has_facts, parts))
+
+
+def facts_of(constraint: Constraint, value: Part, text: str) -> Part:
+    """``value`` without the numbers and dates that ``text`` does not state: fields are None, items
+    are left out. Texts and judgements are as they were.
+
+    >>> facts_of(Constraint("list", item=Constraint("integer")), [4, 7], "A table for four")
+    [4]
+    """
+    if isinstance(value, list):
+        item = constraint.item or Constraint()
+        pairs = ((one, facts_of(item, one, text)) for one in value)
+        return [kept for one, kept in pairs if kept is not None or one is None]
+    if isinstance(value, dict):
+        return {f.name: facts_of(f.constraint, value.get(f.name), text) for f in constraint.fields}
+    if value is None or constraint.kind not in _FACTS:
+        return value
+    return value if span_of(constraint, value, text) is not None else None
+
+
 def ground_among(
     constraint: Constraint, value: Part, texts: Sequence[str]
 ) -> tuple[Found, int | None]:
@@ -151,7 +175,8 @@ def span_of(constraint: Constraint, value: Part, text: str) -> Span | None:
 
 
 def numbers_in(text: str) -> Iterator[tuple[Fraction, Span]]:
-    """The numbers that a text states in digits, then those in English words, in order.
+    """The numbers that a text states in digits, then those in English words, each in order, then
+    those in other words and forms.
 
     >>> [(int(number), span.start) for number, span in numbers_in("1,200 and twenty-five")]
     [(1200, 0), (25, 10)]
@@ -168,6 +193,8 @@ def numbers_in(text: str) -> Iterator[tuple[Fraction, Span]]:
         if number is not None:
             yield Fraction(number), Span(words[at].start(), words[stop - 1].end())
         at = max(stop, at + 1)
+    for spoken, span in other_numbers(text):
+        yield spoken, Span(*span)
 
 
 def _spoken(text: str, words: list[re.Match[str]], at: int) -> tuple[int | None, int]:
@@ -201,10 +228,12 @@ def _spoken(text: str, words: list[re.Match[str]], at: int) -> tuple[int | None,
 
 def _date(day: datetime.date, text: str) -> Span | None:
     d, m, y = rf"0?{day.day}", rf"0?{day.month}", rf"(?:{day.year}|'?{day.year % 100:02})"
-    month = rf"(?:{_MONTHS[day.month - 1]})\.?"
-    nth, sep = rf"{d}(?:st|nd|rd|th)?", r"[\s,./-]+"
+    month = rf"(?:{MONTHS[day.month - 1]})\.?"
+    nth, sep = rf"{d}(?:st|nd|rd|th|er|º|\.)?", r"(?:[\s,./-]+(?:de\s+|del\s+)?)"
     forms = (
-        rf"{day.year}[-/.]{m}[-/.]{d}",
+        rf"{day.year:04}[-/.]{m}[-/.]{d}(?:T[\d:.]+Z?)?",
+        rf"{day.year:04}{day.month:02}{day.day:02}",
+        rf"{day.year}\s*[年년]\s*{m}\s*[月월]\s*{d}\s*[日일]",
         rf"{d}[-/.]{m}[-/.]{y}",
         rf"{m}[-/.]{d}[-/.]{y}",
         rf"{nth}(?:\s+of)?{sep}{month}{sep}{y}",
