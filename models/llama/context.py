@@ -20,7 +20,7 @@ from blendfusion.models.llama.attention import attention
 from blendfusion.models.llama.cpu_cores import cores
 from blendfusion.models.llama.library import forget_log, free_gpu_bytes, library, reason
 from blendfusion.models.llama.shared_library import load_gpu_backends
-from blendfusion.models.llama.sizes import MOST_FILLING, Sizes, on_cpu, on_gpu
+from blendfusion.models.llama.sizes import MOST_FILLING, SMALL_BATCH, Sizes, on_cpu, on_gpu
 from blendfusion.models.llama.switch import Switch
 from blendfusion.models.llama.token_batch import Batch, Buffers, Filling
 
@@ -116,8 +116,14 @@ class LlamaContext:
         self.cells = int(self._lib.llama_n_ctx(self._context)) - MOST_FILLING
         self.n_ctx = min(sizes.window, self.cells)
         self.n_batch = min(int(self._lib.llama_n_batch(self._context)), self.cells)
-        self.batch_tokens = min(sizes.micro_batch, self.n_batch)
+        self._micro_batch = sizes.micro_batch
+        self.batch_tokens: int
         """The recommended number of tokens in a batch of rows."""
+        self.filling: Filling
+        """The padding of batches of rows (``determinism``)."""
+        self.in_order: bool
+        """No token of a row gets a cell below those of its earlier tokens."""
+        self.batch_rows(Filling())
         self.slots = self.rows = sizes.rows
         """The maximum number of concurrent rows: sequences 1 to ``rows``."""
         self.n_vocab = int(self._lib.llama_vocab_n_tokens(self._vocab))
@@ -129,8 +135,6 @@ class LlamaContext:
         self.attends = self._attention is not None
         """Attention is our own: no row's has a bit of another's. False as soon as some of it could
         not be."""
-        self.filling = Filling()
-        """The padding of batches of rows (``determinism``)."""
         self._most_wanted = sizes.wanted
         self._batch = Buffers(self._lib, self.n_batch, sizes.sequences)
 
@@ -175,6 +179,13 @@ class LlamaContext:
         """From here on ``switch`` ends computations, with Stopped."""
         self._switch = switch
         switch.connect(self._lib, self._context)
+
+    def batch_rows(self, filling: Filling, *, small: bool = False) -> None:
+        """From here on batches of rows are filled up so. ``small``: as well, llama.cpp's attention
+        takes them token by token, over cells in the order of a row's tokens."""
+        most = SMALL_BATCH - SMALL_BATCH % filling.multiple if small else self._micro_batch
+        self.filling, self.in_order = filling, small
+        self.batch_tokens = min(most, self.n_batch)
 
     # -- text and tokens ---------------------------------------------------------------------
 

@@ -1,14 +1,15 @@
 """Verifies that rows of one batch equal lone rows bit for bit.
 
-They do where attention is our own (``attention``) and matrix products sum up each token by itself.
-Those of whole weights do for two tokens or more; those of quantised ones for any number, or by 16
-at a time, what is left over being summed up in another way. Which of it holds depends on the build
-of llama.cpp and on the processor, so it is tried, once a context: a few hundred tokens in the
-companies that matter."""
+They do where attention and matrix products sum up each token by itself. Our own attention does
+(``attention``); llama.cpp's does in batches of 2 to 63 tokens, if a row's cells are in the order of
+its tokens. Products of whole weights do for two tokens or more; those of quantised ones for any
+number, or by 16 at a time, what is left over being summed up in another way. Which of it holds
+depends on the build of llama.cpp and on the processor, so it is tried, once a context: a few
+hundred tokens in the companies that matter."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -31,22 +32,33 @@ _STRIDE = 37
 
 
 def proven(context: LlamaContext, *, quantised: bool) -> bool:
-    """Whether the logits of rows together are those of each alone, with batches filled up from here
-    on as that takes. The context must be empty and is left so; where attention is llama.cpp's, it
-    is known that they are not."""
-    for filling in (Filling() if quantised else Filling(2), Filling(MOST_FILLING, MOST_FILLING)):
-        context.filling = filling
-        if context.attends and _holds(context):
+    """Whether the logits of rows together are those of each alone, with batches filled up, and as
+    small, from here on as that takes. The context must be empty and is left so."""
+    for filling, small in _ways(context, quantised=quantised):
+        context.batch_rows(filling, small=small)
+        if _holds(context):
             return True
-    context.filling = Filling()
+    context.batch_rows(Filling())
     return False
 
 
+def _ways(context: LlamaContext, *, quantised: bool) -> Iterator[tuple[Filling, bool]]:
+    """How batches are filled up and whether they are small: what may make them so, cheapest first.
+    That own attention steps aside shows at its first steps."""
+    blocks = Filling(MOST_FILLING, MOST_FILLING)
+    for filling in (Filling() if quantised else Filling(2), blocks):
+        if context.attends:
+            yield filling, False
+    for filling in (Filling(2), blocks):
+        if not context.attends and not context.on_gpu:
+            yield filling, True
+
+
 def _holds(context: LlamaContext) -> bool:
-    rows = _rows(context.n_vocab)
+    rows, own = _rows(context.n_vocab), context.attends
     try:
         together = _logits(context, rows)
-        return context.attends and all(
+        return context.attends == own and all(
             np.array_equal(seen, alone)
             for place in _ALONE
             for seen, alone in zip(together[place], _logits(context, [rows[place]])[0], strict=True)

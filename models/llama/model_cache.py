@@ -98,7 +98,7 @@ class Opened:
     @property
     def exact(self) -> bool:
         """Rows that go together come out as each alone."""
-        return bool(self.proven) and self.context.attends
+        return bool(self.proven) and (self.context.attends or self.context.in_order)
 
     @property
     def slots(self) -> int:

@@ -56,7 +56,8 @@ class Run:
     """Rows on their way behind the prefix that every sequence holds.
 
     At most ``slots`` of them go at a time. One slot shares nothing: then no row's logits depend on
-    another's. Where that is proven of a context (``exactness``) they never do.
+    another's. Where that is proven of a context (``exactness``) they never do. In a context whose
+    tokens stay in order, rows leave their slots all at once, when none is left on its way.
     """
 
     context: LlamaContext
@@ -78,6 +79,8 @@ class Run:
     _live: list[_Slot] = field(init=False, default_factory=list)
     _last: _Slot | None = field(init=False, default=None)
     """The slot that was filled last; the next one takes over what they share."""
+    _ended: list[_Slot] = field(init=False, default_factory=list)
+    """Slots whose rows have ended and whose cells stay, so that no later token gets one of them."""
 
     def __post_init__(self) -> None:
         self._needs = [len(row) + most for row, most in zip(self.rows, self.reserve, strict=True)]
@@ -95,6 +98,8 @@ class Run:
 
     def _compute(self) -> None:
         """Decode one batch of pending and new rows, and take their steps."""
+        if self._ended and not self._live:
+            self._vacate_ended()
         batch = Batch()
         ends: list[tuple[_Slot, int]] = []
         for slot in self._held():
@@ -116,7 +121,9 @@ class Run:
             self.spent.given += len(slot.pending)
             if not slot.pending:
                 self._live.remove(slot)
-                if slot is not self._last:
+                if self.context.in_order:
+                    self._ended.append(slot)
+                elif slot is not self._last:
                     self._vacate(slot)
 
     def _held(self) -> list[_Slot]:
@@ -126,7 +133,7 @@ class Run:
 
     def _admit(self, batch: Batch, ends: list[tuple[_Slot, int]]) -> None:
         """Fill the rest of the batch with new rows."""
-        ended = None if self._last in self._live else self._last
+        ended = None if self._last in self._live or self._last in self._ended else self._last
         if ended is not None:
             self._cells += self._needs[ended.row]
         while self._waiting and self._free and len(batch) < self.context.batch_tokens:
@@ -183,6 +190,12 @@ class Run:
         self.context.trim(self.start, slot.sequence)
         self._free.append(slot.sequence)
         self._cells += self._needs[slot.row]
+
+    def _vacate_ended(self) -> None:
+        for slot in self._ended:
+            self._vacate(slot)
+        self._ended.clear()
+        self._last = None
 
     def _shared(self, last: _Slot | None, row: Sequence[int]) -> int:
         """How many tokens a row begins with that ``last`` has, or will have with this batch; never

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 MICRO_BATCH = 256
 """Tokens of one pass over the weights on a CPU; on a GPU there are more."""
+SMALL_BATCH = 63
+"""Most tokens that llama.cpp's attention on a CPU takes one by one; more it takes in tiles."""
 MAX_WINDOW = 8192
 """The longest prompt with its answer, where the user does not say it."""
 MOST_SEQUENCES = 256

@@ -14,6 +14,7 @@ from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.llama import closed_set as choosing_module
 from blendfusion.models.llama import determinism as exactness
+from blendfusion.models.llama.attention import attends
 from blendfusion.models.llama.batch import TaskBatch
 from blendfusion.models.llama.closed_set import ChoiceDecoder
 from blendfusion.models.llama.cpu_cores import cores
@@ -395,12 +396,16 @@ def test_what_other_rows_change_never_shows(model, column, monkeypatch, constrai
 @pytest.mark.long
 @pytest.mark.local
 @pytest.mark.parametrize("weights", ["original", "f16"])
-def test_rows_together_compute_what_a_row_alone_computes(column, weights):
-    with closing(LlamaModel(weights_or_skip(), Options(weights=weights, n_ctx=768))) as model:
+@pytest.mark.parametrize("attention", ["own", "llama.cpp"])
+def test_rows_together_compute_what_a_row_alone_computes(column, weights, attention, monkeypatch):
+    if attention == "own" and not attends():
+        pytest.skip("attention is llama.cpp's here")
+    monkeypatch.setenv("BLENDFUSION_ATTENTION", attention)
+    window = 768 if attention == "own" else 832  # another context
+    with closing(LlamaModel(weights_or_skip(), Options(weights=weights, n_ctx=window))) as model:
         opened = model._ready()
-        if not opened.context.attends:
-            pytest.skip("attention is llama.cpp's here")
         assert exactness.proven(opened.context, quantised=opened.weights.thing.quantised)
+        assert opened.context.in_order == (attention == "llama.cpp")
         task = _task(Constraint("boolean"))
         answers = _ask(model, task, column)
         together = {text: a.logprob for text, a in zip(column, answers, strict=True)}

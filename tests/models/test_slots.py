@@ -19,14 +19,25 @@ UNFILLED = Filling()
 
 class Store:
     """A context that keeps tokens in place of keys and values, and has llama.cpp's rules: positions
-    follow one another, and sequences that share a token of a batch hold as much before it."""
+    follow one another, sequences that share a token of a batch hold as much before it, and each
+    token gets the next free cell from the last one's or the first freed one on, round the end."""
 
     def __init__(
-        self, cells: int, batch_tokens: int, sequences: int, filling: Filling = UNFILLED
+        self,
+        cells: int,
+        batch_tokens: int,
+        sequences: int,
+        filling: Filling = UNFILLED,
+        *,
+        in_order: bool = False,
     ) -> None:
         self.cells = cells
         self.batch_tokens = batch_tokens
         self.filling = filling
+        self.in_order = in_order
+        self.places = [list(range(len(PREFIX))) for _ in range(sequences)] + [[]]
+        """The cells of each sequence's tokens."""
+        self.next_place = len(PREFIX)
         self.held = [list(PREFIX) for _ in range(sequences)]
         self.held.append([])
         self.spare = sequences
@@ -37,12 +48,29 @@ class Store:
         if count:
             assert len(self.held[target]) == start
             self.held[target] += self.held[source][start : start + count]
+            self.places[target] += self.places[source][start : start + count]
             assert len(self.held[target]) == start + count
 
     def trim(self, position: int, sequence: int = -1) -> None:
         chosen = range(len(self.held)) if sequence < 0 else [sequence]
+        before = self.taken()
         for sequence in chosen:
             del self.held[sequence][position:]
+            del self.places[sequence][position:]
+        self.next_place = min(before - self.taken() | {self.next_place})
+
+    def taken(self) -> set[int]:
+        """The cells that hold something."""
+        return {place for places in self.places for place in places}
+
+    def cell(self, tokens: int) -> int:
+        """The cell of the next of so many tokens."""
+        taken, size = self.taken(), self.cells + max(self.filling) + len(PREFIX)
+        place = 0 if self.next_place > len(taken) + 2 * tokens else self.next_place
+        while place >= size or place in taken:
+            place = 0 if place >= size else place + 1
+        self.next_place = place + 1
+        return place
 
     def holds_nothing_more(self) -> bool:
         """Than the prefix."""
@@ -61,9 +89,12 @@ class Store:
             assert len({before[sequence] for sequence in sequences}) == 1
         seen = []
         for place, token in enumerate(batch.tokens):
+            cell = self.cell(len(batch) - place)
             for sequence in batch.sequences[place]:
                 assert len(self.held[sequence]) == batch.positions[place]
                 self.held[sequence].append(token)
+                self.places[sequence].append(cell)
+                assert not self.in_order or self.places[sequence] == sorted(self.places[sequence])
             if batch.wanted[place]:
                 (sequence,) = batch.sequences[place][:1]
                 seen.append(tuple(self.held[sequence]))
@@ -93,6 +124,7 @@ ROWS = st.lists(
     batch_tokens=st.integers(2, 12),
     cells=st.integers(15, 60),
     filling=st.sampled_from([Filling(), Filling(2), Filling(16, 16)]),
+    in_order=st.booleans(),
 )
 def test_every_row_sees_itself_and_nothing_else(
     rows: list[tuple[int, ...]],
@@ -102,9 +134,10 @@ def test_every_row_sees_itself_and_nothing_else(
     batch_tokens: int,
     cells: int,
     filling: Filling,
+    in_order: bool,
 ) -> None:
     rows = sorted(rows) if ordered else rows
-    store = Store(cells + len(PREFIX), batch_tokens, slots + 1, filling)
+    store = Store(cells + len(PREFIX), batch_tokens, slots + 1, filling, in_order=in_order)
     spent, ended = Spent(), []
 
     def step(place: int, seen: tuple[int, ...]) -> list[int]:
