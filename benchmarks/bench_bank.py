@@ -3,7 +3,7 @@
     python benchmarks/bench_bank.py [--model auto|FILE|openai:NAME@URL] [--data FOLDER] [--rows 20]
     [--part choose|report|public|unseen|spread|untouched] [--sample 10 [--seeds 3]] [--gpu]
 
-The questions are those of our bank (``blendfusion.models.tuning.bank``) and about public data sets (``public_questions``).
+The questions are those of our bank (``blendfusion.models.services.tuning.bank``) and about public data sets (``public_questions``).
 *unseen*, the default, is the bank's part *report* and the public questions: nothing is chosen on
 them. *area* is the area under the ROC curve (0.5 is chance), *balanced* the balanced accuracy at the
 model's own threshold, *limit* that of the best threshold, chosen with the right answers. *off*: the
@@ -38,7 +38,7 @@ from public_questions import public, texts_of
 
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.load import load
-from blendfusion.models.tuning.bank import BankQuestion, bank
+from blendfusion.models.services.tuning.bank import BankQuestion, bank
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.declare.sample import sampled

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import blendfusion as bf
-from blendfusion.cluster.processes import LocalPlace
+from blendfusion.services.cluster.processes import LocalPlace
 
 WORDS = (Path(__file__).parent.parent / "README.md").read_text("utf-8").split()
 QUERY = "SELECT count(*) AS c FROM t WHERE llm_filter('f', x)"

@@ -27,7 +27,7 @@ from public_sets import datasets
 import blendfusion as bf
 from blendfusion.models.embedders.embedder import Vectors, load_embedder
 from blendfusion.options import Options
-from blendfusion.udfs.columns.clusters import clusters
+from blendfusion.udfs.services.columns.clusters import clusters
 
 SETS = (
     ("ag_news", "articles", "title", "label", (4, 10)),

@@ -17,7 +17,7 @@ from typing import Any
 from bench_overhead import OURS, ROWS, count, session, table
 
 import blendfusion as bf
-from blendfusion.reports.run_telemetry import Watch
+from blendfusion.run.reports.run_telemetry import Watch
 
 _SILENT: dict[str, Callable[..., Any]] = {
     "begin": lambda self: None,

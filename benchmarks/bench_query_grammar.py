@@ -31,10 +31,10 @@ from blendfusion.errors import BlendFusionError
 from blendfusion.models.constraints.grammar import admits, limits, with_edges
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.registry.load import load
-from blendfusion.text_to_sql.grammar.lark import grammar_of
-from blendfusion.text_to_sql.prompt import visible
-from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table, read_catalog
-from blendfusion.text_to_sql.schema.keys import Key
+from blendfusion.services.ask.grammar.lark import grammar_of
+from blendfusion.services.ask.prompt import visible
+from blendfusion.services.ask.schema.catalog import Catalog, Column, Table, read_catalog
+from blendfusion.services.ask.schema.keys import Key
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 ROOT = Path(__file__).parents[1]

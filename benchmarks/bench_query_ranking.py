@@ -8,7 +8,7 @@ right one differ from it by one mistake: another column of the table, another st
 column or another number, another aggregate, another comparison, the other order. The model writes
 none of them: the logarithms of the probabilities of a query's tokens add up, behind the prompt that
 ``session.ask`` sends. *first* is the share of questions whose right query is the likeliest of the
-ten; *links* are the stored values that the question names (``text_to_sql.links``). Queries without
+ten; *links* are the stored values that the question names (``ask.links``). Queries without
 nine mistakes are left out; ``--texts`` asks only those whose right query has a text literal.
 Printed with Wilson's intervals at 95 %, also for the questions whose right query has a text
 literal, and with the exact sign test of both."""
@@ -34,11 +34,11 @@ from sqlglot import exp, parse_one, transpile
 from sqlglot.optimizer.scope import traverse_scope
 
 from blendfusion.errors import BlendFusionError
-from blendfusion.evaluate.intervals import sign_test
 from blendfusion.models.llama.batch import Row
 from blendfusion.models.llama.context import Logits
 from blendfusion.models.llama.generate import TextDecoder
-from blendfusion.text_to_sql.schema.catalog import Catalog, Table, read_catalog
+from blendfusion.services.ask.schema.catalog import Catalog, Table, read_catalog
+from blendfusion.services.evaluate.intervals import sign_test
 from blendfusion.types import Answer
 
 WRONG = 9

@@ -16,7 +16,7 @@ from math import log2
 import numpy as np
 import numpy.typing as npt
 
-from blendfusion.udfs.columns.ranking import ranking, strengths_of
+from blendfusion.udfs.services.columns.ranking import ranking, strengths_of
 
 FIRST_SEED = 1_000
 NOISES = (0.0, 0.1, 0.2, 0.3, 0.6, 1.0)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
-from blendfusion.cli.bench import texts
+from blendfusion.apps.cli.bench import texts
 from blendfusion.models.http.model import OpenAIModel
 from blendfusion.models.http.structured_output import FORMS
 from blendfusion.models.registry.load import server_named

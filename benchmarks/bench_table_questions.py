@@ -32,8 +32,8 @@ from local_settings import LocalSettings, add_arguments, add_share, own_share, s
 
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError
-from blendfusion.evaluate.intervals import wilson
-from blendfusion.text_to_sql.answers import Reply, form_of, read_rows
+from blendfusion.services.ask.answers import Reply, form_of, read_rows
+from blendfusion.services.evaluate.intervals import wilson
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 

@@ -39,12 +39,12 @@ from sqlglot import exp, parse_one, transpile
 
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError
-from blendfusion.evaluate.intervals import sign_test, wilson
 from blendfusion.models.llama.model import LlamaModel
-from blendfusion.text_to_sql import draft as drafting
-from blendfusion.text_to_sql.links import ValueIndex
-from blendfusion.text_to_sql.schema.catalog import read_catalog
-from blendfusion.text_to_sql.templates import Templates
+from blendfusion.services.ask import draft as drafting
+from blendfusion.services.ask.links import ValueIndex
+from blendfusion.services.ask.schema.catalog import read_catalog
+from blendfusion.services.ask.templates import Templates
+from blendfusion.services.evaluate.intervals import sign_test, wilson
 
 CPU = LocalSettings(threads=0, n_gpu_layers=0)
 MISSED = sys.maxsize

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from blendfusion.models.tuning.bank import BankQuestion, in_order
+from blendfusion.models.services.tuning.bank import BankQuestion, in_order
 
 Record = Mapping[str, Any]
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
-from blendfusion.notebooks.frame_namespace import add_namespaces
+from blendfusion.apps.notebooks.frame_namespace import add_namespaces
 
 if TYPE_CHECKING:
     from blendfusion import public_names
@@ -22,19 +21,6 @@ if TYPE_CHECKING:
     __all__ += public_names.__all__
     __all__ += python_functions.__all__  # mypy does not follow the same line of public_names
 else:
-
-    class _Package(ModuleType):
-        """The package. Importing ``blendfusion.sql`` leaves its attribute ``sql`` a function."""
-
-        @property
-        def sql(self):
-            return import_module("blendfusion.public_names").sql
-
-        @sql.setter
-        def sql(self, module):
-            """The import system binds the folder of that name here; it stays in sys.modules."""
-
-    sys.modules[__name__].__class__ = _Package
 
     def __getattr__(name):
         if not name.startswith("_") or name == "__all__":

@@ -7,15 +7,15 @@ from typing import Unpack
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from blendfusion.budget import Budget, PriceList, Prices
-from blendfusion.cache import Cache, store_for
-from blendfusion.cluster.cluster import cluster_of
 from blendfusion.errors import OptionError
 from blendfusion.models.embedders.cache import LazyEmbedder
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.models.registry.model_names import model_for
+from blendfusion.models.stores.store_names import Cache, store_for
 from blendfusion.models.wrappers.failover import Models
 from blendfusion.options import OptionArguments, Options
-from blendfusion.reports.run_telemetry import TelemetryObserver, Watch
+from blendfusion.run.reports.run_telemetry import TelemetryObserver, Watch
+from blendfusion.services.cluster.cluster import cluster_of
 from blendfusion.session import Session
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.register.open_during import open_during_function

@@ -245,3 +245,14 @@ def close_matches(name: str, known: Iterable[str]) -> str:
         return ""
     shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
     return f"Known: {shown}."
+
+
+def level_of_caller() -> int:
+    """The stack level, from the caller of this function, of the first code outside of
+    BlendFusion."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        "blendfusion"
+    ):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -25,31 +25,14 @@ from blendfusion.datafusion.process_guard import no_pickle
 from blendfusion.datafusion.stream import Stream
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import BlendFusionError, QueryError, needed
-from blendfusion.estimates.estimate import Estimate, estimated
-from blendfusion.evaluate.compare_answers import AnswerKind
-from blendfusion.evaluate.evaluation import Evaluation
-from blendfusion.evaluate.run import evaluate_frame
-from blendfusion.execution.executor import joined
-from blendfusion.execution.pipeline import Counts
 from blendfusion.files.csv_lines import place_error
-from blendfusion.frame_hints import missing
-from blendfusion.frame_names import applied, expression, found_names
-from blendfusion.frame_run import Latest, answered, tables_of
-from blendfusion.frame_verbs import verb, writer
-from blendfusion.prepare.result_names import named
-from blendfusion.redaction import WITHHELD, printable
-from blendfusion.replay.changes import Change
-from blendfusion.replay.compare import compared
-from blendfusion.replay.manifest import Manifest
-from blendfusion.replay.record import recorded
-from blendfusion.replay.row_changes import RowChanges
-from blendfusion.reports.explain import explained
-from blendfusion.reports.reprs import as_html, as_text
-from blendfusion.reports.trace import Trace
-from blendfusion.udfs.declare.call_registry import readable
-from blendfusion.udfs.register.python_functions import llm_join
-from blendfusion.unsupported.execution_path import Prepared, optimized, prepare, understood_error
-from blendfusion.unsupported.provenance import (
+from blendfusion.language.unsupported.execution_path import (
+    Prepared,
+    optimized,
+    prepare,
+    understood_error,
+)
+from blendfusion.language.unsupported.provenance import (
     Origin,
     Verb,
     given,
@@ -58,7 +41,29 @@ from blendfusion.unsupported.provenance import (
     unread,
     written,
 )
-from blendfusion.unsupported.right_joins import keeping_rows
+from blendfusion.language.unsupported.right_joins import keeping_rows
+from blendfusion.prepare.result_names import named
+from blendfusion.prepare.verbs.hints import missing
+from blendfusion.prepare.verbs.methods import verb, writer
+from blendfusion.prepare.verbs.names import applied, expression, found_names
+from blendfusion.redaction import WITHHELD, printable
+from blendfusion.run.estimates.estimate import Estimate, estimated
+from blendfusion.run.execution.executor import joined
+from blendfusion.run.execution.pipeline import Counts
+from blendfusion.run.frame_run import Latest, answered, tables_of
+from blendfusion.run.reports.explain import explained
+from blendfusion.run.reports.reprs import as_html, as_text
+from blendfusion.run.reports.trace import Trace
+from blendfusion.services.evaluate.compare_answers import AnswerKind
+from blendfusion.services.evaluate.evaluation import Evaluation
+from blendfusion.services.evaluate.run import evaluate_frame
+from blendfusion.services.replay.changes import Change
+from blendfusion.services.replay.compare import compared
+from blendfusion.services.replay.manifest import Manifest
+from blendfusion.services.replay.record import recorded
+from blendfusion.services.replay.row_changes import RowChanges
+from blendfusion.udfs.declare.call_registry import readable
+from blendfusion.udfs.register.python_functions import llm_join
 
 if TYPE_CHECKING:
     import pandas as pd

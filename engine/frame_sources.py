@@ -19,7 +19,7 @@ from blendfusion.files.csv_doors import prepared
 from blendfusion.files.foreign_tables import check_types, table_of_columns, table_of_pandas
 from blendfusion.files.parts import Table
 from blendfusion.frame import Frame
-from blendfusion.unsupported.provenance import Origin
+from blendfusion.language.unsupported.provenance import Origin
 
 if TYPE_CHECKING:
     import pandas as pd

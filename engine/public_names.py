@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datafusion import lit
 
+from blendfusion.apps.notebooks.accessors import add_accessors, sql
+from blendfusion.apps.notebooks.magic import load_ipython_extension
 from blendfusion.budget import Budget, Price
 from blendfusion.entry_points import connect, register
 from blendfusion.errors import (
@@ -27,12 +29,6 @@ from blendfusion.errors import (
     ProcessError,
     QueryError,
 )
-from blendfusion.estimates.estimate import Estimate, OperatorEstimate
-from blendfusion.evaluate.choose_model import ModelChoice
-from blendfusion.evaluate.evaluation import Comparison, Evaluation
-from blendfusion.evaluate.figures import Figure
-from blendfusion.evaluate.improve import Improvement
-from blendfusion.evaluate.question_file import StoredQuestion
 from blendfusion.frame import Frame
 from blendfusion.models.embedders.embedder import Embedder, MeteredEmbedder
 from blendfusion.models.embedders.scripted_embedder import ScriptedEmbedder
@@ -42,12 +38,16 @@ from blendfusion.models.protocol.model import Model
 from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore, StoreStats
 from blendfusion.models.stores.sqlite import SqliteStore
-from blendfusion.notebooks.accessors import add_accessors, sql
-from blendfusion.notebooks.magic import load_ipython_extension
 from blendfusion.options import Options
-from blendfusion.replay.manifest import Manifest
-from blendfusion.reports.trace import AnswerWarning, Trace
-from blendfusion.search.build import IndexReport
+from blendfusion.run.estimates.estimate import Estimate, OperatorEstimate
+from blendfusion.run.reports.trace import AnswerWarning, Trace
+from blendfusion.services.evaluate.choose_model import ModelChoice
+from blendfusion.services.evaluate.evaluation import Comparison, Evaluation
+from blendfusion.services.evaluate.figures import Figure
+from blendfusion.services.evaluate.improve import Improvement
+from blendfusion.services.evaluate.question_file import StoredQuestion
+from blendfusion.services.replay.manifest import Manifest
+from blendfusion.services.search.build import IndexReport
 from blendfusion.session import Session
 from blendfusion.types import Answer, Constraint, ModelInfo, Request, Task, Usage
 from blendfusion.udfs.ask.user_model import UserModel

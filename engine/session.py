@@ -22,7 +22,6 @@ from datafusion.catalog import Catalog, Schema
 from datafusion.plan import ExecutionPlan
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
-from blendfusion.cluster.cluster import Cluster
 from blendfusion.datafusion.bridge import STAGE_SCHEMA
 from blendfusion.datafusion.debug_logs import withhold_debug_logs
 from blendfusion.datafusion.error_gate import gated
@@ -30,16 +29,16 @@ from blendfusion.datafusion.error_translation import understood
 from blendfusion.datafusion.stream import Stream
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, UNNAMED_SCHEMA
 from blendfusion.datafusion.user_context import Adopted
-from blendfusion.dialects.dispatch import OURS, spoken, translation
 from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_matches
-from blendfusion.evaluation_session import EvaluationSession
-from blendfusion.execution.answer_outcomes import answer_outcomes
-from blendfusion.execution.expectations import expectations
-from blendfusion.execution.scratch_context import Workbench
 from blendfusion.files.csv_lines import CsvFile
 from blendfusion.files.query_files import QueryFiles
 from blendfusion.files.reading import Reading, register_file, table_name
 from blendfusion.frame import Frame
+from blendfusion.language.query_text.information import INFORMATION
+from blendfusion.language.query_text.source_map import Translation
+from blendfusion.language.unsupported.opaque_tables import LeafMaker
+from blendfusion.language.unsupported.provenance import Text, unnamed_tables
+from blendfusion.language.unsupported.views import Views
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.model_names import NamedModels
@@ -49,8 +48,6 @@ from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.models.wrappers.failover import Models
-from blendfusion.observe.progress import Reporter, counted
-from blendfusion.observe.throughput import Measured
 from blendfusion.options import OF_MODELS, Options
 from blendfusion.planner.ir.document_tables import DOCUMENTS
 from blendfusion.planner.ir.search_tables import SEARCHES
@@ -61,21 +58,24 @@ from blendfusion.prepare.caller_tables import caller_variables
 from blendfusion.prepare.function_registry import KnownCalls, ingredients
 from blendfusion.prepare.information import InformationTables
 from blendfusion.prepare.session_text import SessionText
-from blendfusion.reports.trace import Trace
-from blendfusion.search.tables import SearchTables
-from blendfusion.sql.information import INFORMATION
-from blendfusion.sql.source_map import Translation
-from blendfusion.text_to_sql.answers import Reply, answer
-from blendfusion.text_to_sql.conversation import Chat
-from blendfusion.text_to_sql.draft import Draft, draft
-from blendfusion.text_to_sql.schema.layer import Layer, read_layer
-from blendfusion.text_to_sql.templates import Templates
+from blendfusion.run.execution.answer_outcomes import answer_outcomes
+from blendfusion.run.execution.expectations import expectations
+from blendfusion.run.execution.scratch_context import Workbench
+from blendfusion.run.observe.progress import Reporter, counted
+from blendfusion.run.observe.throughput import Measured
+from blendfusion.run.reports.trace import Trace
+from blendfusion.services.ask.answers import Reply, answer
+from blendfusion.services.ask.conversation import Chat
+from blendfusion.services.ask.draft import Draft, draft
+from blendfusion.services.ask.schema.layer import Layer, read_layer
+from blendfusion.services.ask.templates import Templates
+from blendfusion.services.cluster.cluster import Cluster
+from blendfusion.services.dialects.dispatch import OURS, spoken, translation
+from blendfusion.services.evaluate.session import EvaluationSession
+from blendfusion.services.search.tables import SearchTables
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.register.open_during import open_during_function
-from blendfusion.unsupported.opaque_tables import LeafMaker
-from blendfusion.unsupported.provenance import Text, unnamed_tables
-from blendfusion.unsupported.views import Views
 
 INTERNAL = frozenset(
     "answer_outcomes answering as_frame as_run calls change_option check_process configured copied_config csv_texts "

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import blendfusion as bf
-from blendfusion.dialects.dispatch import WAREHOUSES
-from blendfusion.dialects.functions.systems import SYSTEMS
-from blendfusion.dialects.warehouses.calls import Warehouse
+from blendfusion.services.dialects.dispatch import WAREHOUSES
+from blendfusion.services.dialects.functions.systems import SYSTEMS
+from blendfusion.services.dialects.warehouses.calls import Warehouse
 from blendfusion.session import INTERNAL
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.functions import INGREDIENTS

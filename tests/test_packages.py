@@ -18,47 +18,54 @@ ABOVE, BELOW = "<!-- packages, from tests/test_packages.py -->\n", "<!-- to here
 FOLDERS = ("engine", "planner", "udfs", "models", "native")
 
 ORDER = """
-    types redaction native arrow_types
-    errors callers
+    types redaction native
+    errors
     budget options models.constraints models.weights
-    models.protocol observe
+    models.protocol run.observe
     models.guarantees models.prompts models.stores models.vectors
-    models.scores models.wrappers cache
-    models models.verbalizer models.http
-    models.llama models.outlines models.speech models.tuning
+    models.scores models.wrappers
+    models models.services models.services.shared_stores models.stores.store_names
+    models.verbalizer models.http
+    models.llama
+    models.services.batch models.services.outlines models.services.speech models.services.tuning
     models.registry
     models.embedders
     udfs.text udfs.declare
-    udfs udfs.columns udfs.ask udfs.functions udfs.evaluate udfs.joins udfs.register
+    udfs udfs.services udfs.services.columns
+    udfs.ask udfs.functions udfs.evaluate udfs.joins udfs.register
     planner.ir
     planner.explain planner.substrait planner.stages planner.rules planner
-    sql
-    dialects.shared dialects.functions dialects.mysql dialects.blendsql dialects.warehouses
-    dialects.suql dialects
-    doubts places
+    places
     datafusion
-    search
+    language language.query_text
+    services services.dialects.shared services.dialects.functions
+    services.dialects.mysql services.dialects.blendsql services.dialects.warehouses
+    services.dialects.suql services.dialects
+    language.doubts
+    services.search
     files
-    documents
-    unsupported
-    execution
-    cluster
-    estimates
-    reports
+    services.documents
+    language.unsupported
+    run run.execution
+    services.cluster
+    run.estimates
+    run.reports
     prepare
-    replay
-    evaluate
-    text_to_sql.schema text_to_sql.grammar text_to_sql
-    frame_run
-    frame_hints frame_names frame_verbs
+    services.replay
+    services.evaluate
+    services.ask.schema services.ask.grammar services.ask
+    run.frame_run
+    prepare.verbs
     frame
-    frame_sources document_session search_session cluster_session evaluation_session session
+    frame_sources services.documents.session services.search.session services.cluster.session
+    services.evaluate.session
+    session
     entry_points
-    notebooks
+    apps apps.notebooks
     public_names
     blendfusion
-    ui
-    cli
+    apps.ui
+    apps.cli
 """
 """From the bottom to the top. Single modules of engine/ stand for themselves; ``blendfusion`` is
 ``engine/__init__.py``. A package may import what stands before it, also in its own line."""
@@ -127,9 +134,21 @@ def test_packages_import_those_before_them(module: str) -> None:
     [
         ("models.http.model", "from blendfusion.models.llama import model", True),
         ("models.llama.model", "from blendfusion.models.http import model", False),
-        ("sql.nulls_last", "def f():\n    from blendfusion.session import Session", True),
-        ("sql.nulls_last", "if TYPE_CHECKING:\n    from blendfusion.prepare import query", True),
-        ("sql.nulls_last", "if TYPE_CHECKING:\n    from blendfusion.session import Session", False),
+        (
+            "language.query_text.nulls_last",
+            "def f():\n    from blendfusion.session import Session",
+            True,
+        ),
+        (
+            "language.query_text.nulls_last",
+            "if TYPE_CHECKING:\n    from blendfusion.prepare import query",
+            True,
+        ),
+        (
+            "language.query_text.nulls_last",
+            "if TYPE_CHECKING:\n    from blendfusion.session import Session",
+            False,
+        ),
     ],
 )
 def test_this_test_sees_what_it_looks_for(module: str, text: str, wrong: bool) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 from blendfusion.models.weights.python_packages import packaged_weights
 from blendfusion.udfs.register import user_functions as define
 

@@ -16,9 +16,9 @@ from chromium import browser
 from clicks import Person
 
 import blendfusion as bf
-from blendfusion.dialects.dispatch import WAREHOUSES
-from blendfusion.dialects.functions.systems import SYSTEMS
-from blendfusion.dialects.warehouses.calls import Warehouse
+from blendfusion.services.dialects.dispatch import WAREHOUSES
+from blendfusion.services.dialects.functions.systems import SYSTEMS
+from blendfusion.services.dialects.warehouses.calls import Warehouse
 from blendfusion.session import INTERNAL
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.functions import INGREDIENTS

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from blendfusion.arrow_types import is_bytes, is_text
 from blendfusion.datafusion.arrow_layouts import plain_type
+from blendfusion.datafusion.arrow_types import is_bytes, is_text
 from blendfusion.errors import QueryError
 
 _UNREADABLE = (pa.types.is_boolean, pa.types.is_decimal, pa.types.is_fixed_size_binary)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datafusion import SessionContext
 
-from blendfusion.arrow_types import repeated
+from blendfusion.datafusion.arrow_types import repeated
 from blendfusion.errors import QueryError
 from blendfusion.places.remote import local_path, scheme_of
 

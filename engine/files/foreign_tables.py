@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from blendfusion.arrow_types import repeated
+from blendfusion.datafusion.arrow_types import repeated
 from blendfusion.errors import ArgumentError, half_a_pair
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from blendfusion.errors import QueryError
 from blendfusion.files.reading import register_file
+from blendfusion.language.query_text.file_names import quoted_files
 from blendfusion.places.lakes import check_place
 from blendfusion.places.remote import LOCAL, scheme_of
-from blendfusion.sql.file_names import quoted_files
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ from blendfusion.places.remote import (
     open_store,
     scheme_of,
 )
-from blendfusion.search.lance_table import lance_table
+from blendfusion.services.search.lance_table import lance_table
 
 _JSON_BYTES = 1 << 20
 """The text of a JSON file that is searched for values of several kinds."""

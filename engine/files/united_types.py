@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
-from blendfusion.arrow_types import is_bytes, is_list, is_text
+from blendfusion.datafusion.arrow_types import is_bytes, is_list, is_text
 
 types = pa.types
 

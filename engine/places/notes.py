@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 
-from blendfusion.callers import level_of_caller
-from blendfusion.errors import FileWarning
+from blendfusion.errors import FileWarning, level_of_caller
 
 _SHOWN = 3
 

@@ -12,11 +12,11 @@ from datafusion import DataFrame
 
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import QueryError
+from blendfusion.language.query_text.letter_case import either
+from blendfusion.language.query_text.query_tree import Reader
+from blendfusion.language.query_text.source_map import Translation, edited
+from blendfusion.language.query_text.table_names import TableName, table_names
 from blendfusion.planner.ir.opaque_names import CATALOG, UNNAMED
-from blendfusion.sql.letter_case import either
-from blendfusion.sql.query_tree import Reader
-from blendfusion.sql.source_map import Translation, edited
-from blendfusion.sql.table_names import TableName, table_names
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Variables = Mapping[str, object]
 
 _BETWEEN = {
     "blendfusion.datafusion.error_gate",
-    "blendfusion.notebooks.accessors",
+    "blendfusion.apps.notebooks.accessors",
     "blendfusion.prepare.caller_tables",
     "blendfusion.session",
 }

@@ -1,5 +1,5 @@
 """Plans a query in which DataFusion takes a cast for the column that it casts once more, with names
-for its casts: see ``sql.named_casts``."""
+for its casts: see ``query_text.named_casts``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import partial
 
 from datafusion import DataFrame, SessionContext
 
-from blendfusion.sql.column_coercions import optimized
-from blendfusion.sql.named_casts import groups_by_casts, named_casts, repeats_a_name
-from blendfusion.sql.statements import creates
+from blendfusion.language.query_text.column_coercions import optimized
+from blendfusion.language.query_text.named_casts import groups_by_casts, named_casts, repeats_a_name
+from blendfusion.language.query_text.statements import creates
 
 
 def with_named_casts(

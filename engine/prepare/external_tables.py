@@ -17,11 +17,11 @@ from blendfusion.errors import QueryError
 from blendfusion.files.conversions import folder_of
 from blendfusion.files.csv_doors import prepared
 from blendfusion.files.parts import Table
+from blendfusion.language.query_text.source_map import edited
+from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.places.folders import list_files
 from blendfusion.places.lakes import check_place
 from blendfusion.places.remote import LOCAL, local_path, scheme_of
-from blendfusion.sql.source_map import edited
-from blendfusion.sql.token_tree import TokenTree
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:

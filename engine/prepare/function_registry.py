@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from datafusion import SessionContext
 
 from blendfusion.errors import QueryError
+from blendfusion.language.query_text.nesting_limits import check_bounds
+from blendfusion.language.query_text.source_map import within
+from blendfusion.language.query_text.stored_calls import with_stored_calls
+from blendfusion.language.query_text.type_calls import Typed, typed
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.planner.rules import COMPARISON_STOP
 from blendfusion.prepare.subquery_examples import labelled_frame, read_examples
 from blendfusion.prepare.subquery_options import option_frame, read_options
 from blendfusion.prepare.subquery_sample import read_sample, sample_frame
-from blendfusion.sql.nesting_limits import check_bounds
-from blendfusion.sql.source_map import within
-from blendfusion.sql.stored_calls import with_stored_calls
-from blendfusion.sql.type_calls import Typed, typed
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.declare.call import Call

@@ -12,8 +12,8 @@ import pyarrow.dataset as pads
 from datafusion import SessionContext
 from datafusion.catalog import SchemaProvider, Table
 
+from blendfusion.language.query_text.information import from_information
 from blendfusion.options import Options, about
-from blendfusion.sql.information import from_information
 from blendfusion.udfs.declare.call_registry import is_call_name
 from blendfusion.udfs.declare.ingredient import Ingredient
 

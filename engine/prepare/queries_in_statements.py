@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from datafusion import SessionContext
 
+from blendfusion.language.query_text.parameters import spelled_parameters
+from blendfusion.language.query_text.statements import creates_table, first_word, query_inside
+from blendfusion.language.query_text.tokenizer import sql_of
 from blendfusion.prepare.query import Query
 from blendfusion.prepare.row_changes import with_changes
-from blendfusion.sql.parameters import spelled_parameters
-from blendfusion.sql.statements import creates_table, first_word, query_inside
-from blendfusion.sql.tokenizer import sql_of
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame

@@ -19,9 +19,45 @@ from blendfusion.datafusion.foreign_words import is_planning
 from blendfusion.datafusion.interruptible import LONG_QUERY, Pump, lately_interrupted
 from blendfusion.datafusion.sort_keys import check_sort_keys
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
-from blendfusion.documents.in_queries import read_in
-from blendfusion.doubts.plan_warnings import warn_of_doubts
 from blendfusion.errors import ExecutionError, QueryError
+from blendfusion.language.doubts.plan_warnings import warn_of_doubts
+from blendfusion.language.query_text import ordinals, repeated_names
+from blendfusion.language.query_text.call_sites import find_sites
+from blendfusion.language.query_text.column_coercions import (
+    Optimized,
+    least,
+    optimized,
+    refused,
+    types_beside_columns,
+)
+from blendfusion.language.query_text.counted_sets import counted_sets
+from blendfusion.language.query_text.distinct_from import distinct_from
+from blendfusion.language.query_text.doubtful_literals import quoted_names
+from blendfusion.language.query_text.error_places import (
+    named_place,
+    owners,
+    syntax_place,
+    whole_place,
+)
+from blendfusion.language.query_text.grouped_keys import grouped_keys
+from blendfusion.language.query_text.ignored_clauses import check_clauses
+from blendfusion.language.query_text.lateral import Columns
+from blendfusion.language.query_text.letter_case import in_any_case
+from blendfusion.language.query_text.parameters import spelled_parameters, texts_of
+from blendfusion.language.query_text.read_only import READING, check_calls, check_plan
+from blendfusion.language.query_text.source_map import Translation, placed, unchanged, within
+from blendfusion.language.query_text.statements import (
+    creates,
+    creates_table,
+    selecting_all,
+    selects_into,
+)
+from blendfusion.language.query_text.subquery_values import subquery_values
+from blendfusion.language.query_text.token_tree import TokenTree
+from blendfusion.language.query_text.tokenizer import curly_quotes
+from blendfusion.language.query_text.type_calls import Typed
+from blendfusion.language.query_text.unnest import unnested
+from blendfusion.language.unsupported.provenance import Text
 from blendfusion.prepare.byte_values import Bytes, values_in_bytes
 from blendfusion.prepare.caller_tables import (
     Variables,
@@ -34,40 +70,14 @@ from blendfusion.prepare.function_registry import ingredients
 from blendfusion.prepare.information import informed
 from blendfusion.prepare.result_names import named
 from blendfusion.prepare.tables_in_any_case import SessionTables
-from blendfusion.reports.confirmation import demand
-from blendfusion.reports.trace import Trace
-from blendfusion.search.sources import searched
-from blendfusion.sql import ordinals, repeated_names
-from blendfusion.sql.call_sites import find_sites
-from blendfusion.sql.column_coercions import (
-    Optimized,
-    least,
-    optimized,
-    refused,
-    types_beside_columns,
-)
-from blendfusion.sql.counted_sets import counted_sets
-from blendfusion.sql.distinct_from import distinct_from
-from blendfusion.sql.doubtful_literals import quoted_names
-from blendfusion.sql.error_places import named_place, owners, syntax_place, whole_place
-from blendfusion.sql.grouped_keys import grouped_keys
-from blendfusion.sql.ignored_clauses import check_clauses
-from blendfusion.sql.lateral import Columns
-from blendfusion.sql.letter_case import in_any_case
-from blendfusion.sql.parameters import spelled_parameters, texts_of
-from blendfusion.sql.read_only import READING, check_calls, check_plan
-from blendfusion.sql.source_map import Translation, placed, unchanged, within
-from blendfusion.sql.statements import creates, creates_table, selecting_all, selects_into
-from blendfusion.sql.subquery_values import subquery_values
-from blendfusion.sql.token_tree import TokenTree
-from blendfusion.sql.tokenizer import curly_quotes
-from blendfusion.sql.type_calls import Typed
-from blendfusion.sql.unnest import unnested
+from blendfusion.run.reports.confirmation import demand
+from blendfusion.run.reports.trace import Trace
+from blendfusion.services.documents.in_queries import read_in
+from blendfusion.services.search.sources import searched
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.register.user_functions import known_ingredients
-from blendfusion.unsupported.provenance import Text
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame

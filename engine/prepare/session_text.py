@@ -12,17 +12,11 @@ from datafusion import DataFrame, SQLOptions
 
 from blendfusion.budget import Budget, checked_budget
 from blendfusion.datafusion.foreign_words import without_filters
-from blendfusion.dialects.dispatch import OURS, by_number, planned, spoken
 from blendfusion.errors import ArgumentError, QueryError
-from blendfusion.options import declared
-from blendfusion.prepare.caller_tables import Variables
-from blendfusion.prepare.external_tables import external_table
-from blendfusion.prepare.queries_in_statements import create_table, with_source
-from blendfusion.prepare.query import Query
-from blendfusion.sql.information import as_query, option_shown
-from blendfusion.sql.read_only import READING, check_text
-from blendfusion.sql.source_map import Translation, within
-from blendfusion.sql.statements import (
+from blendfusion.language.query_text.information import as_query, option_shown
+from blendfusion.language.query_text.read_only import READING, check_text
+from blendfusion.language.query_text.source_map import Translation, within
+from blendfusion.language.query_text.statements import (
     Explain,
     Setting,
     created_by_into,
@@ -31,7 +25,13 @@ from blendfusion.sql.statements import (
     statement,
     without_into,
 )
-from blendfusion.sql.tokenizer import sql_of
+from blendfusion.language.query_text.tokenizer import sql_of
+from blendfusion.options import declared
+from blendfusion.prepare.caller_tables import Variables
+from blendfusion.prepare.external_tables import external_table
+from blendfusion.prepare.queries_in_statements import create_table, with_source
+from blendfusion.prepare.query import Query
+from blendfusion.services.dialects.dispatch import OURS, by_number, planned, spoken
 from blendfusion.udfs.declare.call_registry import without_digests
 
 if TYPE_CHECKING:

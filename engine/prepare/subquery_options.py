@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from blendfusion.errors import QueryError
 from blendfusion.prepare.subquery_arguments import option_text, standing_alone, text_columns
-from blendfusion.reports.trace import AnswerWarning
+from blendfusion.run.reports.trace import AnswerWarning
 from blendfusion.udfs.declare.arguments import INFERRED
 
 if TYPE_CHECKING:

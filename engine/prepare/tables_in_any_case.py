@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from blendfusion.sql.letter_case import Column, Table
+from blendfusion.language.query_text.letter_case import Column, Table
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:

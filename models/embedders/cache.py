@@ -292,5 +292,5 @@ class Counting:
 
 
 def _key(text: str) -> bytes:
-    """The hash of a text, equal to that of an index (engine/search/hashes.py)."""
+    """The hash of a text, equal to that of an index (engine/services/search/hashes.py)."""
     return hashlib.blake2b(text.encode(), digest_size=16).digest()

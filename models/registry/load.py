@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from blendfusion.errors import ModelNotFound, close_matches
-from blendfusion.models.outlines.model import OutlinesModel, is_outlines
 from blendfusion.models.protocol.model import Model
+from blendfusion.models.services.outlines.model import OutlinesModel, is_outlines
 from blendfusion.models.wrappers.answer_check import CheckedModel
 from blendfusion.models.wrappers.row_packing import PackedModel
 from blendfusion.options import Options
@@ -211,14 +211,14 @@ def _openai(argument: str, options: Options) -> Model:
 
 
 def _openai_batch(argument: str, options: Options) -> Model:
-    from blendfusion.models.http.batch import BatchApi, BatchModel
+    from blendfusion.models.services.batch.model import BatchApi, BatchModel
 
     server = server_named(argument)
     return BatchModel(server.name, BatchApi(server.url, server.key, options), options)
 
 
 def _batch_file(argument: str, options: Options) -> Model:
-    from blendfusion.models.http.batch import BatchFiles, BatchModel
+    from blendfusion.models.services.batch.model import BatchFiles, BatchModel
 
     if not argument:
         raise ModelNotFound("'batch-file' names no model", hint="Write 'batch-file:MODEL'.")
@@ -291,7 +291,7 @@ def server_named(argument: str, *, file: bool = False) -> Server:
 
 
 def _moonshine(argument: str, options: Options) -> Model:
-    from blendfusion.models.speech.moonshine import MoonshineModel
+    from blendfusion.models.services.speech.moonshine import MoonshineModel
 
     return MoonshineModel()
 

@@ -190,7 +190,7 @@ comparisons need (models/constraints/prefix_check.py)."""
 
 FEW_VALUES_FIRST = "few_values_first"
 """Not a rule of plans: under a limit, the pairs of a join come in an order that needs few distinct
-values (engine/execution/pair_order.py)."""
+values (engine/run/execution/pair_order.py)."""
 
 LIMITED_STAGES = "limited_stages"
 """Not a rule of plans: stages below a limit's join run no further than it needs

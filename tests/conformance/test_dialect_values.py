@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import blendfusion as bf
-from blendfusion.dialects.functions.systems import SYSTEMS
+from blendfusion.services.dialects.functions.systems import SYSTEMS
 
 PAGES = Path(__file__).with_name("dialect_values")
 NAMES = {"date": datetime.date, "datetime": datetime.datetime, "Decimal": Decimal}

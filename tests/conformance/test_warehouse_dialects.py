@@ -9,7 +9,7 @@ import pytest
 from golden import FOLDER, cases, check
 
 import blendfusion as bf
-from blendfusion.dialects import dispatch
+from blendfusion.services.dialects import dispatch
 from blendfusion.types import Constraint
 
 WAREHOUSES = {warehouse.name: warehouse for warehouse in dispatch.WAREHOUSES}

@@ -14,7 +14,7 @@ from loopback import Body, Reply, serving
 from scripts import hashed, spoken
 
 import blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 
 PRICE = bf.Price(prompt=1.0, completion=1.0)
 BATCH = 10

@@ -15,9 +15,9 @@ from scripts import Counted, hashed, unordered
 from stores import KINDS, place
 
 import blendfusion as bf
-from blendfusion.cache import FILE_NAME, cache_path
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores.store_names import FILE_NAME, cache_path
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PAGES = pages("queries")

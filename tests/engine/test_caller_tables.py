@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 import blendfusion as bf
-from blendfusion.sql.query_tree import Reader
-from blendfusion.sql.table_names import table_names
+from blendfusion.language.query_text.query_tree import Reader
+from blendfusion.language.query_text.table_names import table_names
 
 ROWS = {"n": [1, 2], "text": ["good one", "bad"]}
 FRAMES: dict[str, Callable[[bf.Session], Any]] = {
@@ -217,9 +217,9 @@ def test_the_modules_of_the_package_pass_on_no_variables() -> None:
     """The text of another module was written by somebody else, whatever its variables hold."""
     code = "df = pa.table({'n': [1]})\nsession.sql('SELECT * FROM df')"
     for module in (
-        "blendfusion.cli.shell",
-        "blendfusion.ui.workspace",
-        "blendfusion.text_to_sql.x",
+        "blendfusion.apps.cli.shell",
+        "blendfusion.apps.ui.workspace",
+        "blendfusion.services.ask.x",
     ):
         names: dict[str, Any] = {"__name__": module, "pa": pa, "session": bf.connect(None)}
         with pytest.raises(bf.QueryError, match="unknown table 'df'"):

@@ -13,8 +13,8 @@ import pyarrow.parquet
 import pytest
 
 import blendfusion as bf
-from blendfusion.cli import demo, query
-from blendfusion.cli.main import main
+from blendfusion.apps.cli import demo, query
+from blendfusion.apps.cli.main import main
 from blendfusion.models.prompts.canonical import Value
 from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.types import Request

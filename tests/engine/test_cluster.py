@@ -23,13 +23,13 @@ from kills import killing
 from ray_here import ray_or_skip
 
 import blendfusion as bf
-from blendfusion.cluster.cluster import Cluster, cluster_of
-from blendfusion.cluster.local import LocalWorkers
-from blendfusion.cluster.messages import decoded
-from blendfusion.cluster.model_pool import PooledModel
 from blendfusion.models.registry.load import load
 from blendfusion.options import Options
-from blendfusion.reports.trace import AnswerWarning
+from blendfusion.run.reports.trace import AnswerWarning
+from blendfusion.services.cluster.cluster import Cluster, cluster_of
+from blendfusion.services.cluster.local import LocalWorkers
+from blendfusion.services.cluster.messages import decoded
+from blendfusion.services.cluster.model_pool import PooledModel
 
 QUERIES = [
     "SELECT id, llm_map('Say', x) AS y FROM t WHERE id % 3 = 0 AND llm_filter('Is it?', x) ORDER BY id",

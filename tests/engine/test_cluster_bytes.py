@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import blendfusion as bf
-from blendfusion.cluster.local import LocalPlace
-from blendfusion.cluster.messages import Continue, Pose, Posed, Wants, decoded, encoded
-from blendfusion.cluster.packing import packed_values, unpacked_values
 from blendfusion.models.protocol.model import Values
+from blendfusion.services.cluster.local import LocalPlace
+from blendfusion.services.cluster.messages import Continue, Pose, Posed, Wants, decoded, encoded
+from blendfusion.services.cluster.packing import packed_values, unpacked_values
 from blendfusion.types import Answer, Task, Usage
 
 WORDS = (Path(__file__).parents[2] / "README.md").read_text("utf-8").split()

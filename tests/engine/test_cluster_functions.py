@@ -11,7 +11,7 @@ import pytest
 from cluster_sessions import files, session, shared_clusters, values_of
 
 import blendfusion as bf
-from blendfusion.cluster.cluster import Cluster
+from blendfusion.services.cluster.cluster import Cluster
 from blendfusion.udfs.functions import FUNCTIONS
 
 pytestmark = pytest.mark.long

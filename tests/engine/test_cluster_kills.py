@@ -16,8 +16,8 @@ from kills import killing
 from ray_here import ray_or_skip
 
 import blendfusion as bf
-from blendfusion.cluster.local import LocalWorkers
-from blendfusion.cluster.ray_workers import RayPlace
+from blendfusion.services.cluster.local import LocalWorkers
+from blendfusion.services.cluster.ray_workers import RayPlace
 
 pytestmark = [
     pytest.mark.long,

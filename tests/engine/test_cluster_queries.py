@@ -16,7 +16,7 @@ import pytest
 from cluster_sessions import session, shared_clusters, stages_there, values_of
 
 import blendfusion as bf
-from blendfusion.cluster.cluster import Cluster
+from blendfusion.services.cluster.cluster import Cluster
 
 pytestmark = pytest.mark.long
 FIRMS = [

@@ -13,10 +13,13 @@ from typing import Any, cast
 
 import pytest
 
-from blendfusion.cluster import peers, ranges
-from blendfusion.cluster.messages import NewValues, Outcome, Route, decoded, encoded
-from blendfusion.cluster.peers import RangeAnswers
-from blendfusion.cluster.range_messages import (
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores.answer_spill import AnswerSpill
+from blendfusion.models.stores.key import digests
+from blendfusion.services.cluster import peers, ranges
+from blendfusion.services.cluster.messages import NewValues, Outcome, Route, decoded, encoded
+from blendfusion.services.cluster.peers import RangeAnswers
+from blendfusion.services.cluster.range_messages import (
     NO_BATCH,
     Collect,
     Collected,
@@ -32,16 +35,13 @@ from blendfusion.cluster.range_messages import (
     Take,
     Taken,
 )
-from blendfusion.cluster.ranges import (
+from blendfusion.services.cluster.ranges import (
     HashRange,
     LocalRanges,
     block_digests,
     owners_of,
     range_of,
 )
-from blendfusion.models.protocol.model import Values
-from blendfusion.models.stores.answer_spill import AnswerSpill
-from blendfusion.models.stores.key import digests
 from blendfusion.types import Answer, Usage
 
 A, B, C = ("a" * 50,), ("b" * 50,), ("c" * 50,)

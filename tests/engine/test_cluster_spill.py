@@ -19,9 +19,9 @@ from cluster_scripts import requests_in
 from kills import killing
 
 import blendfusion as bf
-from blendfusion.cluster.local import LocalWorkers
-from blendfusion.cluster.messages import NewValues
-from blendfusion.cluster.range_questions import RangeQuestion
+from blendfusion.services.cluster.local import LocalWorkers
+from blendfusion.services.cluster.messages import NewValues
+from blendfusion.services.cluster.range_questions import RangeQuestion
 
 pytestmark = [
     pytest.mark.long,

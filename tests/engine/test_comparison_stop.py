@@ -12,7 +12,7 @@ from scripts import Counted, hashed, tuples, unordered
 
 import blendfusion as bf
 from blendfusion.errors import OptionError
-from blendfusion.sql.type_calls import typed
+from blendfusion.language.query_text.type_calls import typed
 from blendfusion.types import Request
 from blendfusion.udfs.register.user_functions import known_ingredients
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import blendfusion as bf
-from blendfusion.sql.type_calls import typed
+from blendfusion.language.query_text.type_calls import typed
 from blendfusion.types import Constraint
 from blendfusion.udfs.register.user_functions import known_ingredients
 

@@ -6,9 +6,9 @@ import pytest
 from dialogues import COURTESY, change, dialogues, tables
 
 import blendfusion as bf
-from blendfusion.cli.shell import Shell
-from blendfusion.text_to_sql.last import standing_alone
-from blendfusion.text_to_sql.templates import template_of
+from blendfusion.apps.cli.shell import Shell
+from blendfusion.services.ask.last import standing_alone
+from blendfusion.services.ask.templates import template_of
 
 
 class Restaurants:

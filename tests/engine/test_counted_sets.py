@@ -10,7 +10,7 @@ import pytest
 from scripts import Counted, hashed, unordered
 
 import blendfusion as bf
-from blendfusion.sql.counted_sets import counted_sets
+from blendfusion.language.query_text.counted_sets import counted_sets
 
 TABLE: dict[str, list[object]] = {
     "id": [*range(24)],

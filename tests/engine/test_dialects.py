@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import blendfusion as bf
-from blendfusion.cli.main import main
-from blendfusion.dialects.dispatch import DIALECTS, spoken
-from blendfusion.dialects.shared.catalog import Known
-from blendfusion.sql.query_tree import Reader
-from blendfusion.sql.source_map import edited, place, unchanged
+from blendfusion.apps.cli.main import main
+from blendfusion.language.query_text.query_tree import Reader
+from blendfusion.language.query_text.source_map import edited, place, unchanged
+from blendfusion.services.dialects.dispatch import DIALECTS, spoken
+from blendfusion.services.dialects.shared.catalog import Known
 from blendfusion.udfs.register.user_functions import _defined
 
 SHOPS = pa.table(

@@ -7,7 +7,7 @@ import itertools
 import pytest
 from scripts import Counted, spoken
 
-from blendfusion.sql.distinct_from import distinct_from
+from blendfusion.language.query_text.distinct_from import distinct_from
 
 VALUES = (True, False, None)
 ROWS = [*itertools.product(VALUES, VALUES, VALUES)]

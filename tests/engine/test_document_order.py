@@ -8,8 +8,8 @@ import pytest
 from document_pages import LAYOUTS, Made, make, numbers_in
 from reportlab.pdfgen.canvas import Canvas
 
-from blendfusion.documents.blocks import Block
-from blendfusion.documents.pdf import PdfFile
+from blendfusion.services.documents.blocks import Block
+from blendfusion.services.documents.pdf import PdfFile
 
 SEEDS = (21, 22, 23)
 """No layout was adjusted to these."""

@@ -20,9 +20,9 @@ from document_files import (
 from reportlab.pdfgen.canvas import Canvas
 
 import blendfusion as bf
-from blendfusion.cli.main import main
-from blendfusion.documents.chunks import chunked, tokens_in
-from blendfusion.documents.process import PageRead, Reader
+from blendfusion.apps.cli.main import main
+from blendfusion.services.documents.chunks import chunked, tokens_in
+from blendfusion.services.documents.process import PageRead, Reader
 
 
 def write_pages(path: Path, pages: Iterable[tuple[str, str]]) -> None:

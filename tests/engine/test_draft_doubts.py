@@ -12,11 +12,11 @@ from local_model import weights_or_skip
 from rich.console import Console
 
 import blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.weights.gguf import head
-from blendfusion.observe.progress import ProgressLine, Reporter
-from blendfusion.text_to_sql import draft
+from blendfusion.run.observe.progress import ProgressLine, Reporter
+from blendfusion.services.ask import draft
 
 CITIES = {
     "name": ["Ann", "Tim", "Joe", "Eve", "Bo"],
@@ -125,7 +125,7 @@ def test_the_command_withholds_values_if_it_is_told_so(
 ) -> None:
     for show, shown in (("auto", "city = 'Rome'"), ("off", "city = …")):
         monkeypatch.setattr(
-            "blendfusion.cli.ask.session_of",
+            "blendfusion.apps.cli.ask.session_of",
             lambda arguments, show=show: session_of(
                 "SELECT name FROM singers WHERE city = 'Rome'", show=show
             ),
@@ -257,7 +257,7 @@ def test_an_early_interruption_ends_without_a_traceback(
     def interrupted(name: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("blendfusion.cli.main.import_module", interrupted)
+    monkeypatch.setattr("blendfusion.apps.cli.main.import_module", interrupted)
     assert main(["ask", "Who?"]) == 130
     assert capsys.readouterr().err == "interrupted\n"
 

@@ -9,7 +9,7 @@ import pytest
 from scripts import Counted
 
 import blendfusion as bf
-from blendfusion.execution.executor import HIDDEN_CATALOG, STAGE_SCHEMA
+from blendfusion.run.execution.executor import HIDDEN_CATALOG, STAGE_SCHEMA
 
 N = 100_000
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import blendfusion as bf
-from blendfusion.cli.main import main
-from blendfusion.evaluate.checks import read_checks
-from blendfusion.evaluate.intervals import sign_test, wilson
+from blendfusion.apps.cli.main import main
+from blendfusion.services.evaluate.checks import read_checks
+from blendfusion.services.evaluate.intervals import sign_test, wilson
 
 TEXTS = ["it broke", "fine", "broke again", "good", "broke? no", None, "it broke"]
 LABELS = [True, False, True, True, False, True, None]

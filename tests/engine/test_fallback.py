@@ -11,8 +11,8 @@ from scripts import Counted, spoken
 
 import blendfusion as bf
 from blendfusion.errors import PlanError
-from blendfusion.execution.executor import Execution
 from blendfusion.planner.stages.split import Stage
+from blendfusion.run.execution.executor import Execution
 
 COUNT = "SELECT count(*) AS n FROM t WHERE llm_filter('Is there a b?', x)"
 

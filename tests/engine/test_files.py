@@ -21,7 +21,7 @@ import pytest
 from datafusion import CsvReadOptions, SessionContext
 
 import blendfusion as bf
-from blendfusion.cli.results import Format, format_for, write
+from blendfusion.apps.cli.results import Format, format_for, write
 from blendfusion.datafusion.file_errors import INFERRED_ROWS
 from blendfusion.errors import QueryError
 from blendfusion.files.reading import register_spec

@@ -14,9 +14,9 @@ import pyarrow.parquet
 import pytest
 
 import blendfusion as bf
-from blendfusion.cli.main import main
-from blendfusion.cli.results import write
-from blendfusion.sql.file_names import quoted_files
+from blendfusion.apps.cli.main import main
+from blendfusion.apps.cli.results import write
+from blendfusion.language.query_text.file_names import quoted_files
 
 CSV = "id,text\n1,good\n2,bad\n"
 ROWS = [{"id": 1, "text": "good"}, {"id": 2, "text": "bad"}]

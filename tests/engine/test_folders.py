@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 from blendfusion.files.united_types import united_type
 
 ROWS = pa.table({"id": [1, 2], "x": ["a", "b"]})

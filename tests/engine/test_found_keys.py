@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from blendfusion.text_to_sql.schema.keys import _Field, keys_between
+from blendfusion.services.ask.schema.keys import _Field, keys_between
 
 PEOPLE = {"person_id": [1001, 1050, 1420], "name": ["Ann", "Tim", "Eve"]}
 COUNTRIES = {"country_id": [1, 2, 3], "title": ["Chad", "Peru", "Laos"]}

@@ -6,7 +6,7 @@ import pytest
 from datafusion import col, functions, lit
 
 import blendfusion as bf
-from blendfusion import frame_hints
+from blendfusion.prepare.verbs import hints as frame_hints
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import blendfusion as bf
 from blendfusion.models.embedders.embedder import Vectors, normalised
-from blendfusion.udfs.columns.clusters import clusters
-from blendfusion.udfs.columns.group_store import Group
-from blendfusion.udfs.columns.groups import sorted_into
+from blendfusion.udfs.services.columns.clusters import clusters
+from blendfusion.udfs.services.columns.group_store import Group
+from blendfusion.udfs.services.columns.groups import sorted_into
 
 TOPICS = {
     "late": ["The parcel came late", "Delivery took three weeks", "Still waiting for my parcel"],

@@ -16,9 +16,9 @@ import pytest
 from hostile_documents import hostile_files, small_files
 
 import blendfusion as bf
-from blendfusion.documents import process
-from blendfusion.documents.process import _ENVIRONMENT, Reader
-from blendfusion.documents.worker import _File
+from blendfusion.services.documents import process
+from blendfusion.services.documents.process import _ENVIRONMENT, Reader
+from blendfusion.services.documents.worker import _File
 
 SECONDS, MEGABYTES = 5, 768
 

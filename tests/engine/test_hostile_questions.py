@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import blendfusion as bf
-from blendfusion.text_to_sql.check import check
+from blendfusion.services.ask.check import check
 
 STATEMENTS = (
     "DROP TABLE notes",

@@ -146,7 +146,7 @@ def shown_in_a_terminal(arguments: list[str]) -> tuple[bytes, float]:
     many seconds it took to say so."""
     import pty
 
-    code = "import sys; from blendfusion.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from blendfusion.apps.cli.main import main; sys.exit(main(sys.argv[1:]))"
     terminal, end = pty.openpty()
     try:
         process = subprocess.Popen(

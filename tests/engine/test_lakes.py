@@ -12,7 +12,7 @@ import pytest
 from datafusion import SessionContext
 
 import blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 
 LOGS = {
     "Delta Lake": "_delta_log/00000000000000000000.json",

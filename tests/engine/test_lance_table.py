@@ -10,7 +10,7 @@ import pytest
 from scripts import unordered
 
 import blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 
 lance = pytest.importorskip("lance", reason="needs the extra 'search'")
 

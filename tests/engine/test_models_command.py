@@ -13,8 +13,8 @@ from local_model import bindings_or_skip
 from loopback import Body, Reply, serving
 
 import blendfusion as bf
-from blendfusion.cli import bench as bench_command
-from blendfusion.cli.main import main
+from blendfusion.apps.cli import bench as bench_command
+from blendfusion.apps.cli.main import main
 from blendfusion.models.http.server_kind import ServerKind
 from blendfusion.models.registry import inventory
 from blendfusion.models.registry.inventory import servers_here, weights_here

@@ -10,7 +10,7 @@ import pytest
 from scripts import Counted, spoken, tuples, unordered
 
 import blendfusion as bf
-from blendfusion.sql.named_casts import named_casts
+from blendfusion.language.query_text.named_casts import named_casts
 
 TABLE = pa.table(
     {

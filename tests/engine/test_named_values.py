@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from blendfusion.text_to_sql.links import ValueIndex
-from blendfusion.text_to_sql.named_values import omitted_value
-from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table
+from blendfusion.services.ask.links import ValueIndex
+from blendfusion.services.ask.named_values import omitted_value
+from blendfusion.services.ask.schema.catalog import Catalog, Column, Table
 
 FLIGHTS = Catalog(
     (

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import blendfusion as bf
-from blendfusion.notebooks import accessors
+from blendfusion.apps.notebooks import accessors
 
 
 def answer(call: bf.Request) -> Any:
@@ -144,7 +144,9 @@ def test_a_query_needs_no_session_of_its_own(session: bf.Session) -> None:
     assert found.to_pylist() == [{"n": 1}]
     assert found.session is session
     assert bf.sql("SELECT count(*) AS n FROM $rows", rows=df).to_pylist() == [{"n": 3}]
-    import_module("blendfusion.sql.tokenizer")  # whose folder has the name of the function
+    import_module(
+        "blendfusion.language.query_text.tokenizer"
+    )  # whose folder has the name of the function
     assert callable(bf.sql)
 
 

@@ -14,7 +14,7 @@ import pytest
 from s3_server import ENVIRONMENT, serving
 
 import blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 from blendfusion.places.remote import open_store
 
 ROWS = pa.table({"id": [1, 2], "x": ["a", "b"]})

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import blendfusion as bf
-from blendfusion.cli.option_table import option_table
+from blendfusion.apps.cli.option_table import option_table
 from blendfusion.options import OptionArguments, Options, about
 
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"

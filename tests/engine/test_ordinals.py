@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import blendfusion as bf
-from blendfusion.sql.ordinals import expand_ordinals
+from blendfusion.language.query_text.ordinals import expand_ordinals
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import blendfusion as bf
-from blendfusion.udfs.columns.both_orders import BothOrders
-from blendfusion.udfs.columns.ranking import most_pairs, ranking
+from blendfusion.udfs.services.columns.both_orders import BothOrders
+from blendfusion.udfs.services.columns.ranking import most_pairs, ranking
 
 LENGTHS = [3, 9, 1, 14, 6, 12, 2, 8, 11, 5, 4, 13, 7, 10]
 TEXTS = ["a" * length for length in LENGTHS]

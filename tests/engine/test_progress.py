@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 import blendfusion as bf
-from blendfusion.observe.progress import NotebookLine, ProgressLine, Reporter, progress, status
+from blendfusion.run.observe.progress import NotebookLine, ProgressLine, Reporter, progress, status
 
 
 def screen(*, terminal: bool) -> tuple[Console, io.StringIO]:
@@ -157,7 +157,7 @@ def test_answers_of_one_batch_are_followed_one_by_one(monkeypatch: pytest.Monkey
         def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
             seen.append(done)
 
-    monkeypatch.setattr("blendfusion.frame_run.progress", lambda mode: Noted())
+    monkeypatch.setattr("blendfusion.run.frame_run.progress", lambda mode: Noted())
     with bf.connect(bf.ScriptedModel(lambda call: True), cache=None) as session:
         session.from_pydict({"x": [str(i) for i in range(20)]}, name="t")
         session.sql("SELECT count(*) FROM t WHERE llm_filter('q', x)").collect()
@@ -221,7 +221,7 @@ def asked(texts: int, *, shown: bool = True) -> list[tuple[str, float]]:
 @pytest.fixture
 def rates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("blendfusion.observe.throughput._LEAST_SECONDS", 0.1)
+    monkeypatch.setattr("blendfusion.run.observe.throughput._LEAST_SECONDS", 0.1)
     return tmp_path / "blendfusion" / "throughput.json"
 
 

@@ -10,8 +10,8 @@ from grammar_walks import walk
 
 import blendfusion as bf
 from blendfusion.models.constraints.grammar import admits, prefix_of
-from blendfusion.text_to_sql.grammar.lark import grammar_of
-from blendfusion.text_to_sql.schema.catalog import read_catalog
+from blendfusion.services.ask.grammar.lark import grammar_of
+from blendfusion.services.ask.schema.catalog import read_catalog
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 WALKS = 80

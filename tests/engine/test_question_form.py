@@ -11,9 +11,9 @@ import pytest
 from sqlglot import transpile
 
 import blendfusion as bf
-from blendfusion.cli.main import main
-from blendfusion.text_to_sql.question_form import doubtful_form
-from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table
+from blendfusion.apps.cli.main import main
+from blendfusion.services.ask.question_form import doubtful_form
+from blendfusion.services.ask.schema.catalog import Catalog, Column, Table
 
 SPIDER = Path(__file__).parents[2].parent / "shared" / "data" / "spider"
 TICKETS = Catalog(
@@ -131,7 +131,7 @@ def test_run_writes_the_first_rows_and_says_so(
     model = bf.ScriptedModel(lambda call: reply)
     session = bf.connect(model, cache=None, progress="off")
     session.register_csv("numbers", str(tmp_path / "numbers.csv"))
-    monkeypatch.setattr("blendfusion.cli.ask.session_of", lambda _: session)
+    monkeypatch.setattr("blendfusion.apps.cli.ask.session_of", lambda _: session)
 
     def rows(*options: str) -> tuple[int, str]:
         assert main(["ask", "Which numbers?", "--run", "--format", "csv", *options]) == 0

@@ -17,11 +17,11 @@ import pytest
 from datafusion import SessionConfig
 
 import blendfusion as bf
-from blendfusion.cli.main import main
-from blendfusion.replay import record
-from blendfusion.replay.changes import changes
-from blendfusion.replay.digests import table_digest, unordered_digest
-from blendfusion.replay.row_changes import RowChanges, row_changes
+from blendfusion.apps.cli.main import main
+from blendfusion.services.replay import record
+from blendfusion.services.replay.changes import changes
+from blendfusion.services.replay.digests import table_digest, unordered_digest
+from blendfusion.services.replay.row_changes import RowChanges, row_changes
 
 pytestmark = pytest.mark.filterwarnings("ignore::blendfusion.AnswerWarning")
 
@@ -97,7 +97,7 @@ def test_a_replay_on_another_machine_gives_the_same_bytes(
     command = [
         sys.executable,
         "-c",
-        "from blendfusion.cli.main import main; raise SystemExit(main())",
+        "from blendfusion.apps.cli.main import main; raise SystemExit(main())",
     ]
     done = subprocess.run(
         [*command, "replay", str(other / "run.json"), "--output", str(second)],
@@ -242,7 +242,7 @@ def test_another_version_is_a_warning(
     package: str,
 ) -> None:
     found = record.versions() | {package: "0.0.1"}
-    monkeypatch.setattr("blendfusion.replay.compare.versions", lambda: found)
+    monkeypatch.setattr("blendfusion.services.replay.compare.versions", lambda: found)
     assert replayed(folder) == 0
     assert f"warning: version {package}: was" in capsys.readouterr().err
 
@@ -423,8 +423,8 @@ def test_rows_of_a_replay_that_failed_are_hidden_like_other_values(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     differing = RowChanges("id", [{"id": 1, "x": "secret 1"}], [], [({"x": "secret 2"}, {"x": 3})])
-    monkeypatch.setattr("blendfusion.cli.replay.table_digest", lambda table: "another")
-    monkeypatch.setattr("blendfusion.cli.replay.row_changes", lambda before, now: differing)
+    monkeypatch.setattr("blendfusion.apps.cli.replay.table_digest", lambda table: "another")
+    monkeypatch.setattr("blendfusion.apps.cli.replay.row_changes", lambda before, now: differing)
     assert main(["replay", str(folder / "run.json")]) == 2
     shown = capsys.readouterr().err
     assert "rows added: 1, removed: 0, changed: 1" in shown

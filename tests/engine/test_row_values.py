@@ -10,8 +10,8 @@ import pytest
 from datafusion import SessionContext
 from scripts import Counted, hashed
 
-from blendfusion.sql.query_tree import Reader
-from blendfusion.sql.row_values import row_values
+from blendfusion.language.query_text.query_tree import Reader
+from blendfusion.language.query_text.row_values import row_values
 
 PAIRS = [*itertools.product([1, 2, None], ["a", "b", None])]
 TABLE: dict[str, list[object]] = {

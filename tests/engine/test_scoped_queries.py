@@ -29,8 +29,8 @@ from scoped_queries import scoped_query
 from scripts import comparable, tuples, unordered
 
 import blendfusion as bf
+from blendfusion.language.query_text.counted_sets import counted_sets
 from blendfusion.models.prompts.canonical import Value
-from blendfusion.sql.counted_sets import counted_sets
 from blendfusion.udfs.declare.call import Call
 
 PARTS = 4

@@ -7,8 +7,8 @@ from scripts import Counted
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
-from blendfusion.sql.sqlglot_tree import _Silent
-from blendfusion.sql.type_calls import Typed, typed
+from blendfusion.language.query_text.sqlglot_tree import _Silent
+from blendfusion.language.query_text.type_calls import Typed, typed
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 TABLES = {

@@ -17,7 +17,7 @@ import pytest
 from scripts import unordered
 
 import blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 
 pytest.importorskip("lance", reason="needs the extra 'search'")
 
@@ -600,7 +600,7 @@ KILLED = """
 import os, signal, sys
 import pyarrow as pa
 import blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 
 def embed(texts):
     with open({log!r}, "a") as file:
@@ -731,7 +731,7 @@ def test_without_the_library_the_error_names_the_extra(
 def test_many_rows_are_searched_by_clusters(
     session: bf.Session, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from blendfusion.search import build
+    from blendfusion.services.search import build
 
     monkeypatch.setattr(build, "CLUSTERED_ROWS", 1_000)
     monkeypatch.setattr(build, "CLUSTER_ROWS", 64)
@@ -757,7 +757,7 @@ def test_many_rows_are_searched_by_clusters(
 def test_many_small_updates_are_put_together(
     session: bf.Session, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from blendfusion.search import build
+    from blendfusion.services.search import build
 
     monkeypatch.setattr(build, "_MOST_FRAGMENTS", 3)
     for n in range(1, 9):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.search.words import Combined, Phrase, Term, Words, lance_query, text_query
+from blendfusion.services.search.words import Combined, Phrase, Term, Words, lance_query, text_query
 
 READ: dict[str, Term | None] = {
     "gravel bikes": Words("gravel bikes"),

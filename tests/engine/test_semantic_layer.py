@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import blendfusion as bf
-from blendfusion.text_to_sql.schema.catalog import read_catalog
-from blendfusion.text_to_sql.schema.keys import Key
+from blendfusion.services.ask.schema.catalog import read_catalog
+from blendfusion.services.ask.schema.keys import Key
 
 LAYER = """
 [tables.sales]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 
 openpyxl = pytest.importorskip("openpyxl")
 TICKETS = [("id", "text"), (1, "broken"), (2, "fine")]

@@ -14,11 +14,11 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 import blendfusion as bf
-from blendfusion.cli import main as cli
-from blendfusion.cli.completion import SqlCompleter
-from blendfusion.cli.main import main
-from blendfusion.cli.shell import COMMANDS, Shell, _history, _prompt, is_complete
-from blendfusion.cli.statements import Statement, script, split
+from blendfusion.apps.cli import main as cli
+from blendfusion.apps.cli.completion import SqlCompleter
+from blendfusion.apps.cli.main import main
+from blendfusion.apps.cli.shell import COMMANDS, Shell, _history, _prompt, is_complete
+from blendfusion.apps.cli.statements import Statement, script, split
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_an_error_in_a_script_is_the_status(
 
 
 def typed(shell: Shell, keys: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("blendfusion.cli.shell.cache_folder", lambda: folder)
+    monkeypatch.setattr("blendfusion.apps.cli.shell.cache_folder", lambda: folder)
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         pipe.send_text(keys)
         shell.interactive = True
@@ -273,5 +273,7 @@ def test_a_shell_without_a_place_for_its_history_opens(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr("blendfusion.cli.shell.cache_folder", lambda: tmp_path / "file" / "folder")
+    monkeypatch.setattr(
+        "blendfusion.apps.cli.shell.cache_folder", lambda: tmp_path / "file" / "folder"
+    )
     assert _history() is None

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import blendfusion as bf
-from blendfusion.text_to_sql.answers import form_of, short
+from blendfusion.services.ask.answers import form_of, short
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from scripts import Counted, spoken
 
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError, OptionError
-from blendfusion.execution.spill import Spill
 from blendfusion.models.stores.answer_spill import AnswerSpill
 from blendfusion.options import Options
+from blendfusion.run.execution.spill import Spill
 
 TABLE = pa.table(
     {

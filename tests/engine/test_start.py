@@ -30,9 +30,7 @@ def imported(code: str) -> set[str]:
 
 
 def of_command(*argv: str) -> str:
-    return (
-        f"from blendfusion.cli.main import main\ntry: main({list(argv)})\nexcept SystemExit: pass"
-    )
+    return f"from blendfusion.apps.cli.main import main\ntry: main({list(argv)})\nexcept SystemExit: pass"
 
 
 @pytest.mark.parametrize(
@@ -48,8 +46,8 @@ def test_the_start_imports_a_dozen_modules(code: str) -> None:
 
 def test_a_command_imports_no_other_command() -> None:
     found = imported(of_command("cache", "stats", "--help"))
-    commands = {name for name in found if name.startswith("blendfusion.cli.")}
-    assert commands == {f"blendfusion.cli.{name}" for name in ("main", "termination", "cache")}
+    commands = {name for name in found if name.startswith("blendfusion.apps.cli.")}
+    assert commands == {f"blendfusion.apps.cli.{name}" for name in ("main", "termination", "cache")}
 
 
 def test_every_name_is_there_after_a_bare_import() -> None:
@@ -76,3 +74,13 @@ def test_frames_can_ask_even_if_their_library_is_imported_later(library: str) ->
         f"assert importlib.resources.files({library}).is_dir()"
     )
     assert library in imported(code)
+
+
+def test_no_public_name_is_the_name_of_a_folder_or_module() -> None:
+    code = (
+        "import blendfusion as bf, pkgutil\n"
+        "import blendfusion.language.query_text.tokenizer as tokenizer\n"
+        "assert tokenizer.__name__ == 'blendfusion.language.query_text.tokenizer'\n"
+        "assert not {*bf.__all__} & {module.name for module in pkgutil.iter_modules(bf.__path__)}\n"
+    )
+    assert "blendfusion.language.query_text" in imported(code)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 import blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 from blendfusion.models.http.server_kind import offered_by
 from blendfusion.redaction import on_one_line
 from blendfusion.types import Answer, Task, Usage

@@ -15,10 +15,10 @@ import pyarrow.parquet
 import pytest
 
 import blendfusion as bf
-from blendfusion.cli import results
-from blendfusion.cli.main import main
-from blendfusion.cli.results import write
-from blendfusion.observe.progress import Reporter
+from blendfusion.apps.cli import results
+from blendfusion.apps.cli.main import main
+from blendfusion.apps.cli.results import write
+from blendfusion.run.observe.progress import Reporter
 
 PLAIN = "SELECT value, repeat('x', 200) AS text FROM generate_series(1, {})"
 ASKS = (
@@ -27,7 +27,7 @@ ASKS = (
 )
 MEASURED = """
 import resource, sys, blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 connect = bf.connect
 bf.connect = lambda model, **options: connect(bf.ScriptedModel(lambda call: call.values[0]), **options)
 def run(rows):
@@ -149,7 +149,7 @@ def test_groups_of_rows_of_parquet_are_large(session: bf.Session) -> None:
 
 SLOW = """
 import sys, time, blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 connect = bf.connect
 def answer(call):
     if call.values[0] == "5":

@@ -9,8 +9,8 @@ import pytest
 from analytic_queries import Analytic, tables
 from scripts import Counted, spoken, tuples, unordered
 
-from blendfusion.sql.grouped_keys import grouped_keys
-from blendfusion.sql.subquery_values import subquery_values
+from blendfusion.language.query_text.grouped_keys import grouped_keys
+from blendfusion.language.query_text.subquery_values import subquery_values
 
 RED = "contains(x.note, 'red')"
 QUERIES = [

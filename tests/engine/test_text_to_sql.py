@@ -12,10 +12,10 @@ import pytest
 from local_model import weights_or_skip
 
 import blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 from blendfusion.models.protocol.abilities import Abilities
-from blendfusion.text_to_sql.links import ValueIndex
-from blendfusion.text_to_sql.schema.catalog import Catalog, Column, Table, read_catalog
+from blendfusion.services.ask.links import ValueIndex
+from blendfusion.services.ask.schema.catalog import Catalog, Column, Table, read_catalog
 
 Reply = Callable[[dict[str, str]], str]
 
@@ -347,7 +347,8 @@ def test_the_command_shows_the_draft_and_runs_it(
     model = bf.ScriptedModel(lambda call: replies.pop(0))
     connect = bf.connect
     monkeypatch.setattr(
-        "blendfusion.cli.sessions.bf.connect", lambda *_, **__: connect(model, show_values="on")
+        "blendfusion.apps.cli.sessions.bf.connect",
+        lambda *_, **__: connect(model, show_values="on"),
     )
     options = ["--table", str(file), "--run", "--show-values", "on"]
     assert main(["ask", "Who is from Paris?", *options]) == 0

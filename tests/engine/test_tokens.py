@@ -9,8 +9,8 @@ from sqlglot.tokenizer_core import Token
 from sqlglot.tokens import Tokenizer
 
 import blendfusion as bf
-from blendfusion.sql.source_map import edited, part, unchanged
-from blendfusion.sql.tokenizer import Sql, tokenize
+from blendfusion.language.query_text.source_map import edited, part, unchanged
+from blendfusion.language.query_text.tokenizer import Sql, tokenize
 
 MARK = "/* as it was written */"
 """Stands in each query: a text that holds it is the query, or was made of it."""

@@ -24,9 +24,9 @@ import pytest
 from garbage import after_collection
 
 import blendfusion as bf
-from blendfusion.dialects.dispatch import DIALECTS, OURS
-from blendfusion.ui.server import PageServer
-from blendfusion.ui.workspace import ROWS, Workspace
+from blendfusion.apps.ui.server import PageServer
+from blendfusion.apps.ui.workspace import ROWS, Workspace
+from blendfusion.services.dialects.dispatch import DIALECTS, OURS
 
 TEXTS = ["late and broken", "fine", "late", None]
 QUERY = "SELECT text FROM reviews WHERE llm_filter('Is it a complaint?', text)"
@@ -163,7 +163,7 @@ def test_it_listens_to_this_machine_alone_and_its_address_has_the_token(page: Pa
 
 
 def test_every_dialect_can_be_chosen() -> None:
-    page = resources.files("blendfusion.ui").joinpath("page.html").read_text("utf-8")
+    page = resources.files("blendfusion.apps.ui").joinpath("page.html").read_text("utf-8")
     assert set(re.findall(r"<option>(\w+)", page)) == {OURS, *DIALECTS}
 
 
@@ -406,7 +406,7 @@ def test_the_token_is_on_no_command_line(tmp_path: Path) -> None:
         f'#!/bin/sh\necho "$@" > "{tmp_path}/part"\nmv "{tmp_path}/part" "{tmp_path}/opened"\n'
     )
     script.chmod(0o700)
-    code = "from blendfusion.cli.main import main; main(['ui'])"
+    code = "from blendfusion.apps.cli.main import main; main(['ui'])"
     environment = os.environ | {"BROWSER": f"{script} %s", "TMPDIR": str(tmp_path)}
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment

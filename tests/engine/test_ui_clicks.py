@@ -14,9 +14,9 @@ from chromium import browser
 from clicks import Person
 
 import blendfusion as bf
-from blendfusion.cli.ui import private_page
-from blendfusion.ui.server import PageServer
-from blendfusion.ui.workspace import Workspace
+from blendfusion.apps.cli.ui import private_page
+from blendfusion.apps.ui.server import PageServer
+from blendfusion.apps.ui.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium is installed")
 

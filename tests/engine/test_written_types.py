@@ -14,7 +14,7 @@ import pytest
 from datafusion import SessionContext
 
 import blendfusion as bf
-from blendfusion.cli.results import page_of, write
+from blendfusion.apps.cli.results import page_of, write
 from blendfusion.files.reading import register_file
 from blendfusion.files.spreadsheets import read_sheet
 

@@ -17,9 +17,9 @@ import pytest
 from datafusion import RuntimeEnvBuilder, udf
 
 import blendfusion as bf
-from blendfusion.cli.bench import Measured, _cells
-from blendfusion.cli.main import main
-from blendfusion.cli.results import page_of, write
+from blendfusion.apps.cli.bench import Measured, _cells
+from blendfusion.apps.cli.main import main
+from blendfusion.apps.cli.results import page_of, write
 
 TESTS = Path(__file__).parents[1]
 HERE = "journeys/test_findings.py"

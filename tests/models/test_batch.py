@@ -15,9 +15,9 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.errors import ModelFailed
-from blendfusion.models.http import batch_jobs
-from blendfusion.models.http.batch import BatchApi, BatchFiles, BatchModel
 from blendfusion.models.registry.load import load
+from blendfusion.models.services.batch import jobs as batch_jobs
+from blendfusion.models.services.batch.model import BatchApi, BatchFiles, BatchModel
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

@@ -15,7 +15,7 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.errors import ModelFailed
-from blendfusion.models.http.batch import BatchApi, BatchModel
+from blendfusion.models.services.batch.model import BatchApi, BatchModel
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Task
 

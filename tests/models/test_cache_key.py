@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blendfusion.language.query_text.type_calls import typed
 from blendfusion.models.stores.key import KEY_BYTES, Keys, model_prefix, written
-from blendfusion.sql.type_calls import typed
 from blendfusion.types import Comparison, Constraint, Example, StructField, Task
 from blendfusion.udfs.register.user_functions import known_ingredients
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from loopback import Body, Reply, closed_port, said, serving
 
 import blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.registry.model_names import model_for

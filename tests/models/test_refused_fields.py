@@ -14,7 +14,7 @@ from provider_refusals import REFUSALS, Refusal, system
 
 import blendfusion as bf
 from blendfusion.models.http.sampling import folded
-from blendfusion.reports.trace import AnswerWarning
+from blendfusion.run.reports.trace import AnswerWarning
 
 HANDFUL = 8
 """The requests that a server may cost beyond one a value."""

@@ -21,11 +21,11 @@ from local_model import packaged_weights, weights_or_skip
 from loopback import Body, Loopback, Reply, serving
 
 import blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 from blendfusion.errors import ModelFailed
 from blendfusion.models.http.model import OpenAIModel
 from blendfusion.models.llama.model import LlamaModel
-from blendfusion.models.tuning.bank import bank
+from blendfusion.models.services.tuning.bank import bank
 from blendfusion.models.verbalizer.calibration_texts import ANY
 from blendfusion.models.verbalizer.parse_question import question_idea
 from blendfusion.models.verbalizer.ways import Way, keep_way, server_digest, weights_digest

@@ -13,7 +13,7 @@ from loopback import Loopback, Reply, serving
 import blendfusion as bf
 from blendfusion.models.http.completion import read_completion
 from blendfusion.models.prompts.thoughts import behind_thoughts, without_thoughts
-from blendfusion.reports.trace import AnswerWarning
+from blendfusion.run.reports.trace import AnswerWarning
 
 CHANNELS = (
     "<|channel|>analysis<|message|>Oslo? No.<|end|><|start|>assistant"

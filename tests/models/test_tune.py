@@ -7,10 +7,18 @@ import numpy as np
 import pytest
 
 from blendfusion.models.protocol.abilities import Abilities
-from blendfusion.models.tuning.bank import bank
-from blendfusion.models.tuning.fit import Scored, area, balanced, fit, left_out, odds, scored
-from blendfusion.models.tuning.pairs import name_pairs
-from blendfusion.models.tuning.tune import CANDIDATES, tune
+from blendfusion.models.services.tuning.bank import bank
+from blendfusion.models.services.tuning.fit import (
+    Scored,
+    area,
+    balanced,
+    fit,
+    left_out,
+    odds,
+    scored,
+)
+from blendfusion.models.services.tuning.pairs import name_pairs
+from blendfusion.models.services.tuning.tune import CANDIDATES, tune
 from blendfusion.models.verbalizer.likeness import SAME
 from blendfusion.models.verbalizer.query_likelihood import Odds, Score, neutral, way_for
 from blendfusion.models.verbalizer.ways import Way

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from scripts import Counted, hashed, tuples, unordered
 
-from blendfusion.execution.executor import HIDDEN_CATALOG, STAGE_SCHEMA
+from blendfusion.run.execution.executor import HIDDEN_CATALOG, STAGE_SCHEMA
 
 
 @pytest.fixture

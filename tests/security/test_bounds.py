@@ -8,7 +8,7 @@ import pytest
 from scripts import Counted, hashed
 
 import blendfusion as bf
-from blendfusion.sql.nesting_limits import MOST_CHAINED, MOST_NESTED, check_bounds
+from blendfusion.language.query_text.nesting_limits import MOST_CHAINED, MOST_NESTED, check_bounds
 
 
 @pytest.fixture(scope="module")

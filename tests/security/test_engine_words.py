@@ -19,12 +19,12 @@ import blendfusion as bf
 from blendfusion import redaction as redactions
 from blendfusion.datafusion import columns, error_gate, error_translation, foreign_words
 from blendfusion.datafusion.foreign_words import foreign
-from blendfusion.documents import margins
+from blendfusion.language.query_text.clause_places import clause_place
+from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.models.verbalizer import label_words
 from blendfusion.redaction import Redaction
-from blendfusion.reports import answer_warnings
-from blendfusion.sql.clause_places import clause_place
-from blendfusion.sql.query_tree import Reader
+from blendfusion.run.reports import answer_warnings
+from blendfusion.services.documents import margins
 
 SECRETS: dict[str, object] = {
     "y": "merge field zqvalue equal 4711 table",

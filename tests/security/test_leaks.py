@@ -20,7 +20,7 @@ from datafusion import col, udf
 from loopback import Body, Reply, serving
 
 import blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 
 SECRETS = 200
 KEY = "sk-{core}-KEY"

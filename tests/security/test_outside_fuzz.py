@@ -17,16 +17,9 @@ import pytest
 from mutations import ODD, changed, damaged, encoded, text_of
 
 import blendfusion as bf
-from blendfusion.cli.main import main
-from blendfusion.cluster.messages import Posed, decoded
-from blendfusion.cluster.messages import encoded as message_of
-from blendfusion.cluster.protocol import PlaceGone
-from blendfusion.cluster.worker import Worker
+from blendfusion.apps.cli.main import main
 from blendfusion.errors import ArgumentError, BlendFusionError, QueryError
-from blendfusion.evaluate.checks import read_checks
-from blendfusion.evaluate.question_file import StoredQuestion
 from blendfusion.models.constraints.constraint import holds
-from blendfusion.models.http.batch_jobs import jobs_of
 from blendfusion.models.http.client import Endpoint
 from blendfusion.models.http.exchange import Chat, Exchange
 from blendfusion.models.http.retry import Retry
@@ -35,15 +28,22 @@ from blendfusion.models.http.server_features import FormsTaken
 from blendfusion.models.http.server_kind import kind_of, offered_by, window_of
 from blendfusion.models.protocol.gate import bounded_usage
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.services.batch.jobs import jobs_of
+from blendfusion.models.services.shared_stores.segment import BrokenSegment, Name, Segment, _digest
 from blendfusion.models.stores.entry import Entry
 from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
 from blendfusion.models.stores.key import KEY_BYTES
 from blendfusion.models.stores.memory import StoreStats
-from blendfusion.models.stores.segment import BrokenSegment, Name, Segment, _digest
 from blendfusion.models.wrappers.cache import CachedModel
-from blendfusion.replay.compare import before_a_replay
-from blendfusion.replay.manifest import SECTIONS, Manifest
-from blendfusion.search.folder import Folder
+from blendfusion.services.cluster.messages import Posed, decoded
+from blendfusion.services.cluster.messages import encoded as message_of
+from blendfusion.services.cluster.protocol import PlaceGone
+from blendfusion.services.cluster.worker import Worker
+from blendfusion.services.evaluate.checks import read_checks
+from blendfusion.services.evaluate.question_file import StoredQuestion
+from blendfusion.services.replay.compare import before_a_replay
+from blendfusion.services.replay.manifest import SECTIONS, Manifest
+from blendfusion.services.search.folder import Folder
 from blendfusion.types import Answer, Constraint, StructField, Task, Usage
 from blendfusion.udfs.ask.decode import decode
 from blendfusion.udfs.declare.returns import arrow_type

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import blendfusion as bf
-from blendfusion.models.stores.segments import SegmentStore
+from blendfusion.models.services.shared_stores.segments import SegmentStore
 from blendfusion.places.whole_file import replacing, write_private
-from blendfusion.replay.manifest import Manifest, beside
+from blendfusion.services.replay.manifest import Manifest, beside
 from blendfusion.types import Answer, Constraint, Task
 
 

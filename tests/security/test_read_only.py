@@ -12,8 +12,8 @@ from datafusion import SessionContext, SQLOptions, Table, udtf
 from scripts import Counted, hashed
 
 import blendfusion as bf
-from blendfusion.cli.main import main
-from blendfusion.sql.read_only import READING, check_plan, check_text
+from blendfusion.apps.cli.main import main
+from blendfusion.language.query_text.read_only import READING, check_plan, check_text
 
 ROWS = {"id": [1, 2, 3], "x": ["a", "b", None]}
 

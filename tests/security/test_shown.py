@@ -22,7 +22,7 @@ from loopback import Reply, serving
 from scripts import Counted
 
 import blendfusion as bf
-from blendfusion.cli.main import main
+from blendfusion.apps.cli.main import main
 from blendfusion.redaction import WITHHELD, Redaction, printable, quoted, without_secrets
 
 SECRET = "Ann Lee, 4111 1111 1111 1111"

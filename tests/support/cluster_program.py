@@ -116,8 +116,8 @@ def main(folder: str, data: str, seconds: str) -> None:
     import cluster_scripts
 
     import blendfusion as bf
-    from blendfusion.cluster import protocol
-    from blendfusion.cluster.local import LocalWorkers
+    from blendfusion.services.cluster import protocol
+    from blendfusion.services.cluster.local import LocalWorkers
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     protocol.STILL_SECONDS = STILL_SECONDS

@@ -15,8 +15,8 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 import blendfusion as bf
-from blendfusion.cluster.cluster import Cluster
-from blendfusion.cluster.local import LocalWorkers
+from blendfusion.services.cluster.cluster import Cluster
+from blendfusion.services.cluster.local import LocalWorkers
 
 
 @contextmanager

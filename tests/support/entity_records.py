@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import blendfusion as bf
-from blendfusion.udfs.columns.closure import Closure
+from blendfusion.udfs.services.columns.closure import Closure
 
 Pairs = set[frozenset[str]]
 

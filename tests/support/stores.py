@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from postgres_server import new_database
 
-from blendfusion.cache import store_for
 from blendfusion.models.stores.memory import AnswerStore
+from blendfusion.models.stores.store_names import store_for
 
 KINDS = (
     pytest.param("file", id="file"),

@@ -11,8 +11,8 @@ import pytest
 from datafusion import Expr
 
 import blendfusion as bf
-from blendfusion.cli.function_table import call_option_table, function_table
-from blendfusion.sql.type_calls import typed
+from blendfusion.apps.cli.function_table import call_option_table, function_table
+from blendfusion.language.query_text.type_calls import typed
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.call_registry import CALLS
 from blendfusion.udfs.declare.ingredient import Ingredient

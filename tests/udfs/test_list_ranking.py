@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import blendfusion as bf
-from blendfusion.udfs.columns.list_ranking import list_ranking
+from blendfusion.udfs.services.columns.list_ranking import list_ranking
 
 
 @given(st.permutations(range(30)), st.integers(1, 30), st.integers(3, 12), st.booleans())

@@ -14,7 +14,7 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.models.protocol.audio import MOST_BYTES
-from blendfusion.models.speech.decode import NoAudio, samples_of
+from blendfusion.models.services.speech.decode import NoAudio, samples_of
 
 
 def wav(samples: int = 160, tone: int = 7, rate: int = 16_000) -> bytes:

@@ -34,8 +34,8 @@ from blendfusion.udfs.ask.observer import Observer
 from blendfusion.udfs.ask.outcomes import failure, of_model
 from blendfusion.udfs.ask.similarity_cascade import SimilarityCascade
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
-from blendfusion.udfs.columns.meanings import Meanings
 from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.services.columns.meanings import Meanings
 
 _NAMED_PLACE = re.compile(r"\{\s*[A-Za-z_]")
 """The place of a value in a question, by its name."""

@@ -15,10 +15,10 @@ from blendfusion.options import OnError
 from blendfusion.types import Answer, Constraint, ModelInfo, Task
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
-from blendfusion.udfs.columns.entity_store import EntityStore
-from blendfusion.udfs.columns.group_store import GroupStore
 from blendfusion.udfs.declare.call import Call, kept_type
 from blendfusion.udfs.declare.returns import RETURNS, arrow_type, returned
+from blendfusion.udfs.services.columns.entity_store import EntityStore
+from blendfusion.udfs.services.columns.group_store import GroupStore
 
 
 class UserModel:

@@ -10,13 +10,13 @@ from blendfusion.errors import QueryError
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.user_model import UserModel
-from blendfusion.udfs.columns.group_store import OTHER, Group, Groups
-from blendfusion.udfs.columns.groups import found_groups, sorted_into, with_level
-from blendfusion.udfs.columns.name_registry import check_same
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR, name_of_kept, one_of, text, whole
 from blendfusion.udfs.declare.parameter import Parameter
+from blendfusion.udfs.services.columns.group_store import OTHER, Group, Groups
+from blendfusion.udfs.services.columns.groups import found_groups, sorted_into, with_level
+from blendfusion.udfs.services.columns.name_registry import check_same
 
 MOST_INTO = 100
 MOST_LEVELS = 5

@@ -10,15 +10,15 @@ import pyarrow as pa
 from blendfusion.errors import ArgumentError
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.user_model import UserModel
-from blendfusion.udfs.columns.both_orders import BothOrders
-from blendfusion.udfs.columns.closure import Pair
-from blendfusion.udfs.columns.list_ranking import list_ranking
-from blendfusion.udfs.columns.ranking import most_pairs, ranking, strengths_of
 from blendfusion.udfs.declare.arguments import Literal
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR, text, whole
 from blendfusion.udfs.declare.parameter import Parameter
+from blendfusion.udfs.services.columns.both_orders import BothOrders
+from blendfusion.udfs.services.columns.closure import Pair
+from blendfusion.udfs.services.columns.list_ranking import list_ranking
+from blendfusion.udfs.services.columns.ranking import most_pairs, ranking, strengths_of
 from blendfusion.udfs.text.numbered_lines import listed
 
 SIDES = ("first", "second")

@@ -10,13 +10,13 @@ import pyarrow as pa
 from blendfusion.models.verbalizer.likeness import SAME
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.user_model import UserModel
-from blendfusion.udfs.columns.entities import Entities, entities
-from blendfusion.udfs.columns.entity_store import KnownEntities
-from blendfusion.udfs.columns.name_registry import check_same
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR, name_of_kept, text, whole
 from blendfusion.udfs.declare.parameter import Parameter
+from blendfusion.udfs.services.columns.entities import Entities, entities
+from blendfusion.udfs.services.columns.entity_store import KnownEntities
+from blendfusion.udfs.services.columns.name_registry import check_same
 
 CANDIDATES = 5
 """Candidates per value. Their pairs imply 95 to 100 % of the true pairs of products, papers,

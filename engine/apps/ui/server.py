@@ -1,0 +1,211 @@
+"""The HTTP server of the page, on the loopback alone.
+
+Each request must name this machine as its host, come from the page itself if a browser sends it,
+and, but for the three files of the page, carry the token that only the URL on the terminal has.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from blendfusion.apps.ui.workspace import Workspace, error_of
+from blendfusion.errors import BlendFusionError, QueryError
+
+_BODY = 1_000_000
+"""Maximum bytes of a request."""
+_SECONDS = 30.0
+"""How long a connection may take to send one."""
+_FILES = {
+    "/": ("page.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+_TRACE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class PageServer(ThreadingHTTPServer):
+    """Serves ``workspace`` on ``port`` of the loopback (0: any). ``url`` has the token."""
+
+    daemon_threads = True
+
+    def __init__(self, workspace: Workspace, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.workspace = workspace
+        self.token = secrets.token_urlsafe(32)
+        own = self.server_address[1]
+        self.hosts = {f"{name}:{own}" for name in ("127.0.0.1", "localhost")}
+        self.url = f"http://127.0.0.1:{own}/?token={self.token}"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Nothing: the client has closed the connection."""
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: PageServer
+    timeout = _SECONDS
+    server_version, sys_version = "BlendFusion", ""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+        """Nothing: the first line of a request has the token."""
+
+    def do_GET(self) -> None:
+        self._answer(self._get)
+
+    def do_POST(self) -> None:
+        self._answer(self._post)
+
+    def _answer(self, reply: Callable[[], tuple[str, str, str]]) -> None:
+        status = 200
+        try:
+            self._check_origin()
+            text, kind, policy = reply()
+        except _Refused as refused:
+            status, text, kind, policy = refused.status, str(refused), "text/plain", _POLICY
+        except BlendFusionError as problem:
+            status, kind, policy = 400, "application/json", _POLICY
+            text = json.dumps({"error": error_of(problem)})
+        except Exception as problem:
+            status, kind, policy = 500, "application/json", _POLICY
+            text = json.dumps({"error": error_of(problem)})
+        body = text.encode("utf-8", "replace")
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Security-Policy", policy)
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    # --- checks ----------------------------------------------------------------------------------
+
+    def _check_origin(self) -> None:
+        """A page of another host must neither read nor send, whatever name leads it here."""
+        if self.headers.get_all("Host", []) not in [[host] for host in self.server.hosts]:
+            raise _Refused(403, "This page is served to this machine alone.")
+        origin = self.headers.get("Origin")
+        if origin is not None and origin not in {f"http://{host}" for host in self.server.hosts}:
+            raise _Refused(403, "Another page may not use this one.")
+        if not self._is_own and not self._opens_the_page:
+            raise _Refused(403, "Another page may not use this one.")
+
+    @property
+    def _is_own(self) -> bool:
+        return self.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
+
+    @property
+    def _opens_the_page(self) -> bool:
+        """Whether a tab goes to the page, which holds nothing yet: from the file that has its
+        address, or from a link."""
+        goes = self.headers.get("Sec-Fetch-Mode"), self.headers.get("Sec-Fetch-Dest")
+        return goes == ("navigate", "document") and urlsplit(self.path).path == "/"
+
+    def _check_token(self, given: str) -> None:
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), self.server.token.encode()):
+            raise _Refused(403, "Open the whole address that 'blendfusion ui' has printed.")
+
+    # --- replies ---------------------------------------------------------------------------------
+
+    def _get(self) -> tuple[str, str, str]:
+        parts = urlsplit(self.path)
+        given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        if parts.path in _FILES:
+            name, kind = _FILES[parts.path]
+            if name == "page.html":
+                self._check_token(given.get("token", ""))
+            return files("blendfusion.apps.ui").joinpath(name).read_text("utf-8"), kind, _POLICY
+        work = self.server.workspace
+        match parts.path.split("/")[1:]:
+            case ["trace", number]:
+                self._check_token(given.get("token", ""))
+                return work.trace_page(_number(number)), "text/html", _TRACE_POLICY
+            case ["api", *rest]:
+                self._check_token(self.headers.get("X-Token", ""))
+                first, count = _number(given.get("first", "0")), _number(given.get("count", "50"))
+                match rest:
+                    case ["state"]:
+                        return _json(work.state())
+                    case ["run", number]:
+                        return _json(work.progress(_number(number)))
+                    case ["rows", number]:
+                        return _json(work.rows(_number(number), first, count))
+                    case ["answers", number]:
+                        return _json(work.answers(_number(number), first, count))
+        raise _Refused(404, "There is nothing here.")
+
+    def _post(self) -> tuple[str, str, str]:
+        self._check_token(self.headers.get("X-Token", ""))
+        body = self._body()
+        sql, dialect = _text(body, "sql"), _text(body, "dialect") or None
+        work = self.server.workspace
+        match self.path.split("/")[1:]:
+            case ["api", "plan"]:
+                return _json(work.plan(sql, dialect))
+            case ["api", "run"]:
+                confirmed = body.get("confirmed") is True
+                return _json({"id": work.start(sql, dialect, confirmed=confirmed)})
+            case ["api", "stop", number]:
+                work.stop(_number(number))
+                return _json({})
+            case ["api", "budget"]:
+                work.limit(_text(body, "limits"))
+                return _json(work.state())
+        raise _Refused(404, "There is nothing here.")
+
+    def _body(self) -> dict[str, Any]:
+        length = self.headers.get("Content-Length", "")
+        if not length.isascii() or not length.isdigit():
+            raise _Refused(411, "The request has no Content-Length.")
+        if int(length) > _BODY:
+            raise _Refused(413, "The request is too long.")
+        if self.headers.get_content_type() != "application/json":
+            raise _Refused(415, "The Content-Type of a request is application/json.")
+        try:
+            body = json.loads(self.rfile.read(int(length)))
+        except (ValueError, RecursionError):
+            raise _Refused(400, "The body is not JSON.") from None
+        if not isinstance(body, dict):
+            raise _Refused(400, "The body is not a JSON object.")
+        return body
+
+
+def _json(value: object) -> tuple[str, str, str]:
+    return json.dumps(value, ensure_ascii=True, allow_nan=False), "application/json", _POLICY
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise _Refused(400, "A whole number is expected here.")
+    return int(text)
+
+
+def _text(body: dict[str, Any], name: str) -> str:
+    value = body.get(name, "")
+    if not isinstance(value, str) and value is not None:
+        raise QueryError(f"'{name}' is not a string")
+    return value or ""

@@ -1,0 +1,87 @@
+"""Replaces parameters (``$1``, ``$name``) inside calls by literals, which are needed before
+planning.
+
+Elsewhere in a query DataFusion puts them in.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+
+import pyarrow as pa
+from datafusion import DataFrame
+
+from blendfusion.language.query_text.source_map import Translation, edited
+from blendfusion.language.query_text.token_tree import TokenTree
+from blendfusion.udfs.declare.arguments import quoted
+
+_FOUND = 4
+
+
+def spelled_parameters(
+    values: Mapping[str, object] | None, texts: Mapping[str, object]
+) -> dict[str, str]:
+    """SQL for each parameter, by its name: literals of ``values``, ``texts`` as they are.
+
+    A value without a literal (bytes, a frame) is left out.
+    """
+    spelled = {name: literal(value) for name, value in (values or {}).items()}
+    known = {name: text for name, text in spelled.items() if text is not None}
+    return known | {n: str(t) for n, t in texts.items() if not isinstance(t, DataFrame)}
+
+
+def texts_of(*given: Mapping[str, object] | None) -> set[str]:
+    """The texts among the values of parameters that are long enough to be found in another text."""
+    values = (value for some in given for value in (some or {}).values())
+    texts = (value.strip("'") for value in values if isinstance(value, str))
+    return {text for text in texts if len(text) >= _FOUND}
+
+
+def literal(value: object) -> str | None:
+    """A value as a SQL literal; None for a value that has none.
+
+    >>> literal(["it's", 2.5, True, None])
+    "['it''s', 2.5, TRUE, NULL]"
+    """
+    if isinstance(value, pa.Scalar):
+        value = value.as_py()
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, int | float | Decimal):
+        return str(value) if math.isfinite(value) else None
+    if isinstance(value, datetime.datetime):
+        return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+    if isinstance(value, datetime.date):
+        return f"DATE '{value.isoformat()}'"
+    if isinstance(value, list | tuple):
+        items = [literal(item) for item in value]
+        return None if None in items else f"[{', '.join(i for i in items if i is not None)}]"
+    return None
+
+
+def declared(tree: TokenTree) -> dict[str, str]:
+    """SQL of the types of the parameters of ``PREPARE name(INT, …) AS``, by their numbers."""
+    if tree.word(0) != "PREPARE" or not tree.opens(2):
+        return {}
+    kinds = tree.parts(3, tree.close[2])
+    return {str(i): f"CAST(NULL AS {tree.written(*kind)})" for i, kind in enumerate(kinds, 1)}
+
+
+def filled(
+    tree: TokenTree, parameters: Mapping[str, str], spans: Iterable[tuple[int, int]]
+) -> Translation:
+    """The text with the parameters between the tokens of ``spans`` written out."""
+    edits = {}
+    for span in spans:
+        for token in tree.tokens[slice(*span)]:
+            spelled = parameters.get(token.text[1:]) if token.text[:1] == "$" else None
+            if spelled is not None and tree.text[token.start] == "$":
+                edits[token.start] = (token.start, token.end + 1, spelled)
+    return edited(tree.text, edits.values())

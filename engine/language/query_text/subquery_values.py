@@ -1,0 +1,92 @@
+"""Writes EXISTS and IN (SELECT …) in a select list as counts.
+
+DataFusion 55 has both in predicates alone, and counts of subqueries as values, too."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot.tokenizer_core import TokenType
+
+from blendfusion.language.query_text.query_tree import Query, Reader, Select
+from blendfusion.language.query_text.source_map import edited
+
+_PERHAPS = re.compile(r"\bexists\s*\(|\bin\s*\(\s*(?:select|with)\b", re.IGNORECASE)
+_GROUPS = {"GROUP", "HAVING", "QUALIFY", "WINDOW"}
+_BEFORE = {
+    *("SELECT", "DISTINCT", "ALL", "AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "NULLIF"),
+}
+_MOST = 32
+"""Each round rewrites one of them."""
+
+
+def subquery_values(sql: str) -> str:
+    """``sql`` with such expressions of select lists as values of counts. One whose left side is no
+    single operand stays."""
+    for _ in range(_MOST):
+        text = _rewritten(Reader(sql)) if _PERHAPS.search(sql) else None
+        if text is None:
+            break
+        sql = text
+    return sql
+
+
+def _rewritten(reader: Reader) -> str | None:
+    for _, _, select, _ in reader.selects:
+        for query in select.inner:
+            at = query.start - 2
+            if not select.items[0] <= at < select.items[1] or query.start - 1 not in reader.close:
+                continue
+            end = reader.close[query.start - 1] + 1
+            if reader.word(at) == "EXISTS":
+                return edited(reader.text, [(*reader.span(at, end), _exists(reader, query))]).sql
+            if reader.word(at) == "IN":
+                negated = reader.word(at - 1) == "NOT"
+                start = reader.operand_before(at - negated)
+                if not _is_whole(reader, start):
+                    continue
+                value = reader.written(start, at - negated)
+                text = _among(value, reader.written(query.start, query.end))
+                text = f"(NOT {text})" if negated else text
+                return edited(reader.text, [(*reader.span(start, end), text)]).sql
+    return None
+
+
+def _is_whole(reader: Reader, start: int) -> bool:
+    """Whether nothing before an operand belongs to it."""
+    before = reader.kind(start - 1)
+    return reader.word(start - 1) in _BEFORE or before in (TokenType.L_PAREN, TokenType.COMMA)
+
+
+def _exists(reader: Reader, query: Query) -> str:
+    (branch, *others) = query.branches
+    whole = reader.written(query.start, query.end)
+    if isinstance(branch, Select) and not others and not query.common and query.end == branch.end:
+        start, stop = branch.items
+        words = {reader.word(at) for at in range(stop, branch.end) if not reader.depth(stop, at)}
+        calls = any(reader.opens(at) for at in range(start, stop))
+        if not calls and reader.word(stop) == "FROM" and not words & _GROUPS:
+            read = "".join(f" + 0 * count({name})" for name in _names(reader, start, stop))
+            return f"((SELECT count(*){read} {reader.written(stop, branch.end)}) > 0)"
+    return f"((SELECT count(*) FROM ({whole}) AS found) > 0)"
+
+
+def _names(reader: Reader, start: int, stop: int) -> list[str]:
+    """The columns of a select list that is nothing else: an unknown one stays an error."""
+    commas = [at for at in range(start, stop) if reader.kind(at) == TokenType.COMMA]
+    bounds = zip([start, *(at + 1 for at in commas)], [*commas, stop], strict=True)
+    items = [range(*bound) for bound in bounds]
+    if all(reader.is_name(at) == (at % 2 == item[0] % 2) for item in items for at in item):
+        return [reader.written(item[0], item[-1] + 1) for item in items if len(item)]
+    return []
+
+
+def _among(value: str, query: str) -> str:
+    """``value IN (query)``: NULL where a NULL leaves it open."""
+    count = f"SELECT count(*) FROM ({query}) AS found(value)"
+    return (
+        f"CASE WHEN ({count} WHERE found.value = {value}) > 0 THEN TRUE "
+        f"WHEN ({count}) = 0 THEN FALSE "
+        f"WHEN {value} IS NULL OR ({count} WHERE found.value IS NULL) > 0 THEN NULL "
+        "ELSE FALSE END"
+    )

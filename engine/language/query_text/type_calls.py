@@ -1,0 +1,229 @@
+"""Replaces each call in SQL text by a typed function of its own.
+
+DataFusion's Python functions have one exact signature each, and its SQL planner must know types;
+so every call site becomes a function of its own before DataFusion sees the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from blendfusion.errors import ArgumentError, QueryError
+from blendfusion.language.query_text.call_sites import (
+    Site,
+    call_spans,
+    find_sites,
+    naming_place,
+)
+from blendfusion.language.query_text.comparisons import never_equal, until_decided
+from blendfusion.language.query_text.doubtful_literals import name_for_value
+from blendfusion.language.query_text.equal_calls import shared
+from blendfusion.language.query_text.infer_constraints import Context, contexts
+from blendfusion.language.query_text.nulls_last import nulls_last
+from blendfusion.language.query_text.parameters import declared, filled
+from blendfusion.language.query_text.query_tree import Reader
+from blendfusion.language.query_text.relations import SITE
+from blendfusion.language.query_text.resolve_columns import Columns, References
+from blendfusion.language.query_text.row_values import row_values
+from blendfusion.language.query_text.source_map import Translation, unchanged, within
+from blendfusion.language.query_text.sqlglot_tree import parsed, tree_of
+from blendfusion.language.query_text.substitute_calls import in_text, in_tokens
+from blendfusion.types import Constraint
+from blendfusion.udfs.declare.arguments import Option, Query
+from blendfusion.udfs.declare.bind import bind
+from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE, Call
+from blendfusion.udfs.declare.call_registry import remember
+from blendfusion.udfs.declare.ingredient import Ingredient
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A query whose calls are functions; ``calls`` are what the functions stand for, and
+    ``written`` tells, by their names, the ways in which the user wrote them."""
+
+    translation: Translation
+    calls: tuple[Call, ...] = ()
+    written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    beside_columns: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The calls that the query puts beside columns, of types not known here: their names, and their
+    numbers in the text."""
+    unread: tuple[str, ...] = ()
+    """The parts of the query that say nothing of the types of answers."""
+    sites: tuple[Call, ...] = ()
+    """The call of each place in the text, in order."""
+    doubts: tuple[str, ...] = ()
+    """Probable mistakes, each as a sentence: comparisons that no answer meets, names of columns in
+    single quotes."""
+
+    @property
+    def sql(self) -> str:
+        return self.translation.sql
+
+
+def typed(
+    sql: str,
+    ingredients: Mapping[str, Ingredient],
+    parameters: Mapping[str, str] | None = None,
+    *,
+    whole: bool = False,
+    types: Mapping[int, Constraint] | None = None,
+    in_bytes: Mapping[int, tuple[int, ...]] | None = None,
+    columns: Columns = lambda table: None,
+) -> Typed:
+    """Settle arity and type of every call in ``sql``; text outside of calls is not touched.
+
+    ``parameters`` is SQL for ``$name``, by name: see ``parameters.spelled_parameters``. ``whole``:
+    nothing else asks what these calls ask, so that an answer which is no more than compared may end
+    where the comparison is decided. ``types``: what is known of the answers of calls, by their
+    numbers in the text; ``in_bytes``: their values that are bytes. ``columns`` are those of the
+    catalogue's tables. Raises ArgumentError or QueryError for a call that is wrong in itself."""
+    lowered = sql.lower()
+    if not any(name in lowered for name in ingredients):  # most queries: not worth a tokenizer
+        return Typed(unchanged(sql))
+    tree = Reader(sql)
+    if not any(t.text.lower() in ingredients for t in tree.tokens):
+        return Typed(unchanged(sql))
+    known = unchanged(sql)
+    if parameters:
+        known = filled(tree, parameters, call_spans(tree, ingredients))
+    if known.sql != sql:
+        tree = Reader(known.sql)
+    rows = row_values(tree)
+    if rows is not None:
+        known = known.then(rows)
+        tree = Reader(known.sql)
+    try:
+        known_types = types or {}, in_bytes or {}
+        found = _typed(tree, ingredients, parameters or {}, columns, *known_types, whole=whole)
+        if known.sql == sql:
+            return found
+        return replace(found, translation=known.then(found.translation))
+    except QueryError as problem:
+        raise within(problem, known) from None
+
+
+def _typed(
+    tree: Reader,
+    ingredients: Mapping[str, Ingredient],
+    parameters: Mapping[str, str],
+    columns: Columns,
+    types: Mapping[int, Constraint],
+    in_bytes: Mapping[int, tuple[int, ...]],
+    *,
+    whole: bool,
+) -> Typed:
+    sites = find_sites(tree, ingredients)
+    names = [f"{SITE}{i}_" for i in range(len(sites))]
+    places = _places(tree, names, sites, parameters, columns)
+    for name, site in zip(names, sites, strict=True):
+        with naming_place(tree, site.start, site.stop):
+            _check_place(site, places.of[name].misplaced)
+    inferred = [places.of[name].constraint for name in names]
+    constraints = shared(tree, sites, inferred, places.refers)
+    calls = []
+    for i, (site, constraint) in enumerate(zip(sites, constraints, strict=True)):
+        with naming_place(tree, site.start, site.stop):
+            named = _standing_alone(tree, site)
+            context, ordered = types.get(i, constraint), site.order is not None
+            call = bind(site.ingredient, site.arguments, named, context=context, ordered=ordered)
+            calls.append(replace(call, in_bytes=in_bytes.get(i, ())))
+    if whole:
+        calls = until_decided(calls, [places.of[name].compared for name in names])
+    calls = [remember(call) for call in calls]
+    written: dict[str, tuple[str, ...]] = {}
+    for call, site in zip(calls, sites, strict=True):
+        ways = written.get(call.name, ())
+        if site.text not in ways and not site.aliased:
+            written[call.name] = (*ways, site.text)
+    for call, site in zip(calls, sites, strict=True):
+        written.setdefault(call.name, (site.text,))
+    cast = {call.name for call, name in zip(calls, names, strict=True) if places.of[name].cast}
+    beside: dict[str, tuple[int, ...]] = {}
+    for i, call in enumerate(calls):
+        if call.name in cast and i not in types:
+            beside[call.name] = (*beside.get(call.name, ()), i)
+    behind = dict.fromkeys(places.nulls_last, " NULLS LAST")
+    text = in_text(tree, [*zip(sites, calls, strict=True)], behind)
+    wrong = (never_equal(c, places.of[n].compared) for c, n in zip(calls, names, strict=True))
+    quoted = (name_for_value(tree, site, columns) for site in sites if site.literal_value)
+    doubts = tuple(dict.fromkeys(problem for problem in (*wrong, *quoted) if problem))
+    distinct = tuple(dict.fromkeys(calls))
+    return Typed(text, distinct, written, beside, places.unread, tuple(calls), doubts)
+
+
+class _Places(NamedTuple):
+    of: Mapping[str, Context]
+    nulls_last: Sequence[int] = ()
+    """The positions of each DESC by an answer that says nothing of NULLs."""
+    unread: tuple[str, ...] = ()
+    refers: References | None = None
+
+
+def _places(
+    tree: Reader,
+    names: Sequence[str],
+    sites: Sequence[Site],
+    parameters: Mapping[str, str],
+    columns: Columns,
+) -> _Places:
+    """The places of the calls of a query, for which functions of these names stand."""
+    syntax, gaps = parsed(in_tokens(tree, sites, names)[tree.statement :], tree.text, names)
+    if syntax is None:
+        return _Places(dict.fromkeys(names, Context()), unread=(" ".join(tree.text.split()),))
+    known = declared(tree) | dict(parameters)
+    if known:
+        syntax = _with_literals(syntax, known)
+    refers = References(syntax, columns)
+    kept = {name for name, site in zip(names, sites, strict=True) if site.kept}
+    found = contexts(syntax, names, refers, kept)
+    unread = tuple(" ".join(tree.text[start:end].split()) for start, end in gaps)
+    behind: list[int] = []
+    if "DESC" in tree.words:
+        sorted_by = set(nulls_last(syntax, frozenset(names), refers))
+        behind = [at for at, token in enumerate(tree.tokens) if token.end + 1 in sorted_by]
+    return _Places(found, behind, unread, refers)
+
+
+def _with_literals(tree: exp.Expr, parameters: Mapping[str, str]) -> exp.Expr:
+    """The tree with its parameters as literals, or as NULLs of their types."""
+    for column in list(tree.find_all(exp.Column)):
+        spelled = parameters.get(column.name[1:]) if column.name.startswith("$") else None
+        literal = None if spelled is None else tree_of(spelled)
+        if literal is not None:
+            column.replace(literal)
+    return tree
+
+
+_KEEP = {"confidence": CONFIDENCE, "on_error": ERROR}
+"""Options that keep something beside the value, and the names of the fields."""
+
+
+def _check_place(site: Site, needed: Constraint | None) -> None:
+    """A struct of a value and its confidence, evidence or error cannot stand where an answer is
+    needed."""
+    if needed is not None:
+        kept = " and ".join(
+            f"{option} => 'keep'" for option in _KEEP if site.named.get(option) == "keep"
+        )
+        kept = kept or "evidence => true"
+        fields = " and ".join([VALUE, *(f for o, f in _KEEP.items() if f"{o} =>" in kept)])
+        raise ArgumentError(
+            f"{site.ingredient.name}: {kept} gives a struct of {fields}, where "
+            f"the value alone is needed ({needed.kind})",
+            hint=f"Take the value out of it: {site.ingredient.name}(…)['{VALUE}'].",
+        )
+
+
+def _standing_alone(tree: Reader, site: Site) -> dict[str, Option]:
+    """The named arguments; a subquery among them brings the tables that it can see along."""
+    named = dict(site.named)
+    for name, (start, _) in site.queries.items():
+        query = named[name]
+        assert isinstance(query, Query)
+        tables = tree.visible_tables(start)
+        named[name] = Query(f"{tables}SELECT * FROM ({query.text}\n)") if tables else query
+    return named

@@ -1,0 +1,1 @@
+"""Runs plans: executes, estimates, observes and reports them."""

@@ -1,0 +1,369 @@
+"""Estimates the values and the spending of a query before any call, with the basis of the
+numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from blendfusion.budget import Price, money
+from blendfusion.datafusion.error_gate import outward
+from blendfusion.models.wrappers.cascade import targets_in
+from blendfusion.planner.explain.expression_text import shown
+from blendfusion.planner.explain.plan_text import names_of
+from blendfusion.planner.ir.nodes import Ask, asks_model
+from blendfusion.planner.stages.split import Staged
+from blendfusion.run.estimates.dependencies import influences
+from blendfusion.run.estimates.loaded_models import Known, known
+from blendfusion.run.estimates.sampling import distinct_in_all
+from blendfusion.run.estimates.simulate import DryRows, DryRun, StageSeen, occurrences
+from blendfusion.run.estimates.simulated_model import SimulatedDispatcher, Tally
+from blendfusion.run.estimates.token_costs import Meter
+from blendfusion.run.execution.predicate_order import Order
+from blendfusion.run.observe.progress import counted
+from blendfusion.types import Task, Usage
+from blendfusion.udfs.declare.call import Call
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.session import Session
+
+ASSUMED = "assumed answers"
+EARLIER = "earlier answers"
+EXACT = "exact"
+AT_MOST = "at most, of both models"
+AT_MOST_LARGE = "at most"
+FOOTNOTE = (
+    "Assumed answers: as long as none is known, half of the yes/no answers are yes, half of the "
+    "comparisons with other answers hold, and labels are equally frequent."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorEstimate:
+    """The expected questions of one call of one stage. Operators are in the order of EXPLAIN's
+    stages.
+
+    Equal requests count at the first operator that makes them. ``rows`` is the number of rows that
+    reach the call; None, like ``usage``, if unknown.
+    """
+
+    stage: int
+    """The stage's number from 1, as in EXPLAIN; 0: a plain plan."""
+    call: str
+    """The call as SQL."""
+    task: Task
+    rows: int | None
+    usage: Usage | None
+    """Values, values in the session's cache, and tokens; a shared prefix counts once in
+    ``evaluated_tokens``. Failures and ``calls`` are not estimated."""
+    seconds: float | None
+    """Seconds inside the model; None until the session has measured a rate."""
+    basis: str
+    """The basis of ``rows`` and ``values``: ``exact``, a sample, or the kind of assumed answers.
+    With ``usage`` None: the reason."""
+    tokens_basis: str
+    seconds_basis: str
+    notes: int = 0
+    """The number of values that are notes on parts of contexts beyond the model's window."""
+    ask: Ask | None = field(default=None, repr=False, compare=False)
+    """The call in the plan."""
+    models: tuple[str, ...] = ()
+    """The models that the call names; () for the session's."""
+    price: Price | None = None
+    """The price of its model, if known: that of the first model of a failover chain, or of the
+    large model of a cascade."""
+    scored_by: str | None = None
+    """The words by which a local model scores its replies; None if it generates them, or gives no
+    words."""
+
+    @property
+    def values(self) -> int | None:
+        """Requests to the model; None if unknown."""
+        return None if self.usage is None else self.usage.values
+
+    @property
+    def cost(self) -> float | None:
+        """The cost of ``usage``; None without a price, or if unknown."""
+        return None if self.usage is None or self.price is None else self.price.of(self.usage)
+
+    @property
+    def exact(self) -> bool:
+        return self.basis == EXACT
+
+    def __str__(self) -> str:
+        if self.usage is None:
+            return f"unknown: {self.basis}"
+        about = "" if self.exact else "about "
+        rows = "" if self.rows is None else f" of {counted(self.rows, 'row')}"
+        values = f"{about}{counted(self.usage.values, 'value')}{rows} ({self.basis})"
+        if self.notes:
+            values += f", {counted(self.notes, 'note')} on long contexts among them"
+        return values + _spent(self.usage, self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The expected questions and spending of a frame: ``print`` shows it, fields serve programs.
+
+    ``operators``: one per call of each stage.
+    """
+
+    operators: tuple[OperatorEstimate, ...] = ()
+    price: Price | None = None
+    """The price of the session's model, if known."""
+    weights: Mapping[str, str] = field(default_factory=dict)
+    """The weights in use by the names of local models: the file, or its converted copy."""
+    orders: Mapping[int, Order] = field(default_factory=dict, repr=False, compare=False)
+    """The predicates of each stage in their expected order, by the stage's number, with the
+    statistics behind the order."""
+
+    @property
+    def total(self) -> Usage:
+        """The sum. Operators with unknown usage count 0 (see ``complete``), and so do unknown
+        seconds (see ``seconds``)."""
+        known = [op.usage for op in self.operators if op.usage is not None]
+        return Usage.total(known) if known else Usage()
+
+    @property
+    def complete(self) -> bool:
+        """False if the number of values of some operator is unknown."""
+        return all(op.usage is not None for op in self.operators)
+
+    @property
+    def exact(self) -> bool:
+        return all(op.exact for op in self.operators)
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds inside the model; None if a part is unknown."""
+        known = [op.seconds for op in self.operators]
+        return None if any(s is None for s in known) else sum(s for s in known if s is not None)
+
+    @property
+    def cost(self) -> float | None:
+        """The cost of ``total`` by the session's prices; None if a price or a part is unknown."""
+        if not self.operators:
+            return None if self.price is None else 0.0
+        costs = [op.cost for op in self.operators]
+        return None if any(c is None for c in costs) else sum(c for c in costs if c is not None)
+
+    def values_of(self, task: Task, models: tuple[str, ...] = ()) -> int | None:
+        """The values of all operators for ``task`` that go to the session's model, or to the
+        ``models`` that a call names, without notes; None if unknown."""
+        own = [op for op in self.operators if (op.task, op.models) == (task, models)]
+        if not own or any(op.usage is None for op in own):
+            return None
+        return sum((op.values or 0) - op.notes for op in own)
+
+    def lines(self) -> list[str]:
+        """The total, and the assumed answers, if any."""
+        if not self.complete:
+            return ["Expected: unknown"]
+        total, seconds = self.total, self.seconds
+        about = "" if self.exact else "about "
+        text = f"Expected: {about}{counted(total.values, 'value')}{_spent(total, seconds)}"
+        if self.cost:
+            text += f", cost {money(self.cost)}"
+        if seconds is None:
+            text += "; no time yet: this session has not measured its model"
+        return [text, *([FOOTNOTE] if any(ASSUMED in op.basis for op in self.operators) else [])]
+
+    def weight_lines(self) -> list[str]:
+        """The weights in use, one line per local model."""
+        return [f"Weights of {name}: {description}" for name, description in self.weights.items()]
+
+    def __str__(self) -> str:
+        operators = [f"{op.call}: {op}" for op in self.operators]
+        return "\n".join([*operators, *self.lines(), *self.weight_lines()])
+
+    __repr__ = __str__
+
+
+def _spent(usage: Usage, seconds: float | None) -> str:
+    parts = [f"{usage.cached:,} cached"] if usage.cached else []
+    if usage.values:
+        tokens = counted(usage.prompt_tokens, "prompt token")
+        if usage.evaluated_tokens != usage.prompt_tokens:
+            tokens = f"{usage.evaluated_tokens:,} of {tokens} evaluated"
+        parts += [tokens, counted(usage.completion_tokens, "completion token")]
+        parts += [f"{seconds:.2f} s"] if seconds is not None else []
+    return "".join(f", {part}" for part in parts)
+
+
+def estimated(frame: Frame) -> Estimate:
+    """The estimate of ``frame``: see ``Frame.estimate``."""
+    prepared, session = frame.prepared, frame.session
+    simulated = SimulatedDispatcher(
+        lambda names: known(lambda: session.models.of(names, session.options)),
+        targets_in(session.options),
+    )
+    weights: dict[str, str] = {}
+    for call in prepared.calls:
+        if call.ingredient.kind.asks_model:
+            weights |= simulated.known_of(call).weights
+    if prepared.staged is None:
+        plain = tuple(_plain(call, prepared.reason, simulated) for call in prepared.calls)
+        return Estimate(plain, weights=weights)
+    simulated.ledger = session.ledger.for_query()
+    simulated.embedder = session.remembered_vectors
+    simulated.kept = session.kept
+    session.calls.settle(session, prepared.calls, simulated)
+    rows = DryRows(simulated, session.workbench_source())
+    run = DryRun(
+        session,
+        prepared.staged,
+        rows,
+        session.options,
+        rules_off=session.rules_off,
+        fed=prepared.fed,
+    )
+    problem: str | None = None
+    try:
+        run.carry_out()
+    except Exception as error:  # any exception of DataFusion for a guess that no model would give
+        problem = str(outward(error, session.options.redaction)).splitlines()[0][:200]
+    report = _Report(prepared.staged, run, simulated, session)
+    price = _price(session, simulated.known_of(None))
+    # A stage that could not be reached has no order.
+    orders = {n: counts.order for n, counts in run.counts.items() if counts.order.places}
+    return Estimate(tuple(report.operators(problem)), price, weights, orders)
+
+
+def _price(session: Session, models: Known) -> Price | None:
+    """The price of the models: that of the first of a failover chain, or of the large one of a
+    cascade."""
+    prices = session.ledger.prices
+    return prices.of(models.cache.name) if prices and models.cache is not None else None
+
+
+class _Report:
+    """Converts the observations of a dry run to estimates."""
+
+    def __init__(
+        self, staged: Staged, run: DryRun, simulated: SimulatedDispatcher, session: Session
+    ) -> None:
+        self._staged = staged
+        self._run = run
+        self._guesser = simulated
+        self._session = session
+        self._names: dict[int, list[str]] = {}
+        self._below: dict[int, frozenset[Ask]] = {}
+        """The calls whose answers decide a stage's output."""
+        self._partial: dict[int, str] = {}
+        """Stages that saw a sample of their rows, with its description."""
+
+    def operators(self, problem: str | None) -> Iterator[OperatorEstimate]:
+        """One estimate per call of a stage; ``problem``: the error that ended the dry run early."""
+        for place, stage in enumerate(self._staged.stages, 1):
+            block = stage.block
+            seen = self._run.seen.get(stage.number)
+            stops = seen.stops if seen is not None else block.limited or block.once
+            learns = seen.learns if seen is not None else True
+            ending = seen.ending if seen is not None else frozenset[Ask]()
+            own = influences(block, adaptive=learns, stops=stops)
+            read = self._run.stages_below(block.source)
+            below = frozenset[Ask]().union(*(self._below[n] for n in read))
+            partial = [self._partial[n] for n in read if n in self._partial]
+            if seen is not None and seen.partial:
+                partial = [seen.partial]
+            names = names_of(block.source, self._names)
+            for ask, influencing in own.items():
+                if not asks_model(ask):
+                    continue
+                text = shown(ask, names)
+                if seen is None or (problem is not None and stage.number == max(self._run.seen)):
+                    yield replace(_unknown(text, ask.call.task, problem, place), ask=ask)
+                    continue
+                if ask.call.ingredient.kind.whole_column:
+                    influencing |= {ask}  # its first answers decide about its next questions
+                basis = [*partial[:1], *self._guessed(influencing | below | ending, ask)]
+                if self._guesser.targets_of(ask.call) is not None:
+                    both = self._guesser.requests_per_value(ask.call) > 1
+                    basis.append(AT_MOST if both else AT_MOST_LARGE)
+                yield self._operator(place, text, ask, seen, ", ".join(basis) or EXACT)
+            self._names[stage.number] = names_of(block, self._names)
+            self._below[stage.number] = below.union(own)
+            if partial:
+                self._partial[stage.number] = partial[0]
+
+    def _guessed(self, influencing: frozenset[Ask], ask: Ask) -> list[str]:
+        """The kinds of guesses on which the number of ``ask``'s values depends."""
+        guessed = [a.call.task for a in influencing if a.call.task in self._guesser.guesses]
+        if ask.call.ingredient.kind.version:
+            return ["assumed: one question for each distinct row"]
+        if any(task in self._guesser.assumed for task in guessed):
+            return [ASSUMED]
+        return [EARLIER] if guessed else []
+
+    def _operator(
+        self, place: int, text: str, ask: Ask, seen: StageSeen, basis: str
+    ) -> OperatorEstimate:
+        tally = seen.tallies.get(ask, Tally())
+        grown = _growth(tally, seen.scale)
+        values, cached = round(tally.values * grown), round(tally.cached * grown)
+        models, names = self._guesser.known_of(ask.call), ask.call.models
+        meter = Meter(self._session.measured, models, names, shots=self._session.options.shots)
+        sent = self._guesser.sent(ask.call.task)
+        cost = meter.cost(ask.call.task, tally, values, sample=sent.sample)
+        usage = Usage(
+            values=values,
+            cached=cached,
+            prompt_tokens=cost.prompt_tokens,
+            evaluated_tokens=cost.evaluated_tokens,
+            completion_tokens=cost.completion_tokens,
+            seconds=cost.seconds or 0.0,
+        )
+        return OperatorEstimate(
+            stage=place,
+            call=text,
+            task=ask.call.task,
+            rows=round(tally.rows * seen.scale),
+            usage=usage,
+            seconds=cost.seconds,
+            basis=basis,
+            tokens_basis=cost.tokens_basis,
+            seconds_basis=cost.seconds_basis,
+            notes=round(tally.notes * grown),
+            ask=ask,
+            models=names,
+            price=_price(self._session, models),
+            scored_by=_scored_by(models, sent),
+        )
+
+
+def _growth(tally: Tally, scale: float) -> float:
+    """Distinct values of all rows, per distinct value of the sample."""
+    tables = [t for t in tally.arguments if len(t)]
+    if scale <= 1.0 or not tables:
+        return 1.0
+    counts = occurrences(pa.concat_tables(tables))
+    if not counts:
+        return 1.0
+    rows = sum(counts)
+    return distinct_in_all(rows * scale, rows, len(counts), counts.count(1)) / len(counts)
+
+
+def _plain(call: Call, why: str | None, simulated: SimulatedDispatcher) -> OperatorEstimate:
+    scored_by = _scored_by(simulated.known_of(call), simulated.sent(call.task))
+    return replace(_unknown(call.text, call.task, why), scored_by=scored_by)
+
+
+def _scored_by(models: Known, task: Task) -> str | None:
+    """The words by which the replies of a task are scored, and the effect of its sample."""
+    words = models.abilities.scored_by(task)
+    if not task.sample and task.sample_query is None:
+        return words
+    effect = "the sample has no effect: the reply counts"
+    if models.abilities.takes_sample(task):
+        read = f" of {counted(len(task.sample), 'text')}" if task.sample else ""
+        effect = f"threshold by a sample{read}"
+    return f"{words}; {effect}" if words else effect
+
+
+def _unknown(text: str, task: Task, why: str | None, place: int = 0) -> OperatorEstimate:
+    basis = f"plain plan: {why}" if place == 0 else why or "not reached"
+    return OperatorEstimate(place, text, task, None, None, None, basis, "unknown", "unknown")

@@ -1,0 +1,226 @@
+"""Answers that nobody has given yet: cached ones, else like those given so far, else assumed."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from functools import cached_property
+
+import pyarrow as pa
+
+from blendfusion.models.constraints.constraint import points
+from blendfusion.models.guarantees.accuracy import Targets
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.registry.model_names import ModelNames
+from blendfusion.models.scripted_model import ScriptedModel
+from blendfusion.models.stores.memory import MemoryStore
+from blendfusion.models.wrappers.cache import CachedModel
+from blendfusion.run.estimates.loaded_models import Known
+from blendfusion.types import Answer, Constraint, Task
+from blendfusion.udfs.ask.dispatcher import Dispatcher
+from blendfusion.udfs.ask.observer import NullObserver
+from blendfusion.udfs.declare.call import Call
+
+MOST_EARLIER_ANSWERS = 1000
+"""Cached answers that are looked at to guess others of the same task."""
+CHARACTERS_PER_TOKEN = 4
+"""Characters per token of English text, as a rule of thumb."""
+_KEPT_EXAMPLES = 64
+
+
+class Share:
+    """Deals TRUE to a share of the distinct keys that it meets, and to each key the same always.
+
+    Keys that come together are dealt in an order of their own, so that their order does not matter.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._dealt: dict[Hashable, bool] = {}
+
+    def deal(self, keys: Iterable[Hashable]) -> list[bool]:
+        keys = list(keys)
+        new = dict.fromkeys(key for key in keys if key not in self._dealt)
+        for key in sorted(new, key=digest):
+            n = len(self._dealt)
+            # As many as the rate says, rounded half up: one of one, one of two, two of three.
+            self._dealt[key] = int((n + 1) * self._rate + 0.5) > int(n * self._rate + 0.5)
+        return [self._dealt[key] for key in keys]
+
+
+def digest(key: Hashable) -> int:
+    """A number that looks random, the same in every process."""
+    return zlib.crc32(repr(key).encode())
+
+
+@dataclass(slots=True)
+class Tally:
+    """The expected requests of one call in one stage."""
+
+    rows: int = 0
+    values: int = 0
+    cached: int = 0
+    notes: int = 0
+    """How many of those asked are notes on parts of a context that does not fit the window."""
+    characters: int = 0
+    """Characters of the values asked."""
+    examples: list[Values] = field(default_factory=list)
+    """Some of the values asked, to measure."""
+    arguments: list[pa.Table] = field(default_factory=list)
+    """The arguments of each chunk, if the rows are a sample."""
+
+
+class SimulatedDispatcher(Dispatcher):
+    """A dispatcher that asks no model: it uses the cached answer, or else a guess.
+
+    A guessed yes/no answer is yes at the rate of the cached answers to the same task, by Laplace's
+    rule of succession: one half without any. Other answers repeat a cached one; without any, labels
+    are equally frequent, and each value gets a distinct text (the task is then in ``blind``). Equal
+    values get equal guesses in any order.
+
+    ``find``: returns the known properties of named models.
+    """
+
+    guesses_answers = True
+
+    def __init__(
+        self,
+        find: Callable[[ModelNames], Known],
+        targets: Targets | None = None,
+    ) -> None:
+        super().__init__(lambda: self.model, NullObserver(), targets=targets)
+        self._find = find
+        self._known: dict[ModelNames, Known] = {}
+        self._guessed: dict[tuple[Task, ModelNames], dict[Values, Answer]] = {}
+        self._earlier: dict[tuple[Task, ModelNames], list[str]] = {}
+        self._shares: dict[Task, Share] = {}
+        self.tally = Tally()
+        """The counts for the next values."""
+        self.counted: Task | None = None
+        """The task of the counted call; its other questions are notes. None: no notes."""
+        self.guesses: set[Task] = set()
+        """Tasks with some guessed answer."""
+        self.assumed: set[Task] = set()
+        """Tasks among them without any known answer."""
+        self.blind: set[Task] = set()
+
+    def found_model(self, call: Call) -> CachedModel:
+        cache = self.known_of(call).cache
+        return self._boundless if cache is None else cache
+
+    def answers_of(self, call: Call, values: Sequence[Values]) -> Mapping[Values, Answer]:
+        return self._guessed.get((self.sent(call.task), self._names(call)), {})
+
+    def known_of(self, call: Call | None) -> Known:
+        """The known properties of the models that answer ``call``."""
+        names = self._names(call)
+        if names not in self._known:
+            self._known[names] = self._find(names)
+        return self._known[names]
+
+    def model_of(self, call: Call | None) -> CachedModel:
+        """A model for its window and its tokens only; one without bounds if the real one is not
+        loaded."""
+        return self.known_of(call).model or self._boundless
+
+    @cached_property
+    def _boundless(self) -> CachedModel:
+        return CachedModel(ScriptedModel(lambda call: None, window=2**40), MemoryStore())
+
+    def requests_per_value(self, call: Call | None) -> int:
+        """The maximum number of models that receive a value: all models of a cascade, as only the
+        run reveals its savings."""
+        targets = self.targets_of(call)
+        cascaded = targets is not None and targets.proxy is None
+        return self.known_of(call).levels if cascaded and call is not None else 1
+
+    def ask(
+        self,
+        task: Task,
+        values: Sequence[Values],
+        call: Call | None = None,
+        *,
+        sent: Task | None = None,
+        stops: bool = True,
+    ) -> list[Answer]:
+        """One answer per tuple, in order; counts the tuples that no earlier call asked."""
+        certain = self.certain(task)
+        if certain is not None:
+            return [certain] * len(values)
+        sent = sent or self.sent(task)
+        question = sent, self._names(call)
+        answers = self._guessed.setdefault(question, {})
+        new = list(dict.fromkeys(v for v in values if v not in answers))
+        cache = self.known_of(call).cache
+        if new and cache is not None:
+            answers.update(cache.known(sent, new))
+        missing = [v for v in new if v not in answers]
+        tally = self.tally
+        tally.cached += len(new) - len(missing)
+        if missing:
+            characters = sum(len(text) for v in missing for text in v if text)
+            tally.values += len(missing) * self.requests_per_value(call)
+            usual = self.counted in (None, task, replace(task, images=False))
+            tally.notes += 0 if usual else len(missing)
+            tally.characters += characters
+            tally.examples += missing[: _KEPT_EXAMPLES - len(tally.examples)]
+            self.tokens += -(-characters // CHARACTERS_PER_TOKEN) + len(missing)
+            self.guesses.add(task)
+            earlier = self._earlier_of(question, cache)
+            if not earlier:
+                self.assumed.add(task)
+            guessed = self._guess(sent, missing, earlier, len(answers))
+            made = {text: Answer(text, logprob=0.0) for text in set(guessed)}
+            answers.update((v, made[text]) for v, text in zip(missing, guessed, strict=True))
+        return [answers[v] for v in values]
+
+    def _earlier_of(
+        self, question: tuple[Task, ModelNames], cache: CachedModel | None
+    ) -> list[str]:
+        """Cached answers to the task, at most a few."""
+        if question not in self._earlier:
+            some = cache.earlier(question[0], MOST_EARLIER_ANSWERS) if cache is not None else []
+            self._earlier[question] = some
+        return self._earlier[question]
+
+    def _guess(self, task: Task, values: list[Values], earlier: list[str], start: int) -> list[str]:
+        """Answers to ``values``, similar to the ``earlier`` ones; ``start``: the number of previous
+        guesses."""
+        constraint = task.constraint
+        if constraint.kind == "boolean":
+            if task not in self._shares:
+                self._shares[task] = Share((earlier.count("true") + 1) / (len(earlier) + 2))
+            return ["true" if yes else "false" for yes in self._shares[task].deal(values)]
+        choices = earlier or constraint.options or points(constraint)
+        if choices:
+            return [choices[digest(v) % len(choices)] for v in values]
+        self.blind.add(task)
+        return [_placeholder(constraint, start + i) for i in range(len(values))]
+
+
+def _placeholder(constraint: Constraint, number: int) -> str:
+    """A text with the type of an answer, distinct for each number."""
+    kind = constraint.kind
+    if kind == "date":
+        return (date(2000, 1, 1) + timedelta(days=number)).isoformat()
+    if kind == "timestamp":
+        return (datetime(2000, 1, 1) + timedelta(hours=number)).isoformat()
+    if kind == "choice" and constraint.options:
+        return constraint.options[number % len(constraint.options)]
+    if kind == "list":
+        return json.dumps([_placeholder(constraint.item or Constraint(), number)])
+    if kind == "struct":
+        return json.dumps({f.name: _part(f.constraint, number) for f in constraint.fields})
+    return str(number)
+
+
+def _part(constraint: Constraint, number: int) -> object:
+    """A placeholder for a field of a struct, as a JSON value."""
+    if constraint.kind == "boolean":
+        return number % 2 == 0
+    text = _placeholder(constraint, number)
+    bare = constraint.kind in ("integer", "number", "list", "struct")
+    return json.loads(text) if bare else text

@@ -1,0 +1,317 @@
+"""Runs a staged plan: each stage's source in DataFusion, its row-wise work here, its output
+stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import pyarrow as pa
+from datafusion import DataFrame, SessionContext
+from datafusion.record_batch import RecordBatchStream
+
+from blendfusion.datafusion.arrow_layouts import converted
+from blendfusion.datafusion.bridge import STAGE_SCHEMA
+from blendfusion.datafusion.foreign_words import foreign
+from blendfusion.datafusion.interruptible import Pump
+from blendfusion.datafusion.part_views import PartViews
+from blendfusion.datafusion.partitions import in_turn
+from blendfusion.datafusion.substrait_io import batches_of, relation_of
+from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG
+from blendfusion.errors import BlendFusionError, PlanError
+from blendfusion.language.unsupported.nested_stages import NOTHING, StoredParts
+from blendfusion.planner.ir.builders import boolean_literal, projected
+from blendfusion.planner.ir.nodes import Plan
+from blendfusion.planner.ir.traversal import branches
+from blendfusion.planner.rules import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICATE_ORDER
+from blendfusion.planner.stages.interleave import Limited, limited_stages
+from blendfusion.planner.stages.split import Stage, Staged
+from blendfusion.run.execution.expressions import RowWise
+from blendfusion.run.execution.interleaved_stages import IncrementalStage, run_interleaved
+from blendfusion.run.execution.pair_order import few_values_first
+from blendfusion.run.execution.pipeline import Chunks, Counts, run
+from blendfusion.run.execution.spill import Spill
+
+if TYPE_CHECKING:
+    from blendfusion.options import Options
+    from blendfusion.run.execution.scratch_context import Workbench
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
+
+T = TypeVar("T")
+
+_serials = count(1)
+
+
+Elsewhere: TypeAlias = (
+    "Callable[[Stage, Dispatcher, Counts], Generator[pa.Table, None, None] | None]"
+)
+"""Runs a stage in a cluster; None for one that it cannot run."""
+
+
+class Execution:
+    """One run of a staged plan in a session. ``counts`` has the counts of each stage."""
+
+    def __init__(
+        self,
+        context: SessionContext,
+        plan: Staged,
+        dispatcher: Dispatcher,
+        workbench: Callable[[], Workbench],
+        options: Options,
+        *,
+        rules_off: Sequence[str] = (),
+        fed: StoredParts = NOTHING,
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
+        self._context = context
+        self._elsewhere = elsewhere
+        self._plan = plan
+        self._rowwise = RowWise(dispatcher, workbench, self._rows_of)
+        self._options = options
+        self._spill = Spill(options)
+        self._adaptive = PREDICATE_ORDER not in rules_off
+        self._few_values = FEW_VALUES_FIRST not in rules_off
+        self._serial = next(_serials)
+        self._relations: dict[int, bytes] = {}
+        self._fed = fed
+        self._limited = {} if LIMITED_STAGES in rules_off else limited_stages(plan)
+        """Limits by the stages that they may end."""
+        prefix = f"{HIDDEN_CATALOG}.{STAGE_SCHEMA}.run{self._serial}"
+        self._views = PartViews(context, prefix, self._relations)
+        self._parts: dict[str, str] = {}
+        """The tables of stored parts, by the names of their leaves."""
+        self.counts: dict[int, Counts] = {stage.number: Counts() for stage in plan.stages}
+
+    def tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
+        """The result, chunk by chunk, columns by position; at least one chunk, which may be empty.
+
+        ``eager``: the caller reads all of it. Stages before the last run first, to their end or as
+        far as a limit needs. Closing the generator ends the run and drops the stored rows.
+        """
+        limits = {limited.above: limited for limited in self._limited.values()}
+        try:
+            for stage in self._plan.stages:
+                if stage.number in self._limited:
+                    continue  # it runs with the limit above it
+                limited = limits.get(stage.number)
+                found = None if limited is None else self._in_turn(limited, stage)
+                if stage is self._plan.last:
+                    yield from self._run(stage, eager=eager, found=found)
+                else:
+                    self._store(stage, self._run(stage, eager=True, found=found))
+        finally:
+            for number in self._relations:
+                if number >= 0:
+                    self._context.deregister_table(self._name(number))
+            self._views.close()
+            self._relations.clear()
+            for name in self._parts.values():
+                self._context.deregister_table(name)
+            self._parts = {}
+
+    def _in_turn(self, limited: Limited, above: Stage) -> list[pa.RecordBatch] | None:
+        """Run the stages of a limit as far as it needs. Returns the rows of the source that
+        contains it, None for a limit that belongs to the stage above."""
+        found: list[pa.RecordBatch] = []
+
+        def look() -> int:
+            if limited.own:
+                return self._passed(above)
+            found[:] = streamed(self.source(above))
+            return sum(batch.num_rows for batch in found)
+
+        turns = [
+            IncrementalStage(
+                partial(self._run, stage, eager=False),
+                lambda table: self._spill.kept([table]),
+                partial(self._register, stage),
+                self.counts[stage.number],
+                late=stage.number in limited.late,
+                restarts=stage.number in limited.restarting,
+            )
+            for stage in self._plan.stages
+            if stage.number in limited.stages
+        ]
+        try:
+            run_interleaved(turns, look, limited)
+        finally:
+            for turn in turns:
+                turn.close()
+        return None if limited.own else found
+
+    def _passed(self, stage: Stage) -> int:
+        """The number of rows that a stage with a limit returns so far. Its answers are cached for
+        the run of the stage."""
+        alone = replace(stage, block=replace(stage.block, select=()))
+        count = sum(len(table) for table in self._run(alone, eager=False))
+        self.counts[stage.number].restart()
+        return count
+
+    def _run(
+        self,
+        stage: Stage,
+        *,
+        eager: bool,
+        most: Callable[[], int] | None = None,
+        found: list[pa.RecordBatch] | None = None,
+    ) -> Generator[pa.Table, None, None]:
+        """The output of a stage, a chunk at a time. ``most``: the chunk size, deterministic for a
+        limit above. ``found``: the rows of its source, if known."""
+        if self._elsewhere is not None and found is None and most is None:
+            counts = self.counts[stage.number]
+            tables = self._elsewhere(stage, self._rowwise.dispatcher, counts)
+            if tables is not None:
+                with self._rowwise.dispatcher.observer.stage(stage.number, counts):
+                    yield from self._noted(stage, tables)
+                return
+        frame = self.source(stage)
+        if found is not None:
+            batches: Iterator[pa.RecordBatch] = iter(found)
+        elif stage.block.limited or most is not None:
+            batches = self._in_order(stage.block.source)
+        else:
+            batches = streamed(frame)
+        chunks = Chunks(batches, frame.schema())
+        with self._rowwise.dispatcher.observer.stage(stage.number, self.counts[stage.number]):
+            yield from self._piped(stage, chunks, eager=eager, most=most)
+
+    def _piped(
+        self, stage: Stage, chunks: Chunks, *, eager: bool, most: Callable[[], int] | None
+    ) -> Generator[pa.Table, None, None]:
+        """The output of a stage for ``chunks`` of its source."""
+        if self._few_values:
+            chunks = few_values_first(stage.block, chunks, self._rowwise)
+        tables = run(
+            stage.block,
+            chunks,
+            self._rowwise,
+            self._options,
+            self.counts[stage.number],
+            eager=eager,
+            adaptive=self._adaptive,
+            most=most,
+        )
+        yield from self._noted(stage, tables)
+
+    def _noted(
+        self, stage: Stage, tables: Generator[pa.Table, None, None]
+    ) -> Generator[pa.Table, None, None]:
+        """These tables; the questions behind them count for the stage."""
+        with closing(tables):
+            while True:
+                with self._asking(stage):
+                    table = next(tables, None)
+                if table is None:
+                    return
+                yield table
+
+    def _asking(self, stage: Stage) -> AbstractContextManager[None]:
+        """Attribute questions within this context to ``stage``."""
+        return self._rowwise.dispatcher.observer.within(stage.number)
+
+    def _in_order(self, source: Plan) -> Iterator[pa.RecordBatch]:
+        """The rows of a source, branch by branch of a union. A limit that ends in one branch leaves
+        the next unopened, and the order is the same each time."""
+        for number, branch in enumerate(branches(source)):
+            try:
+                batches = self._partitions(self._frame(branch))
+            except PlanError as problem:
+                if number == 0:
+                    raise
+                # Some rows were returned already, so the query cannot restart on the plain path.
+                raise BlendFusionError(problem.message) from problem
+            yield from batches
+
+    def _partitions(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
+        """The batches of a frame, partition by partition, in the same order each time, so that a
+        limit meets the same rows. Raises PlanError like ``streamed``."""
+        streams = _begun(frame.execute_stream_partitioned)
+        return _fetched(*streams) if len(streams) == 1 else in_turn(streams, self._spill.kept)
+
+    def source(self, stage: Stage) -> DataFrame:
+        """The DataFusion plan of a stage's source. Raises PlanError if DataFusion refuses it."""
+        return self._frame(stage.block.source)
+
+    def _frame(self, source: Plan) -> DataFrame:
+        if source.width == 0:  # a batch without columns would lose its number of rows
+            source = projected(source, (boolean_literal(True),))
+        try:
+            with self._fed.bound(self._parts):
+                return self._views.frame(source)
+        except Exception as problem:
+            reason = foreign(str(problem), self._options.redaction)
+            raise PlanError(f"DataFusion does not read back its own plan: {reason}") from problem
+
+    def _store(self, stage: Stage, tables: Iterator[pa.Table]) -> None:
+        table = self._spill.kept(tables)
+        self._register(stage, table)
+        part = self._fed.stored.get(stage.number)
+        if part is not None:
+            name = f"{self._name(stage.number)}_part"
+            rows = self._typed(table, part.schema)
+            self._context.register_record_batches(name, [batches_of(rows)])
+            self._parts[part.leaf.name] = name
+
+    def _register(self, stage: Stage, table: pa.Table) -> None:
+        """Make ``table`` the output of the stage from now on."""
+        name = self._name(stage.number)
+        if stage.number in self._relations:
+            self._context.deregister_table(name)
+        # DataFusion 55 takes columns of one name on both sides of a join for each other.
+        names = [f"{stage.number}_{i}" for i in range(table.num_columns)]
+        self._context.register_record_batches(name, [batches_of(table.rename_columns(names))])
+        self._relations[stage.number] = relation_of(self._context, name)
+
+    def _typed(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
+        """Stored rows with the types of ``schema``; they share memory, or are stored again."""
+        if all(a.equals(b.type) for a, b in zip(table.schema.types, schema, strict=True)):
+            return as_schema(table, schema)
+        pieces = (pa.Table.from_batches([batch]) for batch in batches_of(table))
+        return self._spill.kept(as_schema(piece, schema) for piece in pieces)
+
+    def _rows_of(self, number: int) -> pa.Table:
+        """The rows of a stage that has run."""
+        return self._context.table(self._name(number)).to_arrow_table()
+
+    def _name(self, number: int) -> str:
+        return f"{HIDDEN_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_{number}"
+
+
+def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    """The batches of a frame as they are computed. Raises PlanError, before the first of them, if
+    DataFusion cannot plan it: some of its rules fail on plans that were read back."""
+    return _fetched(_begun(frame.execute_stream))
+
+
+def _begun(begin: Callable[[], T]) -> T:
+    try:
+        return Pump().begun(begin)
+    except Exception as problem:
+        raise PlanError(f"DataFusion cannot plan what it read back: {problem}") from problem
+
+
+def _fetched(stream: RecordBatchStream) -> Iterator[pa.RecordBatch]:
+    return Pump().batches(lambda: stream, asks=False)
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of tables of one schema as one table. Without columns, Arrow would lose their
+    number."""
+    if tables[0].num_columns:
+        return pa.concat_tables(tables)
+    return pa.table({"rows": pa.nulls(sum(map(len, tables)))}).select([])
+
+
+def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """``table`` with the names and types of ``schema``, by position."""
+    if not schema.names:
+        return table.select([])  # without the constant that kept the number of its rows
+    renamed = table.rename_columns(schema.names)
+    if renamed.schema.equals(schema):
+        return renamed
+    columns = map(converted, renamed.columns, schema.types)
+    return pa.Table.from_arrays(list(columns), schema=schema)

@@ -1,0 +1,129 @@
+"""Runs a frame: by its stages, or plain."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from datafusion import DataFrame
+
+from blendfusion.datafusion.interruptible import Pump
+from blendfusion.errors import BlendFusionError, PlanError
+from blendfusion.language.doubts.plan_warnings import warn_of_refusal, warn_of_type
+from blendfusion.language.unsupported.provenance import given, written
+from blendfusion.planner.driver import reason
+from blendfusion.run.execution.executor import Execution, as_schema, joined
+from blendfusion.run.observe.progress import progress
+from blendfusion.run.reports.confirmation import confirm
+from blendfusion.run.reports.trace import Trace
+from blendfusion.udfs.register.expr import binding
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
+
+
+@dataclass(slots=True)
+class Latest:
+    """The latest run of a frame, and the expected values of the next one, if known."""
+
+    trace: Trace | None = None
+    execution: Execution | None = None
+    expected: int | None = None
+
+
+def tables_of(frame: Frame, *, eager: bool) -> Generator[pa.Table, None, None]:
+    """The result as tables of the frame's schema; at least one."""
+    session, latest, options = frame.session, frame.latest, frame.session.options
+    if options.confirm_above:
+        confirm(frame, options.confirm_above)
+    reporter = session.reporter or progress(options.progress)
+    latest.trace = trace = Trace(reporter, session.measured, options.redaction)
+    dispatcher = session.dispatcher(trace, frame.budget)
+    trace.given = given(frame) if options.show_values == "off" else set()
+    dispatcher.ledger.expected, latest.expected = latest.expected, None
+    prepared = frame.prepared
+    warn_of_type(prepared.reason, session.plan_warnings)
+    run = trace.begin(session, written(frame), len(prepared.calls), prepared.shape)
+    with reporter, run, frame.running():
+        try:
+            yield from answered(frame, dispatcher, eager=eager)
+        finally:
+            run.plan, run.counts = frame.prepared.shape, frame.last_counts
+            trace.keep_rates()
+    trace.warn(dispatcher.outages)
+
+
+def answered(
+    frame: Frame, dispatcher: Dispatcher, *, eager: bool
+) -> Generator[pa.Table, None, None]:
+    """The result as tables of the frame's schema, at least one, with the answers of
+    ``dispatcher``."""
+    if frame.source is not None and frame.statement is not None:
+        source = (frame.renewed and frame.renewed()) or frame.source
+        rows = joined(list(source.answered(dispatcher, eager=True)))
+        frame.latest.execution = source.latest.execution
+        yield frame.statement(rows).to_arrow_table()
+        return
+    schema = frame.schema()
+    session = frame.session
+    session.calls.settle(session, frame.prepared.calls, dispatcher)
+    refused: str | None = None
+    try:
+        yield from _staged_tables(frame, dispatcher, schema, eager=eager)
+    except PlanError as problem:
+        # DataFusion refused a stage; the answers so far are in the cache.
+        refused = reason(problem)
+        frame.prepared = replace(frame.prepared, staged=None, reason=refused)
+    if frame.prepared.staged is None:
+        try:
+            yield from _plain_tables(frame, dispatcher, schema)
+        except BlendFusionError:  # any other: DataFusion refuses the query in whatever form
+            warn_of_refusal(refused, session.plan_warnings)
+            raise
+        warn_of_refusal(refused, session.plan_warnings)
+
+
+def _staged_tables(
+    frame: Frame, dispatcher: Dispatcher, schema: pa.Schema, *, eager: bool
+) -> Iterator[pa.Table]:
+    """The result by the staged plan; nothing without one. PlanError comes before any table."""
+    session = frame.session
+    frame.latest.execution = None
+    if frame.prepared.staged is None:
+        return
+    frame.latest.execution = execution = Execution(
+        session,
+        session.as_run(frame.prepared.staged),
+        dispatcher,
+        session.workbench_source(),
+        session.options,
+        rules_off=session.rules_off,
+        fed=frame.prepared.fed,
+        elsewhere=session.elsewhere(),
+    )
+    with closing(execution.tables(eager=eager)) as tables:
+        for table in tables:
+            yield as_schema(table, schema)
+
+
+def _plain_tables(frame: Frame, dispatcher: Dispatcher, schema: pa.Schema) -> Iterator[pa.Table]:
+    with frame.session.answering(dispatcher), binding(frame.prepared.calls, dispatcher):
+        yield pa.Table.from_batches([], schema)  # Arrow has no empty array of some types
+        for batch in _plain_batches(frame, dispatcher):
+            yield as_schema(pa.Table.from_batches([batch]), schema)
+
+
+def _plain_batches(frame: Frame, dispatcher: Dispatcher) -> Iterator[pa.RecordBatch]:
+    try:
+        pump = Pump()
+        with dispatcher.served_by(pump.serve):
+            yield from pump.batches(lambda: DataFrame.execute_stream(frame), asks=True)
+    except Exception:
+        # DataFusion passes on only the text of a function's exception.
+        if dispatcher.error is not None:
+            raise dispatcher.error from None
+        raise

@@ -1,0 +1,55 @@
+"""The seconds that requests are expected to take: shown until the first answers say more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blendfusion.models.protocol.model import Values
+from blendfusion.run.estimates.loaded_models import known
+from blendfusion.run.estimates.simulated_model import Tally
+from blendfusion.run.estimates.token_costs import Meter
+from blendfusion.run.observe.throughput import EarlierRates, Measured
+from blendfusion.types import Usage
+from blendfusion.udfs.ask.job import Job
+
+_EXAMPLES = 16
+"""Values whose tokens are counted."""
+
+
+class ExpectedSeconds:
+    """Sums up the requests of a run, counted as ``Frame.estimate`` counts them: by the rates of
+    this session, else by those of earlier sessions."""
+
+    def __init__(self, measured: Measured) -> None:
+        self._measured = measured
+        self._earlier = EarlierRates()
+        self._total = 0.0
+        self.shots = True
+        """The option ``shots`` of the session."""
+
+    def add(self, job: Job, values: Sequence[Values]) -> float | None:
+        """The seconds of all requests so far with those about ``values``; None if no rate of the
+        model is known."""
+        tally = Tally(
+            values=len(values),
+            characters=sum(len(v) for row in values for v in row if v is not None),
+            examples=list(values[:: -(-len(values) // _EXAMPLES)]),
+        )
+        meter = Meter(self._measured, known(lambda: job.model), job.names, shots=self.shots)
+        cost = meter.cost(job.task, tally, len(values))
+        seconds = cost.seconds
+        if seconds is None:
+            rate = self._earlier.of(job.model.fingerprint)
+            if rate is None:
+                return None
+            seconds = rate * (cost.evaluated_tokens + cost.completion_tokens)
+        self._total += seconds
+        return self._total
+
+    def spent(self, job: Job, usage: Usage) -> None:
+        """Record the usage of one batch, for later sessions."""
+        self._earlier.add(job.model.fingerprint, usage)
+
+    def keep(self) -> None:
+        """Store the rates of the run."""
+        self._earlier.keep()

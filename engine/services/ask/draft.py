@@ -1,0 +1,466 @@
+"""Drafts a query for a question: candidates, checks, repair, and the choice by agreement."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from blendfusion.budget import Budget
+from blendfusion.datafusion.error_translation import functions_in
+from blendfusion.errors import BudgetExceeded, ModelError, QueryError
+from blendfusion.redaction import Redaction
+from blendfusion.run.estimates.estimate import Estimate
+from blendfusion.run.observe.progress import counted, progress
+from blendfusion.run.reports.trace import Trace
+from blendfusion.services.ask.advice import advice
+from blendfusion.services.ask.before import Before
+from blendfusion.services.ask.check import FAILS, GIVES_ROWS, NULLS, Attempt, Checked, check
+from blendfusion.services.ask.grammar.lark import grammar_of
+from blendfusion.services.ask.links import ValueIndex
+from blendfusion.services.ask.listed_values import listed
+from blendfusion.services.ask.literals import shown_query
+from blendfusion.services.ask.named_values import omitted_value, unnamed_value
+from blendfusion.services.ask.prompt import drafting, has_free_text, values_of, visible
+from blendfusion.services.ask.question_form import doubtful_form
+from blendfusion.services.ask.rules import by_rule
+from blendfusion.services.ask.schema.catalog import Catalog, read_catalog
+from blendfusion.services.ask.search_summary import searched
+from blendfusion.services.ask.similar_questions import similar
+from blendfusion.types import Constraint, Usage
+from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.register.user_functions import known_ingredients
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.session import Session
+
+_OWN = Redaction("on")
+"""How a person's own words are shown: as they are."""
+_SMALL = 1_000_000_000
+"""Models with fewer weights write few right queries: docs/lab.md, Questions to queries."""
+_MOST_RULES = 4
+"""Applications of rules to one draft; each may lead to the next problem."""
+_QUERY_PATTERN = r"(SELECT|WITH)[ \n(][^;`]+;?"
+"""A free draft: a model in this process writes a query and nothing beside it."""
+_FENCED = re.compile(r"```\w*\s(.*?)```", re.DOTALL)
+_QUERY = re.compile(r"^\s*(SELECT|WITH)\b.*", re.DOTALL | re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A query for a question. Nothing of it has run on a model, except the drafting itself.
+
+    ``print`` shows the query and its ``notes``, with literals, aliases and comments as the option
+    ``show_values`` says: the model that wrote them has seen values. ``sql`` has them unchanged."""
+
+    question: str
+    sql: str
+    frame: Frame
+    """The query's frame: read-only, within the budget of the call."""
+    tried: tuple[Attempt, ...]
+    """All drafts in order, the chosen one among them, with the problems of the others."""
+    agreement: str
+    """How many candidates give the same rows, in words; '' for one candidate."""
+    usage: Usage
+    """The spending of the drafting."""
+    estimate: Estimate
+    """The expected requests and cost of a run when the query was checked: see ``Frame.estimate``.
+    """
+    template: str = ""
+    """The accepted question that this one repeats with other literals; '' for a query that was
+    drafted."""
+    caution: str = ""
+    """A sentence that warns of the query if its model is too small to write queries; else ''."""
+    stopped: str = ""
+    """The budget or the error of the model that ended the drafting early, in words; '' if none did.
+    """
+    names: frozenset[str] = frozenset()
+    """The names of the question's tables, of their columns and of functions, in lower case: a
+    display that withholds values shows no others."""
+
+    @property
+    def searched(self) -> str:
+        """One sentence, made of the plan, that states what is searched and asked. After ``run`` it
+        has the counts of the run."""
+        return searched(self.frame, self.sql, self.estimate, self._shown)
+
+    def run(self) -> pa.Table:
+        """The rows of the query. Asks the model what ``estimate`` expects."""
+        return self.frame.to_arrow_table()
+
+    def accept(self) -> None:
+        """Keep the pair of question and query for this session. A question that differs in the
+        literals only then gets the same query with its own literals, and is not drafted; the draft
+        of another question sees the three most similar pairs as examples."""
+        self.frame.session.templates.accept(self.question, self.sql)
+
+    @property
+    def problem(self) -> str:
+        """The problem of the query although it plans, as far as checks see it and no repair
+        mended it: no rows, a column without a value, a value of the question left out, a run beyond
+        the budget. '' if nothing is."""
+        found = next((attempt for attempt in self.tried if attempt.sql == self.sql), None)
+        if found is None or not found.problem:
+            return ""
+        return found.problem_shown(self._shown, self._redaction)
+
+    @property
+    def doubts(self) -> list[str]:
+        """The lines to read before the query is run: its problem, what ended the drafting early,
+        and the caution."""
+        problem = f"Problem: {self.problem}" if self.problem else ""
+        return [line for line in (problem, self.stopped, self.caution) if line]
+
+    @property
+    def notes(self) -> str:
+        """The doubts, the tables and predicates searched, the expected cost, the agreement, and the
+        failed drafts."""
+        lines = [*self.doubts, self.searched, *self.estimate.lines()]
+        if self.agreement:
+            lines.append(self.agreement)
+        if self.template:
+            lines.append(f"The query of the accepted question {_OWN.quoted(self.template)}.")
+        failed = [attempt for attempt in self.tried if attempt.sql != self.sql]
+        if failed:
+            lines += [
+                "",
+                "Tried before:",
+                *_lines(failed, self._redaction, self.names, self.question),
+            ]
+        return "\n".join(lines)
+
+    @property
+    def _redaction(self) -> Redaction:
+        return self.frame.session.options.redaction
+
+    def _shown(self, sql: str) -> str:
+        return shown_query(sql, self._redaction, self.names, self.question)
+
+    def __str__(self) -> str:
+        return f"{self._shown(self.sql)}\n\n{self.notes}"
+
+    __repr__ = __str__
+
+
+def draft(
+    session: Session,
+    question: str,
+    tables: Sequence[str] | None = None,
+    *,
+    candidates: int = 1,
+    rounds: int = 2,
+    budget: Budget | None = None,
+    before: Before | None = None,
+) -> Draft:
+    """A query that answers ``question`` from ``tables``: see ``Session.ask``. ``before``: what came
+    before it in a conversation."""
+    if not question.strip():
+        raise QueryError("the question is empty")
+    if candidates < 1 or rounds < 0:
+        raise QueryError("ask: candidates is at least 1, and rounds at least 0")
+    writer = _Writer(session, question, tables, budget, before)
+    known = writer.from_template() if before is None else None
+    if known is not None:
+        return known
+    tried: list[Checked] = []
+    stopped: BudgetExceeded | ModelError | None = None
+    try:
+        _write(writer, tried, candidates, rounds)
+    except (BudgetExceeded, ModelError) as error:
+        stopped = error
+        if all(checked.frame is None for checked in tried):
+            raise
+    best = _best(tried)
+    if best.frame is None:
+        redaction = session.options.redaction
+        failed = [checked.attempt for checked in tried]
+        drafts = "\n".join(_lines(failed, redaction, writer.names, question))
+        raise QueryError(
+            f"no query was found for the question {_OWN.quoted(question)}; tried:\n{drafts}",
+            hint="Name the tables that it is about (tables=[…]), ask in other words, or use a larger model.",
+        )
+    attempts = tuple(dict.fromkeys(checked.attempt for checked in tried))
+    agreement = _agreement(best, tried) if candidates > 1 and len(tried) > 1 else ""
+    return Draft(
+        question,
+        best.attempt.sql,
+        best.frame,
+        attempts,
+        agreement,
+        writer.trace.usage,
+        best.estimate,
+        caution=writer.caution,
+        stopped="" if stopped is None else _stopped(stopped, len(tried), session.options.redaction),
+        names=writer.names,
+    )
+
+
+def _write(writer: _Writer, tried: list[Checked], candidates: int, rounds: int) -> None:
+    """Add the candidates to ``tried``, and repairs of the best until one has no problem."""
+    for variant in range(candidates):
+        tried += writer.with_rules(writer.draft(variant))
+    for _ in range(rounds):
+        best = _best(tried)
+        if best.attempt.rank == GIVES_ROWS:
+            break
+        latest = [c.attempt for c in tried if c.attempt.rank == best.attempt.rank][-1]
+        repaired = writer.continued(latest) or writer.repaired(latest)
+        if repaired.attempt in [checked.attempt for checked in tried]:
+            break  # the model keeps to it
+        tried += writer.with_rules(repaired)
+
+
+def _stopped(error: BudgetExceeded | ModelError, drafts: int, redaction: Redaction) -> str:
+    """Why no more drafts follow, and what to do with the best one."""
+    best = f"this is the best of {counted(drafts, 'draft')}. Run it as it is, or ask again with"
+    if isinstance(error, BudgetExceeded):
+        limit = f"{error.limit}={error.allowed:g}"
+        return f"The budget ended the drafting ({limit}): {best} a larger one."
+    reason = redaction.reason(error.message.rstrip("."))
+    return f"The model failed in the drafting ({reason}): {best} one that answers."
+
+
+def _lines(
+    failed: Sequence[Attempt], redaction: Redaction, names: Collection[str], question: str
+) -> list[str]:
+    """Drafts that failed, with their problems. If values are hidden, without the problems, and with
+    no words but those of SQL, ``names`` and ``question``: a draft may hold values."""
+    if not redaction.shows:
+        drafts = [shown_query(attempt.sql, redaction, names, question) for attempt in failed]
+        return [*dict.fromkeys(filter(None, drafts)), redaction.remedy]
+    if redaction.shows_all:
+        return list(map(str, failed))
+    return list(dict.fromkeys(redaction.passed(str(attempt)) for attempt in failed))
+
+
+class _Writer:
+    """Asks the session's model for queries about one question."""
+
+    def __init__(
+        self,
+        session: Session,
+        question: str,
+        tables: Sequence[str] | None,
+        budget: Budget | None,
+        before: Before | None,
+    ) -> None:
+        self._session = session
+        self._before = before
+        self._question = question
+        self._budget = budget
+        self._catalog = read_catalog(session, tables)
+        self._tables = [table.name for table in self._catalog.tables]
+        self.names = _names(session, self._catalog)
+        if before is not None:
+            known = (*self._catalog.tables, before.table())
+            self._catalog = replace(self._catalog, tables=known)
+        self._index = ValueIndex(self._catalog)
+        self._links = self._index.links(question)
+        accepted = session.templates.pairs
+        self._examples = similar(question, accepted, self._tables) if before is None else ()
+        self._continued = False
+        self.trace = Trace(redaction=session.options.redaction)
+        self._dispatcher = session.dispatcher(self.trace, budget)
+
+    def from_template(self) -> Draft | None:
+        """The query of an accepted question that differs in literals only. A model is asked for
+        literals that the question does not state clearly, and for nothing else."""
+        filled = self._session.templates.filled(self._question, self._catalog)
+        if filled is None:
+            return None
+        if filled.sql is not None:
+            checked = check(self._session, filled.sql, self._tables, self._budget)
+        else:
+            checked = self._checked(Constraint("regex", pattern=filled.pattern), None, None, 0)
+        if checked.frame is None:
+            return None
+        return Draft(
+            self._question,
+            checked.attempt.sql,
+            checked.frame,
+            (checked.attempt,),
+            "",
+            self.trace.usage,
+            checked.estimate,
+            filled.template.question,
+            names=self.names,
+        )
+
+    @property
+    def caution(self) -> str:
+        """A warning of queries by a model of few weights; '' for one of enough weights, or of
+        unknown size."""
+        able = self._dispatcher.model.abilities
+        if not 0 < able.parameters < _SMALL:
+            return ""
+        millions = round(able.parameters / 1e6)
+        return (
+            f"Read the query before you rely on it: {able.name} has {millions:,} million weights, and "
+            "models of that size write few right queries (SmolLM2-135M: 0 of 31). Name a larger one: "
+            "bf.connect('openai:NAME@URL'), --model openai:NAME@URL."
+        )
+
+    def draft(self, variant: int) -> Checked:
+        """A free draft; each variant is asked in another way."""
+        return self._checked(self._any_query, None, None, variant)
+
+    def with_rules(self, checked: Checked) -> list[Checked]:
+        """The draft, and behind one that does not plan, what rules make of it if that plans."""
+        mended = checked
+        for _ in range(_MOST_RULES):
+            if mended.attempt.rank != FAILS:
+                break
+            sql = by_rule(mended.attempt, self._catalog, self._count)
+            if sql is None:
+                break
+            mended = self._with_doubt(check(self._session, sql, self._tables, self._budget))
+        return [checked] if mended.attempt.rank == FAILS or mended is checked else [checked, mended]
+
+    @property
+    def _follows_grammars(self) -> bool:
+        return self._dispatcher.model.abilities.follows_grammars
+
+    @property
+    def _any_query(self) -> Constraint:
+        """The constraint of a draft that may be any query. A server may not know patterns, and
+        would be asked for each form of one."""
+        in_process = self._follows_grammars and not self._dispatcher.model.abilities.call_per_value
+        return Constraint("regex", pattern=_QUERY_PATTERN) if in_process else Constraint()
+
+    def _count(self, sql: str) -> object:
+        counted = f"SELECT count(*) AS n FROM ({sql}) AS counted"
+        return check(self._session, counted, self._tables, self._budget).rows
+
+    def continued(self, failed: Attempt) -> Checked | None:
+        """The longest beginning of a draft that does not plan, written on under the grammar of the
+        catalogue; None if the model follows no grammar, or this was done before."""
+        if failed.rank != FAILS or self._continued or not self._follows_grammars:
+            return None
+        self._continued = True
+        grammar = self._grammar(failed.sql)
+        return self._checked(Constraint(grammar=grammar, begun=failed.sql), None, None, 0)
+
+    def _grammar(self, failed: str, problem: str | None = None) -> str:
+        """The grammar of the tables that the model sees. Functions are in it only if a column has
+        free text or the failed draft calls one: a small model puts them on any column."""
+        catalog = self._visible(problem)
+        offers = functions_in(failed) or has_free_text(catalog)
+        return grammar_of(catalog, known_ingredients().values() if offers else (), self._question)
+
+    def _visible(self, problem: str | None) -> Catalog:
+        text = f"{self._question} {problem or ''}"
+        return visible(self._catalog, self._dispatcher.model.info.window, text, self._links)
+
+    def repaired(self, failed: Attempt) -> Checked:
+        """A draft that sees a failed one and its problem; under the grammar if the model follows
+        one."""
+        facts = advice(failed, self._catalog, self._index)
+        problem = " ".join(filter(None, (f"{failed.problem}.", failed.hint, *facts)))
+        constraint = (
+            Constraint(grammar=self._grammar(failed.sql, problem))
+            if self._follows_grammars
+            else Constraint()
+        )
+        return self._checked(constraint, failed.sql, problem, 0)
+
+    def _checked(
+        self, constraint: Constraint, query: str | None, problem: str | None, variant: int
+    ) -> Checked:
+        catalog = self._visible(problem)
+        values = values_of(catalog, self._links, self._question, query, problem, self._examples)
+        task = drafting(constraint, variant)
+        if self._before is not None:
+            task, values = self._before.with_history(task, values)
+        with progress(self._session.options.progress) as line:
+            line.name("drafting a query" if query is None else "repairing the query")
+            answer = self._dispatcher.ask(task, [values])[0]
+        if answer.text is None:
+            reason = self._session.options.redaction.reason(answer.error or "no answer")
+            return Checked(Attempt("", f"the model gave no query: {reason}", "", FAILS))
+        sql = query_in(answer.text)
+        if self._before is not None:
+            sql = self._before.standing_alone(sql)
+        return self._with_doubt(check(self._session, sql, self._tables, self._budget))
+
+    def _with_doubt(self, checked: Checked) -> Checked:
+        """The draft with a problem that its rows do not show: it leaves out a value that the
+        question names, takes an item of lists for a whole value, counts nothing for a literal with
+        another spelling than the stored one, or has another form than the question."""
+        attempt = checked.attempt
+        if attempt.rank != GIVES_ROWS:
+            return checked
+        omitted = omitted_value(self._question, attempt.sql, self._links, self._catalog)
+        facts = advice(attempt, self._catalog, self._index) if checked.counts_nothing else []
+        misspelled = next((fact for fact in facts if "is no value" in fact), None)
+        if omitted is not None:
+            problem = f"the query leaves out {quoted(omitted.value)}, which the question names"
+            hint = f"It is a value of {omitted.column}."
+        elif (item := listed(attempt.sql, self._catalog)) is not None:
+            problem = f"{item.column} has lists, and the query compares whole values"
+            hint = item.fact
+        elif misspelled is not None:
+            problem, hint = "the query counts nothing", misspelled
+        elif form := doubtful_form(self._question, attempt.sql, self._catalog):
+            problem, hint = form
+        else:
+            return self._with_note(checked)
+        return replace(checked, attempt=replace(attempt, problem=problem, hint=hint, rank=NULLS))
+
+    def _with_note(self, checked: Checked) -> Checked:
+        """The draft with a problem to read, not to repair: it compares with a value that the
+        question does not name. The queries of a conversation keep earlier predicates, and have no
+        such problem."""
+        if self._before is not None:
+            return checked
+        attempt = checked.attempt
+        found = unnamed_value(self._question, attempt.sql, self._index, self._catalog)
+        if found is None:
+            return checked
+        column, text = found
+        problem = (
+            f"the question does not name {quoted(text)}, with which the query compares {column}"
+        )
+        return replace(checked, attempt=replace(attempt, problem=problem))
+
+
+def _names(session: Session, catalog: Catalog) -> frozenset[str]:
+    """The names in a query that no model has made up."""
+    tables = (name for table in catalog.tables for name in table.name.split("."))
+    columns = (column.name for table in catalog.tables for column in table.columns)
+    functions = (*session.udfs(), *session.udafs(), *session.udwfs(), *known_ingredients())
+    return frozenset(name.lower() for name in (*tables, *columns, *functions))
+
+
+def query_in(reply: str) -> str:
+    """The query in a reply, without fences, words before it and the semicolon.
+
+    >>> query_in("Here it is:\\n```sql\\nSELECT 1;\\n```")
+    'SELECT 1'
+    """
+    fenced = _FENCED.search(reply)
+    text = fenced[1] if fenced else reply
+    found = _QUERY.search(text)
+    return (found[0] if found else text).strip().rstrip(";").strip()
+
+
+def _best(tried: Sequence[Checked]) -> Checked:
+    """The draft of the highest rank; among equals the one whose rows most others give, then the
+    first."""
+    votes = Counter(_result(checked) for checked in tried)
+    return max(tried, key=lambda c: (c.attempt.rank, votes[_result(c)]))
+
+
+def _result(checked: Checked) -> tuple[str, ...]:
+    return checked.rows if checked.rows is not None else (checked.attempt.sql.casefold(),)
+
+
+def _agreement(best: Checked, tried: Sequence[Checked]) -> str:
+    same = sum(_result(checked) == _result(best) for checked in tried)
+    if same < 2:
+        return f"No two of {len(tried)} drafts give the same rows: read the query before you rely on it."
+    return f"{same} of {len(tried)} drafts give this result."

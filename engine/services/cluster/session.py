@@ -1,0 +1,111 @@
+"""The part of a session that has a cluster: its workers, and the tables that they can read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from datafusion import DataFrame, SessionContext
+
+from blendfusion.files.parts import Sniffed
+from blendfusion.models.protocol.model import Model
+from blendfusion.options import Options
+from blendfusion.planner.rules import LIMITED_STAGES, PREDICATE_ORDER, rules_off
+from blendfusion.planner.stages.interleave import limited_stages
+from blendfusion.planner.stages.split import Staged
+from blendfusion.run.execution.executor import Elsewhere
+from blendfusion.services.cluster.cluster import Cluster, here
+from blendfusion.services.cluster.divide import ENDED, Files, Whole
+from blendfusion.services.cluster.file_tables import FileTables
+from blendfusion.services.search.session import SearchSession
+
+
+class ClusterSession(SearchSession):
+    """A context whose stages and models may be those of a cluster."""
+
+    cluster: Cluster | None = None
+    """The workers; None: everything runs in this process."""
+    configured = False
+    """Whether DataFusion has settings that workers do not know."""
+
+    @property
+    def file_tables(self) -> FileTables:
+        """The files that were registered as tables."""
+        if self._file_tables is None:
+            self._file_tables = FileTables(self)
+        return self._file_tables
+
+    _file_tables: FileTables | None = None
+
+    def register_parquet(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        super().register_parquet(name, path, *args, **kwargs)
+        self._note("register_parquet", name, path, args, kwargs)
+
+    def register_csv(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        self.file_tables.forget(name)
+        super().register_csv(name, path, *args, **kwargs)
+        options = kwargs.get("options")
+        if isinstance(options, Sniffed) and options.are_plain:
+            self.file_tables.note("register_csv", name, path, options.as_arguments())
+
+    def register_view(self, name: str, df: DataFrame) -> None:
+        self.file_tables.forget(name)
+        super().register_view(name, df)
+
+    def register_json(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        super().register_json(name, path, *args, **kwargs)
+        self._note("register_json", name, path, args, kwargs)
+
+    def register_table(self, name: str, table: Any) -> None:
+        super().register_table(name, table)
+        self.file_tables.note_table(name, table)
+
+    def _note(self, method: str, name: str, path: object, args: object, kwargs: Any) -> None:
+        if not args and not {"object_store", "options"} & kwargs.keys():
+            self.file_tables.note(method, name, path, kwargs)
+
+    def files_of(self, name: str) -> Files | None:
+        """The files behind a table; None for another one. Raises Whole where workers would read
+        them in another way."""
+        if self.configured:
+            raise Whole("the session has a configuration of DataFusion's of its own")
+        return self.file_tables.of(name)
+
+    def small_rows(self, name: str, most_bytes: int) -> pa.Table | None:
+        """The rows of a table in memory; None for one of more bytes."""
+        table = SessionContext.table(self, f'"{name}"')
+        if "partition_sizes" not in table.execution_plan().display_indent():
+            return None
+        rows = pa.table(table)
+        return rows if rows.nbytes <= most_bytes else None
+
+    def as_run(self, plan: Staged) -> Staged:
+        """A plan as this session runs it."""
+        return plan if self.cluster is None else self.cluster.spread(plan, self, self.options)
+
+    def places_of(self, plan: Staged | None) -> list[list[str]]:
+        """Where each stage of a plan runs, for EXPLAIN; nothing without a cluster. None stands for
+        a query without stages."""
+        if self.cluster is None:
+            return [[]] * (1 if plan is None else len(plan.stages))
+        if plan is None:
+            return [[here("the query has no stages")]]
+        off = LIMITED_STAGES in rules_off(self.options)
+        ended = {} if off else limited_stages(plan)
+        return [
+            [here(ENDED) if s.number in ended else self.cluster.line(s.block, self, self.options)]
+            for s in plan.stages
+        ]
+
+    def elsewhere(self) -> Elsewhere | None:
+        """The function that runs a stage in the cluster; None without one."""
+        cluster, adaptive = self.cluster, PREDICATE_ORDER not in rules_off(self.options)
+        if cluster is None:
+            return None
+        return lambda stage, dispatcher, counts: cluster.tables(
+            stage, self, dispatcher, self.options, counts, adaptive=adaptive
+        )
+
+    def pooled(self, spec: object, model: Model, options: Options) -> Model:
+        """A model as the session asks it: in its cluster, or here."""
+        return model if self.cluster is None else self.cluster.pooled(spec, model, options)

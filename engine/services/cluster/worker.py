@@ -1,0 +1,169 @@
+"""The work of one place: it runs fragments step by step, or asks models."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from queue import SimpleQueue
+
+from datafusion import SessionConfig, SessionContext
+
+from blendfusion.datafusion.parquet_statistics import SETTING
+from blendfusion.datafusion.substrait_io import batches_of, frame_of
+from blendfusion.errors import BlendFusionError
+from blendfusion.run.execution.expressions import RowWise
+from blendfusion.run.execution.pipeline import Chunks, Counts, run
+from blendfusion.run.execution.scratch_context import Workbench
+from blendfusion.services.cluster.messages import (
+    AskRange,
+    Begin,
+    Cancel,
+    Continue,
+    Done,
+    FileTable,
+    Fragment,
+    Message,
+    Outcome,
+    Pose,
+    Posed,
+    Reply,
+    Route,
+    Rows,
+    decoded,
+    encoded,
+)
+from blendfusion.services.cluster.peers import Peers, RunEnded
+from blendfusion.services.cluster.protocol import Place, PlaceGone
+from blendfusion.services.cluster.range_messages import RangeMessage, RangeReply
+from blendfusion.services.cluster.ranges import LOCAL_RANGES
+from blendfusion.services.cluster.remote_dispatcher import (
+    Memory,
+    Noted,
+    RemoteDispatcher,
+    memory_of,
+)
+from blendfusion.services.cluster.worker_models import WorkerModels
+from blendfusion.services.search.lance_table import RegisteredLance
+from blendfusion.udfs.register.open_during import open_during_function
+
+
+class Cancelled(Exception):
+    """Nobody wants the rest of a fragment."""
+
+
+def _read(message: bytes) -> object:
+    """A message. Raises BlendFusionError for damaged bytes: it is not this worker that is gone."""
+    try:
+        return decoded(message)
+    except PlaceGone as problem:
+        raise BlendFusionError(str(problem)) from None
+
+
+class Worker:
+    """Replies to messages, one at a time; those to the owner of ranges at any time.
+
+    ``connect`` connects to another worker by its address; ``own`` is that of this process."""
+
+    def __init__(self, connect: Callable[[str], Place], own: str) -> None:
+        self._peers = Peers(connect, own)
+        self._running: _Steps | None = None
+        self._worker_models = WorkerModels(self._peers)
+        self._memory = memory_of("")
+
+    def call(self, message: bytes) -> bytes:
+        """The bytes of the reply to a message."""
+        try:
+            reply = self._reply(_read(message))
+        except Exception as problem:  # a message that this process cannot read
+            reply = Done(error=problem)
+        try:
+            return encoded(reply)
+        except Exception:
+            assert isinstance(reply, Done | Posed | Outcome)
+            return encoded(replace(reply, error=BlendFusionError(str(reply.error))))
+
+    def _reply(self, message: object) -> Reply | RangeReply:
+        if isinstance(message, RangeMessage):
+            return LOCAL_RANGES.reply(message)
+        if isinstance(message, Pose):
+            return self._worker_models.posed(message)
+        if isinstance(message, AskRange):
+            return self._worker_models.outcome(message)
+        if isinstance(message, Begin):
+            if message.fragment.run != self._memory.run:
+                fragment = message.fragment
+                self._memory = memory_of(fragment.run, fragment.options.spill_above)
+            self._running = _Steps(message.fragment, self._memory, self._peers)
+            return self._running.next(None)
+        assert isinstance(message, Continue | Route | Cancel)
+        assert self._running is not None
+        return self._running.next(message)
+
+
+class _Steps:
+    """A fragment in a thread of its own, which waits for a message after each reply."""
+
+    def __init__(self, fragment: Fragment, memory: Memory, peers: Peers) -> None:
+        self._memory, self._peers = memory, peers
+        self._replies: SimpleQueue[Reply] = SimpleQueue()
+        self._messages: SimpleQueue[Message] = SimpleQueue()
+        self._fragment = fragment
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def next(self, message: Message | None) -> Reply:
+        if message is not None:
+            self._messages.put(message)
+        return self._replies.get()
+
+    def _step(self, reply: Reply) -> Message:
+        self._replies.put(reply)
+        message = self._messages.get()
+        if isinstance(message, Cancel):
+            raise Cancelled
+        return message
+
+    def _work(self) -> None:
+        noted = Noted()
+        counts = Counts()
+        before = self._peers.moved
+        try:
+            self._run(counts, noted)
+        except Exception as problem:
+            error = problem if not isinstance(problem, Cancelled | RunEnded) else None
+            self._replies.put(Done(error=error))
+            return
+        # The rest of the counts are of this process alone.
+        plain = Counts(
+            counts.rows_in, counts.passed, counts.rows_out, counts.chunks, counts.seconds
+        )
+        moved = self._peers.moved - before
+        self._replies.put(Done(plain, noted.failures, noted.withheld_values, moved=moved))
+
+    def _run(self, counts: Counts, noted: Noted) -> None:
+        fragment = self._fragment
+        function = open_during_function()
+        context = SessionContext(SessionConfig({SETTING: "false"}).with_target_partitions(1))
+        context.register_udf(function)
+        for name, table in fragment.tables.items():
+            if isinstance(table, FileTable) and table.method == "register_lance":
+                context.register_table(name, RegisteredLance(table.path, **table.arguments))
+            elif isinstance(table, FileTable):
+                method = getattr(context, table.method)
+                method(name, table.path, schema=table.schema, **table.arguments)
+            else:
+                context.register_record_batches(name, [batches_of(table)])
+        frame = frame_of(context, fragment.plan)
+        batches = (batch.to_pyarrow() for batch in frame.execute_stream())
+        workbench = Workbench([function])
+        dispatcher = RemoteDispatcher(self._step, fragment, noted, self._memory, self._peers)
+        for table in run(
+            fragment.block,
+            Chunks(batches, frame.schema()),
+            RowWise(dispatcher, lambda: workbench),
+            fragment.options,
+            counts,
+            eager=True,
+            adaptive=fragment.adaptive,
+        ):
+            self._step(Rows(table))

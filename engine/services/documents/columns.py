@@ -1,0 +1,243 @@
+"""Cuts a page into columns and bands, in reading order.
+
+The cuts are those of the recursive XY-cut (Nagy and Seth 1984), with one difference: a region is
+first cut into bands of lines that share a gutter, so that a gap between paragraphs which happens to
+go through both columns does not break the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from blendfusion.services.documents.blocks import union
+from blendfusion.services.documents.words import Line, Word, is_label, lines_of, typical_height
+
+_DEEPEST = 12
+_SURE_LINES = 6
+"""The minimum number of lines that a gap between columns spans."""
+_Gap = tuple[float, float]
+
+
+@dataclass(slots=True)
+class Region:
+    """Words of one column, or of one table with its cells."""
+
+    words: list[Word]
+    rows: list[list[str]] | None = None
+
+
+def regions(words: Sequence[Word], depth: int = 0) -> list[Region]:
+    """The regions of ``words``, in reading order."""
+    if len(words) < 2 or depth > _DEEPEST:
+        return [Region(list(words))] if words else []
+    gutters = _gutters(words)
+    if gutters:
+        columns = _divided(words, gutters)
+        rows = _table(columns)
+        if rows is not None:
+            return [Region(list(words), rows)]
+        return [region for column in columns for region in regions(column, depth + 1)]
+    bands = _bands(words)
+    if len(bands) == 1:
+        return [Region(list(words))]
+    return [
+        region
+        for band in bands
+        for region in (regions(band, depth + 1) if _gutters(band) else [Region(band)])
+    ]
+
+
+def _gutters(words: Sequence[Word]) -> list[_Gap]:
+    """The vertical strips without words, from top to bottom, that divide ``words``."""
+    height = typical_height(words) or 10.0
+    lines = len({round(word.middle / max(height, 1.0)) for word in words})
+    if lines < 2:
+        return []
+    least = 0.9 if lines >= 3 else 2.0
+    gaps = _between_columns(_open(words, least), _strips(words))
+    return [gap for gap in gaps if lines >= _SURE_LINES or _wide(words, gap, gaps)]
+
+
+def _between_columns(gaps: Sequence[_Gap], strips: Sequence[Sequence[Word]]) -> list[_Gap]:
+    """The gaps that have words on both sides at one height. One without, as between a paragraph and
+    a title that is centred above it, has no columns beside it."""
+    return [
+        (start, end)
+        for start, end in gaps
+        if any(
+            any(word.box[2] <= start + 0.01 for word in strip)
+            and any(word.box[0] >= end - 0.01 for word in strip)
+            for strip in strips
+        )
+    ]
+
+
+def _wide(words: Sequence[Word], gap: _Gap, gaps: Sequence[_Gap]) -> bool:
+    """Whether a gap is wider than those between words, which in a few justified lines may stand one
+    below the other."""
+    between = [
+        right.box[0] - left.box[2]
+        for line in lines_of(words)
+        for left, right in pairwise(line.words)
+        if not any(left.box[2] <= end and right.box[0] >= start for start, end in gaps)
+    ]
+    return len(between) < 2 or gap[1] - gap[0] >= 1.4 * median(between)
+
+
+def _divided(words: Sequence[Word], gutters: Sequence[_Gap]) -> list[list[Word]]:
+    """The columns between gutters, from left to right."""
+    columns: list[list[Word]] = [[] for _ in range(len(gutters) + 1)]
+    for word in words:
+        columns[sum(word.box[0] >= right - 0.01 for _, right in gutters)].append(word)
+    return columns
+
+
+def _bands(words: Sequence[Word]) -> list[list[Word]]:
+    """Parts of a region from top to bottom: those with gutters, and those between them."""
+    strips = _strips(words)
+    height = typical_height(words) or 10.0
+    bands: list[list[list[Word]]] = []
+    for strip in strips:
+        if not bands:
+            bands.append([strip])
+            continue
+        band = bands[-1]
+        together = [word for part in band for word in part]
+        open_before, open_alone = _between_columns(_open(together), band), _open(strip)
+        both = _shared(open_before, open_alone, together, strip)
+        if open_before and not both:
+            bands.append([*_loose_end(band, height), strip])
+        elif not open_before and open_alone:
+            bands.append([strip])
+        else:
+            band.append(strip)
+    found = [[word for part in band for word in part] for band in bands if band]
+    return _without_thin(found)
+
+
+def _open(words: Sequence[Word], least: float = 0.9) -> list[_Gap]:
+    """The gaps between words that go through all of ``words``, ``least`` heights wide."""
+    height = typical_height(words) or 10.0
+    gaps: list[_Gap] = []
+    reach = float("-inf")
+    for left, right in sorted((word.box[0], word.box[2]) for word in words):
+        if reach != float("-inf") and left - reach >= least * height:
+            gaps.append((reach, left))
+        reach = max(reach, right)
+    return gaps
+
+
+def _shared(
+    before: Sequence[_Gap], alone: Sequence[_Gap], together: Sequence[Word], strip: Sequence[Word]
+) -> bool:
+    """Whether a gutter of the lines above goes on through ``strip``, which may be on one side."""
+    left = min(word.box[0] for word in strip)
+    right = max(word.box[2] for word in strip)
+    height = typical_height(together) or 10.0
+    for start, end in before:
+        if right <= end - 0.3 * height or left >= start + 0.3 * height:
+            beside = right <= start + 0.6 * (end - start) or left >= end - 0.6 * (end - start)
+            if beside:
+                return True
+        for low, high in alone:
+            if min(end, high) - max(start, low) >= 0.6 * height:
+                return True
+    return False
+
+
+def _loose_end(band: list[list[Word]], height: float) -> list[list[Word]]:
+    """Takes the last strip off ``band`` if it is a heading of what follows."""
+    if len(band) < 2 or _open(band[-1]):
+        return []
+    above, last = band[-2], band[-1]
+    gap = min(word.box[1] for word in last) - max(word.box[3] for word in above)
+    if gap > 0.7 * height or typical_height(last) > 1.15 * height:
+        return [band.pop()]
+    return []
+
+
+def _strips(words: Sequence[Word]) -> list[list[Word]]:
+    """Words between horizontal lines that cross no word, from top to bottom."""
+    strips: list[list[Word]] = []
+    reach = float("-inf")
+    for word in sorted(words, key=lambda word: word.box[1]):
+        # Boxes of neighbouring lines may touch: a tenth of the height does not count.
+        if word.box[1] >= reach - 0.15 * word.height:
+            strips.append([])
+        strips[-1].append(word)
+        reach = max(reach, word.box[3])
+    return strips
+
+
+def _without_thin(bands: list[list[Word]]) -> list[list[Word]]:
+    """Bands without gutters of their own are one with the neighbours that have none."""
+    found: list[list[Word]] = []
+    plain_before = False
+    for band in bands:
+        plain = not _gutters(band)
+        if plain and plain_before:
+            found[-1] += band
+        else:
+            found.append(band)
+        plain_before = plain
+    return found
+
+
+def _table(columns: Sequence[Sequence[Word]]) -> list[list[str]] | None:
+    """The cells, if columns are those of a table: their lines stand side by side and are short."""
+    by_column = [lines_of(column) for column in columns]
+    if any(word.rows is not None for column in columns for word in column):
+        return None
+    lines = [(line, at) for at, column in enumerate(by_column) for line in column]
+    if max(map(len, by_column)) < 2:
+        return None
+    beside = sum(_has_neighbour(line, at, by_column) for line, at in lines) / len(lines)
+    words = sum(_length(line) for line, _ in lines) / len(lines)
+    if beside < 0.7 or all(is_label(line.words[0].text) for line, _ in lines):
+        return None
+    filled = median(_filled(column) for column in by_column)
+    short = words <= 2.5 or (len(columns) > 2 and words <= 4 and filled < 0.8)
+    if not short and not (filled < 0.55 and words <= 4):
+        return None
+    return _cells(by_column)
+
+
+def _length(line: Line) -> int:
+    return len(line.text.split())
+
+
+def _has_neighbour(line: Line, at: int, columns: Sequence[Sequence[Line]]) -> bool:
+    middle = (line.box[1] + line.box[3]) / 2
+    return any(
+        abs((other.box[1] + other.box[3]) / 2 - middle) < 0.4 * line.height
+        for place, column in enumerate(columns)
+        if place != at
+        for other in column
+    )
+
+
+def _filled(column: Sequence[Line]) -> float:
+    """The part of the column's width that its typical line has."""
+    left, _, right, _ = union([line.box for line in column])
+    return median((line.box[2] - line.box[0]) / max(right - left, 1.0) for line in column)
+
+
+def _cells(columns: Sequence[Sequence[Line]]) -> list[list[str]]:
+    """The rows of a table without rules. A line without a first cell goes on with the row above."""
+    lines = lines_of([word for column in columns for line in column for word in line.words])
+    edges = [min(line.box[0] for line in column) for column in columns]
+    rows: list[list[str]] = []
+    for line in lines:
+        cells: list[list[str]] = [[] for _ in edges]
+        for word in line.words:
+            at = max(sum(word.box[0] >= edge - 0.5 for edge in edges) - 1, 0)
+            cells[at].append(word.text)
+        texts = [" ".join(cell) for cell in cells]
+        if rows and not texts[0] and sum(map(bool, texts)) < max(2, len(texts) - 1):
+            rows[-1] = [" ".join(filter(None, both)) for both in zip(rows[-1], texts, strict=True)]
+        else:
+            rows.append(texts)
+    return rows

@@ -1,0 +1,193 @@
+"""HTML: its titles, paragraphs, lists and tables, without scripts and styles."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+from blendfusion.services.documents.blocks import Block, Kind, table_text
+
+_HIDDEN = {"script", "style", "template", "noscript", "svg", "math", "iframe", "object", "select"}
+_BREAKS = {
+    *("p", "div", "section", "article", "main", "blockquote", "figure", "figcaption", "form"),
+    *("address", "dl", "dt", "dd", "fieldset", "details", "summary", "hr", "body", "html", "head"),
+    *("ul", "ol", "li", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "title", "caption"),
+    *("header", "footer", "nav", "aside", "center"),
+}
+_TITLES = {"h1", "h2", "h3", "h4", "h5", "h6", "title"}
+_EDGES: dict[str, Kind] = {"nav": "aside", "aside": "aside"}
+_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{2,40})", re.IGNORECASE)
+_SPACE = re.compile(r"\s+")
+
+
+def html_blocks(data: bytes) -> list[Block]:
+    """The blocks of a page."""
+    reader = _Reader()
+    reader.feed(decoded(data))
+    reader.close()
+    reader.flush()
+    return reader.blocks
+
+
+def decoded(data: bytes) -> str:
+    """Text by its byte order mark, by the charset that it states, or as UTF-8, else as Windows'
+    Western European."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16", "replace")
+    stated = _CHARSET.search(data[:4096])
+    names = ["utf-8-sig", *([stated[1].decode("ascii")] if stated else [])]
+    for name in reversed(names):
+        try:
+            return data.decode(name)
+        except (LookupError, ValueError):
+            continue
+    return data.decode("cp1252", "replace")
+
+
+class _Reader(HTMLParser):
+    """Puts together blocks from tags; nothing here depends on how deep they are nested."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.blocks: list[Block] = []
+        self._text: list[str] = []
+        self._hidden: str | None = None
+        """The tag up to whose end nothing is read."""
+        self._hidden_depth = 0
+        self._titles = self._items = self._code = 0
+        self._edges: list[str] = []
+        self._heads = 0
+        self._tables: list[list[list[str]]] = []
+        self._item = ""
+        """The tag of the innermost list."""
+        self._lists: list[tuple[str, int]] = []
+        self._label = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if self._hidden:
+            self._hidden_depth += tag == self._hidden
+            return
+        if tag in _HIDDEN:
+            self._hidden, self._hidden_depth = tag, 1
+            return
+        if tag == "br":
+            self._text.append("\n")
+        elif tag in ("table", "tr", "td", "th"):
+            self._open_cell(tag)
+        elif tag in _BREAKS:
+            self.flush()
+            self._open(tag)
+
+    def _open(self, tag: str) -> None:
+        if tag in _TITLES:
+            self._titles += 1
+        elif tag in ("ul", "ol"):
+            self._lists.append((tag, 0))
+        elif tag == "li":
+            kind, count = self._lists[-1] if self._lists else ("ul", 0)
+            if self._lists:
+                self._lists[-1] = kind, count + 1
+            self._items += 1
+            self._label = f"{count + 1}. " if kind == "ol" else "• "
+        elif tag == "pre":
+            self._code += 1
+        elif tag in ("header", "footer", "nav", "aside"):
+            self._edges.append(tag)
+
+    def _open_cell(self, tag: str) -> None:
+        if tag == "table":
+            if not self._tables:
+                self.flush()
+            else:
+                self._into_cell()
+            self._tables.append([])
+        elif self._tables:
+            self._into_cell()
+            if tag == "tr":
+                self._tables[-1].append([])
+            else:
+                if not self._tables[-1]:
+                    self._tables[-1].append([])
+                self._tables[-1][-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._hidden:
+            self._hidden_depth -= tag == self._hidden
+            if not self._hidden_depth:
+                self._hidden = None
+            return
+        if tag == "table" and self._tables:
+            self._into_cell()
+            text = table_text(self._tables.pop())
+            if self._tables:
+                self._text.append(f" {text} ")
+                self._into_cell()
+            elif text:
+                self.blocks.append(Block("table", text))
+        elif tag in ("td", "th", "tr"):
+            self._into_cell()
+        elif tag in _BREAKS:
+            self.flush()
+            self._shut(tag)
+
+    def _shut(self, tag: str) -> None:
+        if tag in _TITLES:
+            self._titles = max(0, self._titles - 1)
+        elif tag in ("ul", "ol") and self._lists:
+            self._lists.pop()
+        elif tag == "li":
+            self._items = max(0, self._items - 1)
+        elif tag == "pre":
+            self._code = max(0, self._code - 1)
+        elif tag in self._edges:
+            self._edges.remove(tag)
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self._text.append(data if self._code else _SPACE.sub(" ", data))
+
+    def flush(self) -> None:
+        """The text so far is a block."""
+        if self._tables:
+            self._text.append(" ")
+            return
+        raw, self._text = "".join(self._text), []
+        text = raw.strip("\n") if self._code else _spaced(raw)
+        if not text.strip():
+            return
+        kind = self._kind()
+        if kind == "list":
+            text, self._label = self._label + text, ""
+            if self.blocks and self.blocks[-1].kind == "list":
+                text = f"{self.blocks.pop().text}\n{text}"
+        self.blocks.append(Block(kind, text))
+
+    def _kind(self) -> Kind:
+        if self._titles:
+            return "title"
+        edge = self._edges[-1] if self._edges else ""
+        if edge == "footer":
+            return "footer"
+        if edge == "header":
+            return "header"
+        if edge in _EDGES:
+            return _EDGES[edge]
+        if self._code:
+            return "code"
+        return "list" if self._items else "paragraph"
+
+    def _into_cell(self) -> None:
+        text, self._text = _spaced("".join(self._text)), []
+        if not text:
+            return
+        rows = self._tables[-1]
+        if rows and rows[-1]:
+            rows[-1][-1] = f"{rows[-1][-1]} {text}".strip()
+        else:  # a caption, or text beside the cells
+            self.blocks.append(Block("paragraph", text))
+
+
+def _spaced(text: str) -> str:
+    """Text with single spaces; its line breaks are those of the page."""
+    lines = (_SPACE.sub(" ", line).strip() for line in text.split("\n"))
+    return "\n".join(filter(None, lines))

@@ -1,0 +1,101 @@
+"""The blocks of a page, in reading order, from its words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from blendfusion.services.documents.blocks import Block, Box, union
+from blendfusion.services.documents.columns import regions
+from blendfusion.services.documents.margins import Edge, edges_of, margins
+from blendfusion.services.documents.paragraphs import blocks_of
+from blendfusion.services.documents.ruled_tables import with_tables
+from blendfusion.services.documents.words import Word, joined_labels, lines_of, typical_height
+
+
+@dataclass
+class Page:
+    """The words and rules of a page as it is shown, by the direction in which words are read: in
+    quarter turns counterclockwise. ``width`` and ``height`` are in points. Words and rules are
+    complete before anything else is read of it."""
+
+    width: float
+    height: float
+    words: dict[int, list[Word]] = field(default_factory=dict)
+    rules: list[Box] = field(default_factory=list)
+
+    @cached_property
+    def turn(self) -> int:
+        """The direction of most characters."""
+        if not self.words:
+            return 0
+        return max(self.words, key=lambda turn: sum(len(w.text) for w in self.words[turn]))
+
+    @cached_property
+    def upright(self) -> list[Word]:
+        """The words of the main direction, turned so that they are read from left to right."""
+        return [self._turned(word, self.turn) for word in self.words.get(self.turn, ())]
+
+    @property
+    def upright_height(self) -> float:
+        """The height of the page, turned in the same way."""
+        return self.width if self.turn % 2 else self.height
+
+    @cached_property
+    def edges(self) -> set[Edge]:
+        """The lines at its edges, for ``blocks`` of neighbouring pages."""
+        return set(edges_of(self.upright, self.upright_height))
+
+    def _turned(self, word: Word, turn: int) -> Word:
+        return replace(word, box=_turned(word.box, turn, self.width, self.height))
+
+    def back(self, box: Box | None) -> Box | None:
+        """A box of the turned page as it is on the page that is shown."""
+        if box is None or not self.turn:
+            return box
+        width, height = self.width, self.height
+        if self.turn % 2:
+            width, height = height, width
+        return _turned(box, -self.turn % 4, width, height)
+
+    def blocks(self, neighbours: Sequence[Page]) -> list[Block]:
+        """The blocks in reading order: header, body, footer, and text in another direction.
+        ``neighbours`` are the pages around this one."""
+        upright = self.upright
+        others: Collection[Edge] = {edge for page in neighbours for edge in page.edges}
+        header, body, footer = margins(upright, self.upright_height, others)
+        size = typical_height([w for p in (self, *neighbours) for w in p.upright])
+        rules = [_turned(rule, self.turn, self.width, self.height) for rule in self.rules]
+        found: list[Block] = []
+        if header:
+            found.append(_line_block("header", header))
+        for region in regions(joined_labels(with_tables(body, rules))):
+            found += blocks_of(region, size)
+        if footer:
+            found.append(_line_block("footer", footer))
+        found = [replace(block, box=self.back(block.box)) for block in found]
+        for turn, words in self.words.items():
+            if turn != self.turn and words:
+                turned = lines_of([self._turned(word, turn) for word in words])
+                text = "\n".join(line.text for line in turned)
+                found.append(Block("aside", text, union([word.box for word in words])))
+        return found
+
+
+def _line_block(kind: str, words: Sequence[Word]) -> Block:
+    text = "\n".join(line.text for line in lines_of(words))
+    box = union([word.box for word in words])
+    return Block("header" if kind == "header" else "footer", text, box)
+
+
+def _turned(box: Box, turn: int, width: float, height: float) -> Box:
+    """A box of a page of this width and height after ``turn`` quarter turns clockwise."""
+    left, top, right, bottom = box
+    if turn == 1:
+        return height - bottom, left, height - top, right
+    if turn == 2:
+        return width - right, height - bottom, width - left, height - top
+    if turn == 3:
+        return top, width - right, bottom, width - left
+    return box

@@ -1,0 +1,118 @@
+"""Paragraphs, titles, lists and tables of one region of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+
+from blendfusion.services.documents.blocks import Block, Kind, table_text, union
+from blendfusion.services.documents.columns import Region
+from blendfusion.services.documents.words import Line, is_item, lines_of
+
+_TITLE_LINES = 4
+_TITLE_CHARACTERS = 250
+_HYPHENS = ("-", "\u00ad", "\u2010")
+
+
+def blocks_of(region: Region, body: float) -> list[Block]:
+    """The blocks of a region; ``body`` is the height of running text."""
+    if region.rows is not None:
+        box = union([word.box for word in region.words])
+        return [Block("table", table_text(region.rows), box)]
+    found: list[Block] = []
+    for lines in _groups(lines_of(region.words)):
+        box = union([line.box for line in lines])
+        rows = lines[0].rows
+        if rows is not None:
+            found.append(Block("table", table_text(rows), box))
+            continue
+        kind = _kind(lines, body)
+        text = _items(lines) if kind == "list" else joined([line.text for line in lines])
+        if kind == "list" and found and found[-1].kind == "list" and found[-1].box is not None:
+            before = found.pop()
+            assert before.box is not None
+            found.append(Block("list", f"{before.text}\n{text}", union([before.box, box])))
+        elif text:
+            found.append(Block(kind, text, box))
+    return found
+
+
+def joined(lines: Sequence[str]) -> str:
+    """Lines as one text; a word that a hyphen divides at the end of a line is whole again.
+
+    >>> joined(["an exam-", "ple of", "A-", "B"])
+    'an example of A- B'
+    """
+    text = ""
+    for line in lines:
+        if not text:
+            text = line
+        elif text.endswith(_HYPHENS) and text[-2:-1].isalpha() and line[:1].islower():
+            text = text[:-1] + line
+        else:
+            text += " " + line
+    return text
+
+
+def _groups(lines: Sequence[Line]) -> list[list[Line]]:
+    """Lines that belong together."""
+    if not lines:
+        return []
+    steps = [_step(above, line) for above, line in pairwise(lines)]
+    leading = median(steps) if len(steps) > 2 else 0.0
+    left = min(line.box[0] for line in lines)
+    groups = [[lines[0]]]
+    for above, line in pairwise(lines):
+        if _divided(above, line, groups[-1], left, leading):
+            groups.append([line])
+        else:
+            groups[-1].append(line)
+    return groups
+
+
+def _divided(above: Line, line: Line, group: Sequence[Line], left: float, leading: float) -> bool:
+    if above.rows is not None or line.rows is not None:
+        return True
+    height = max(above.height, line.height)
+    if abs(above.height - line.height) > 0.15 * height or above.bold != line.bold:
+        return True
+    usual = min(leading, 1.9 * height) if leading else 1.35 * height
+    if _step(above, line) > max(1.25 * usual, 1.3 * height):
+        return True
+    if is_item(line.text):
+        return True
+    # The text of an item is indented; a first line behind other paragraphs is, too.
+    indented = line.box[0] > left + 0.9 * height
+    in_item = is_item(group[0].text)
+    if in_item:
+        return line.box[0] < group[0].box[0] + 0.5 * height and not _hangs(group, line)
+    return indented and above.box[0] < left + 0.5 * height and len(group) > 1
+
+
+def _hangs(group: Sequence[Line], line: Line) -> bool:
+    """Whether an item goes on at the left edge, as its second line did."""
+    full = group[0].box[2] - group[0].box[0]
+    return len(group) > 1 or group[-1].box[2] - line.box[0] >= 0.8 * max(
+        full, line.box[2] - line.box[0]
+    )
+
+
+def _step(above: Line, line: Line) -> float:
+    return line.box[3] - above.box[3]
+
+
+def _kind(lines: Sequence[Line], body: float) -> Kind:
+    if is_item(lines[0].text) and not lines[0].bold:
+        return "list"
+    text = " ".join(line.text for line in lines)
+    if len(lines) <= _TITLE_LINES and len(text) <= _TITLE_CHARACTERS:
+        larger = median(line.height for line in lines) >= 1.15 * body
+        bold = len(lines) <= 2 and all(line.bold for line in lines) and not text.endswith(".")
+        if (larger or bold) and any(map(str.isalnum, text)):
+            return "title"
+    return "paragraph"
+
+
+def _items(lines: Sequence[Line]) -> str:
+    return joined([line.text for line in lines])

@@ -1,0 +1,225 @@
+"""PDF by pypdfium2 (extra ``documents``): words with their places, page by page."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+from blendfusion.services.documents.blocks import Block, Box, Unreadable
+from blendfusion.services.documents.page_layout import Page
+from blendfusion.services.documents.ruled_tables import sides
+from blendfusion.services.documents.words import Word
+
+MOST_PAGES = 100_000
+_MOST_CHARACTERS = 400_000
+_MOST_OBJECTS = 20_000
+_NEIGHBOURS = (-2, -1, 1, 2)
+"""The pages around a page whose edges tell its header: also those of the same side of a sheet."""
+_HYPHEN = 2  # what PDFium gives for a hyphen at the end of a line
+
+Recognised = Callable[[Any, float, float], Page]
+"""Recognises the text of a page as an image, given PDFium's page and its size in points."""
+
+
+class PdfFile:
+    """An open PDF. Pages are read when their blocks are asked for, each with its neighbours."""
+
+    def __init__(self, path: str, recognised: Recognised | None = None) -> None:
+        import pypdfium2
+
+        self._raw: Any = pypdfium2.raw
+        self._recognised = recognised
+        self._pages: dict[int, Page] = {}
+        try:
+            self._document = pypdfium2.PdfDocument(path)
+        except pypdfium2.PdfiumError as problem:
+            raise Unreadable(_reason(str(problem))) from None
+        self.count = len(self._document)
+        if self.count > MOST_PAGES:
+            raise Unreadable(f"it states {self.count:,} pages; at most {MOST_PAGES:,} are read")
+
+    def blocks(self, wanted: Collection[int] | None) -> Iterator[tuple[int, list[Block] | str]]:
+        """The blocks of the pages ``wanted`` (None: all; from 1), or why one cannot be read."""
+        for number in range(1, self.count + 1):
+            if wanted is not None and number not in wanted:
+                continue
+            try:
+                page = self._page(number)
+            except Unreadable as problem:
+                yield number, str(problem)
+                continue
+            yield number, page.blocks(self._around(number))
+
+    def _around(self, number: int) -> list[Page]:
+        found = []
+        for step in _NEIGHBOURS:
+            if 1 <= number + step <= self.count:
+                try:
+                    found.append(self._page(number + step))
+                except Unreadable:
+                    continue
+        for old in [n for n in self._pages if n < number - 2]:
+            del self._pages[old]
+        return found
+
+    def _page(self, number: int) -> Page:
+        if number not in self._pages:
+            self._pages[number] = self._read(number)
+        return self._pages[number]
+
+    def _read(self, number: int) -> Page:
+        import pypdfium2
+
+        try:
+            page = self._document[number - 1]
+        except pypdfium2.PdfiumError:
+            raise Unreadable(f"page {number} cannot be read") from None
+        try:
+            width, height = page.get_size()
+            if not (0 < width < 1e5 and 0 < height < 1e5):
+                raise Unreadable(f"page {number} has no sensible size")
+            found = Page(width, height)
+            place = self._places(page)
+            self._read_words(page, found, place)
+            if self._recognised is not None and not found.words:
+                return self._recognised(page, width, height)
+            self._read_rules(page, found, place)
+            return found
+        finally:
+            page.close()
+
+    def _places(self, page: Any) -> Callable[[float, float, float, float], Box]:
+        """From a box of the page's own space (from below) to one of the page that is shown."""
+        around = self._raw.FS_RECTF()
+        self._raw.FPDF_GetPageBoundingBox(page, around)
+        low, high = around.bottom, around.top
+        start, end = around.left, around.right
+        turn = self._raw.FPDFPage_GetRotation(page)
+
+        def place(left: float, bottom: float, right: float, top: float) -> Box:
+            if turn == 1:
+                return bottom - low, left - start, top - low, right - start
+            if turn == 2:
+                return end - right, bottom - low, end - left, top - low
+            if turn == 3:
+                return high - top, end - right, high - bottom, end - left
+            return left - start, high - top, right - start, high - bottom
+
+        self._turn = turn
+        return place
+
+    def _read_words(
+        self, page: Any, found: Page, place: Callable[[float, float, float, float], Box]
+    ) -> None:
+        raw = self._raw
+        text = raw.FPDFText_LoadPage(page)
+        if not text:
+            return
+        try:
+            count = raw.FPDFText_CountChars(text)
+            if count > _MOST_CHARACTERS:
+                raise Unreadable(f"a page has {count:,} characters; {_MOST_CHARACTERS:,} are read")
+            reading = _Reading(raw, text, place, self._turn, found)
+            for at in range(count):
+                reading.take(at)
+            reading.end()
+        finally:
+            raw.FPDFText_ClosePage(text)
+
+    def _read_rules(
+        self, page: Any, found: Page, place: Callable[[float, float, float, float], Box]
+    ) -> None:
+        raw = self._raw
+        left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+        for at in range(min(raw.FPDFPage_CountObjects(page), _MOST_OBJECTS)):
+            shape = raw.FPDFPage_GetObject(page, at)
+            if raw.FPDFPageObj_GetType(
+                shape
+            ) == raw.FPDF_PAGEOBJ_PATH and raw.FPDFPageObj_GetBounds(
+                shape, left, bottom, right, top
+            ):
+                box = place(left.value, bottom.value, right.value, top.value)
+                if box[2] - box[0] < 0.9 * found.width or box[3] - box[1] < 0.9 * found.height:
+                    found.rules += sides(box)
+
+
+class _Reading:
+    """Characters in reading order, joined to words."""
+
+    def __init__(
+        self,
+        raw: Any,
+        text: Any,
+        place: Callable[[float, float, float, float], Box],
+        turn: int,
+        page: Page,
+    ) -> None:
+        self._raw, self._text, self._place, self._turn = raw, text, place, turn
+        self._page = page
+        self._loose = raw.FS_RECTF()
+        self._name = ctypes.create_string_buffer(128)
+        self._flags = ctypes.c_int()
+        self._characters: list[str] = []
+        self._boxes: list[Box] = []
+        self._way = 0
+        self._bold = False
+
+    def take(self, at: int) -> None:
+        raw, text = self._raw, self._text
+        code = raw.FPDFText_GetUnicode(text, at)
+        character = "-" if code == _HYPHEN else chr(code) if 0 < code < 0x110000 else ""
+        if not character or character.isspace() or code in (0xFFFE, 0xFFFF):
+            self.end()
+            return
+        if 0xD800 <= code < 0xE000 or (code < 32):
+            return
+        if not raw.FPDFText_GetLooseCharBox(text, at, self._loose):
+            return
+        loose = self._loose
+        box = self._place(loose.left, loose.bottom, loose.right, loose.top)
+        angle = raw.FPDFText_GetCharAngle(text, at)
+        way = (round(angle / (math.pi / 2)) - self._turn) % 4 if angle >= 0 else 0
+        if self._boxes and (way != self._way or self._apart(box)):
+            self.end()
+        if not self._boxes:
+            self._way = way
+            self._bold = self._is_bold(at)
+        self._characters.append(character)
+        self._boxes.append(box)
+
+    def _apart(self, box: Box) -> bool:
+        """Whether a character does not continue the word."""
+        last = self._boxes[-1]
+        along, across = (0, 1) if self._way % 2 == 0 else (1, 0)
+        height = last[across + 2] - last[across]
+        gap = max(box[along] - last[along + 2], last[along] - box[along + 2])
+        shift = abs(box[across + 2] - last[across + 2])
+        return gap > 0.6 * height or shift > 0.7 * height
+
+    def _is_bold(self, at: int) -> bool:
+        raw = self._raw
+        if raw.FPDFText_GetFontWeight(self._text, at) >= 600:
+            return True
+        length = raw.FPDFText_GetFontInfo(self._text, at, self._name, 128, self._flags)
+        name = self._name.raw[: min(max(length, 0), 128)].lower()
+        return b"bold" in name or b"black" in name
+
+    def end(self) -> None:
+        """The word so far is one."""
+        if self._characters:
+            lefts, tops, rights, bottoms = zip(*self._boxes, strict=True)
+            box = (min(lefts), min(tops), max(rights), max(bottoms))
+            word = Word("".join(self._characters), box, self._bold)
+            self._page.words.setdefault(self._way, []).append(word)
+        self._characters, self._boxes = [], []
+
+
+def _reason(problem: str) -> str:
+    lower = problem.lower()
+    if "password" in lower:
+        return "it needs a password"
+    if "security" in lower:
+        return "its encryption is not known"
+    return "it is damaged, or no PDF"

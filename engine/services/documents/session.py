@@ -1,0 +1,75 @@
+"""The part of a session that reads documents."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from datafusion import RuntimeEnvBuilder, SessionConfig
+from datafusion.catalog import Table
+
+from blendfusion.datafusion.user_context import Adopted
+from blendfusion.frame import Frame
+from blendfusion.frame_sources import FrameSources
+from blendfusion.planner.ir.document_tables import Documents, OnProblem
+from blendfusion.services.documents.in_queries import checked
+from blendfusion.services.documents.table import DocumentTable
+from blendfusion.services.documents.tables import DocumentTables
+
+
+class DocumentSession(FrameSources):
+    """A context that reads PDF, DOCX, HTML, Markdown and text as tables of blocks."""
+
+    def __init__(
+        self,
+        config: SessionConfig | None,
+        runtime: RuntimeEnvBuilder | None,
+        adopted: Adopted | None,
+    ) -> None:
+        super().__init__(config, runtime, adopted)
+        self.documents = DocumentTables()
+        """The documents that queries named."""
+
+    def read_documents(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        chunk: int = 0,
+        ocr: bool = False,
+        on_error: OnProblem = "null",
+        seconds: float = 60.0,
+        megabytes: int = 2048,
+    ) -> Frame:
+        """The blocks of documents in reading order: ``file``, ``page``, ``block``, ``kind``,
+        ``text``, ``bbox`` and ``error``. See docs/documents.md.
+
+        ``path`` is a file, a folder or a pattern (``reports/*.pdf``) of PDF, DOCX, HTML, Markdown
+        or text; files are read when the frame runs, one after the other. ``chunk`` joins blocks to
+        rows of at most so many tokens. ``ocr`` reads pages that are images, by the extra 'ocr'.
+        ``on_error``: what cannot be read is a row of kind 'error' ('null'), left out ('skip'), or
+        an error. A file is read in another process, in steps of at most ``seconds`` of the
+        processor and in so many ``megabytes``. Raises QueryError if there is no such file.
+        """
+        table = self.documents.allow(_read(path, chunk, ocr, on_error, seconds, megabytes))
+        return self.new_frame(self.table(table))
+
+    def register_documents(
+        self,
+        name: str,
+        path: str | os.PathLike[str],
+        *,
+        chunk: int = 0,
+        ocr: bool = False,
+        on_error: OnProblem = "null",
+        seconds: float = 60.0,
+        megabytes: int = 2048,
+    ) -> None:
+        """Register documents as the table ``name``. Every query reads the files again. The
+        parameters are those of ``read_documents``."""
+        documents = _read(path, chunk, ocr, on_error, seconds, megabytes)
+        super().register_table(name, Table(DocumentTable(documents)))
+
+
+def _read(path: str | os.PathLike[str], *options: Any) -> Documents:
+    names = ("chunk", "ocr", "on_error", "seconds", "megabytes")
+    return checked(os.fspath(path), **dict(zip(names, options, strict=True)))

@@ -1,0 +1,343 @@
+"""The outcome of an evaluation: figures, confusion, calibration, cost and wrong rows."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from blendfusion.budget import money
+from blendfusion.errors import ArgumentError, close_matches
+from blendfusion.redaction import printable
+from blendfusion.run.observe.progress import counted
+from blendfusion.run.reports.html import joined, tag
+from blendfusion.run.reports.html_report import cut, style
+from blendfusion.run.reports.html_report import table as html_table
+from blendfusion.services.evaluate.compare_answers import Compared
+from blendfusion.services.evaluate.figures import (
+    BINS,
+    Figure,
+    area_figures,
+    bin_of,
+    confidence_figures,
+    confusion,
+    label_figures,
+    number_figures,
+    per_class,
+    share,
+    yes_no_figures,
+)
+from blendfusion.services.evaluate.intervals import sign_test
+from blendfusion.types import Usage
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.session import Session
+
+FIGURES_SCHEMA = pa.schema(
+    [
+        ("variant", pa.string()),
+        ("figure", pa.string()),
+        ("class", pa.string()),
+        ("value", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("method", pa.string()),
+        ("rows", pa.int64()),
+    ]
+)
+_SHOWN = ("accuracy", "f1", "macro_f1", "mae", "area", "calibration_error", "answered")
+_HEADS = ("figure", "value", "95 % interval", "method")
+_NAME = 60
+"""Characters of a variant's name in a table."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Answers of one call measured against labels.
+
+    ``rows`` counts all rows, ``unlabelled`` those whose label is NULL, ``unanswered`` the labelled
+    ones whose answer is NULL. The figures are over the other rows, except ``answered``, the share
+    of labelled rows that have an answer. ``figures`` maps their names to ``Figure``s with intervals
+    at 95 %: Wilson's for shares, the bootstrap's for the rest. ``usage`` and ``cost`` are the
+    spending of the run.
+    """
+
+    name: str
+    compared: Compared = field(repr=False)
+    table: pa.Table = field(repr=False)
+    """The rows, in their order, with the columns ``answer`` and ``label`` as the last ones."""
+    session: Session = field(repr=False)
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
+
+    @property
+    def rows(self) -> int:
+        return len(self.compared.labels)
+
+    @cached_property
+    def unlabelled(self) -> int:
+        """The rows whose label is NULL."""
+        return sum(label is None for label in self.compared.labels)
+
+    @cached_property
+    def unanswered(self) -> int:
+        """The labelled rows whose answer is NULL."""
+        return self.rows - self.unlabelled - len(self.compared.counted)
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """The labels and answers of a boolean or a closed set, in order; () for other kinds."""
+        if self.compared.kind == "boolean":
+            return ("false", "true")
+        if self.compared.kind != "label":
+            return ()
+        held = self.compared
+        return tuple(sorted({str(v) for v in (*held.answers, *held.labels) if v is not None}))
+
+    @cached_property
+    def _counts(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+        held, place = self.compared, {name: i for i, name in enumerate(self.classes)}
+        if held.kind == "boolean":
+            place |= {False: 0, True: 1}  # type: ignore[dict-item]
+        rows = held.counted
+        answers = [place[held.answers[i]] for i in rows]  # type: ignore[index]
+        labels = [place[held.labels[i]] for i in rows]  # type: ignore[index]
+        return confusion(answers, labels, len(self.classes))
+
+    @cached_property
+    def right(self) -> list[bool | None]:
+        """Whether each row is right; None without a label, or without an answer."""
+        return [self.compared.right(row) for row in range(self.rows)]
+
+    @cached_property
+    def figures(self) -> Mapping[str, Figure]:
+        held, rows = self.compared, self.compared.counted
+        made = [share("answered", len(rows), self.rows - self.unlabelled)]
+        if held.kind == "boolean":
+            made += yes_no_figures(self._counts)
+        elif held.kind == "label":
+            made += label_figures(self._counts)
+        elif held.kind == "number":
+            answers = [float(held.answers[i] or 0) for i in rows]
+            labels = [float(held.labels[i] or 0) for i in rows]
+            made += number_figures(answers, labels, held.within)
+        else:
+            made.append(share("accuracy", sum(bool(self.right[i]) for i in rows), len(rows)))
+        stated = [(i, held.confidences[i]) for i in rows if held.confidences[i] is not None]
+        confidences = [float(c) for _, c in stated if c is not None]
+        made += confidence_figures(confidences, [bool(self.right[i]) for i, _ in stated])
+        if held.kind == "boolean" and len(stated) == len(rows):
+            pairs = zip(stated, confidences, strict=True)
+            yes = [c if held.answers[i] else 1 - c for (i, _), c in pairs]
+            made += area_figures(yes, [bool(held.labels[i]) for i in rows])
+        return {figure.name: figure for figure in made}
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right answers among the rows that have a label and an answer."""
+        return self.figures["accuracy"].value
+
+    @property
+    def confusion(self) -> pa.Table:
+        """The number of rows for each pair of ``label`` and ``answer``; empty for numbers and
+        texts."""
+        pairs = [
+            {"label": label, "answer": answer, "rows": int(self._counts[i, j])}
+            for i, label in enumerate(self.classes)
+            for j, answer in enumerate(self.classes)
+        ]
+        kinds = [("label", pa.string()), ("answer", pa.string()), ("rows", pa.int64())]
+        return pa.Table.from_pylist(pairs, pa.schema(kinds))
+
+    @property
+    def calibration(self) -> pa.Table:
+        """For each tenth of confidence that occurs: its ``rows``, their mean ``confidence`` and
+        their ``accuracy``; empty without confidences."""
+        held, bins = self.compared, dict[int, list[tuple[float, bool]]]()
+        for row in held.counted:
+            if (stated := held.confidences[row]) is not None:
+                number = int(bin_of(np.array([stated]))[0])
+                bins.setdefault(number, []).append((stated, bool(self.right[row])))
+        rows = [
+            {
+                "from": number / BINS,
+                "to": (number + 1) / BINS,
+                "rows": len(bins[number]),
+                "confidence": sum(c for c, _ in bins[number]) / len(bins[number]),
+                "accuracy": sum(r for _, r in bins[number]) / len(bins[number]),
+            }
+            for number in sorted(bins)
+        ]
+        floats = [(name, pa.float64()) for name in ("confidence", "accuracy")]
+        kinds = [("from", pa.float64()), ("to", pa.float64()), ("rows", pa.int64()), *floats]
+        return pa.Table.from_pylist(rows, pa.schema(kinds))
+
+    @property
+    def wrong(self) -> Frame:
+        """The rows whose answer is not their label, in their order, with ``answer`` and ``label``
+        as the last columns."""
+        return self._rows([right is False for right in self.right])
+
+    @property
+    def without_answer(self) -> Frame:
+        """The labelled rows whose answer is NULL."""
+        pairs = zip(self.right, self.compared.labels, strict=True)
+        return self._rows([right is None and label is not None for right, label in pairs])
+
+    def _rows(self, mask: list[bool]) -> Frame:
+        return self.session.from_arrow(self.table.filter(pa.array(mask, pa.bool_())))
+
+    def to_arrow_table(self) -> pa.Table:
+        """One row per figure, with its interval; precision, recall and F1 of each class, too."""
+        rows = [self._row(figure) for figure in self.figures.values()]
+        if self.compared.kind == "label":
+            precision, recall, f1 = per_class(self._counts)
+            for i, name in enumerate(self.classes):
+                rows += [self._row(precision[i], name), self._row(recall[i], name)]
+                alone = Figure("f1", float(f1[i]), math.nan, math.nan, "", recall[i].rows)
+                rows.append(self._row(alone, name))
+        return pa.Table.from_pylist(rows, FIGURES_SCHEMA)
+
+    def _row(self, figure: Figure, of: str | None = None) -> dict[str, object]:
+        row = {"variant": self.name, "class": of, **figure._asdict()}
+        row["figure"] = row.pop("name")
+        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
+
+    @property
+    def summary(self) -> str:
+        """The rows and the spending in one line."""
+        wrong = sum(right is False for right in self.right)
+        parts = [counted(self.rows, "row"), f"{wrong:,} wrong"]
+        parts += [f"{self.unanswered:,} without an answer"] if self.unanswered else []
+        parts += [f"{self.unlabelled:,} without a label"] if self.unlabelled else []
+        return f"{', '.join(parts)}; {_spending(self)}"
+
+    def _cells(self) -> list[list[str]]:
+        return [
+            [f.name, _number(f.value), f"{_number(f.low)} to {_number(f.high)}", f.method]
+            for f in self.figures.values()
+        ]
+
+    def __repr__(self) -> str:
+        return f"{printable(self.name)}\n{_drawn(_HEADS, self._cells())}\n{self.summary}"
+
+    def _repr_html_(self) -> str:
+        drawn = html_table(self.name, _HEADS, self._cells(), kinds=("", "n", "", ""))
+        return str(tag("div", style(), drawn, tag("p", self.summary), class_="bf"))
+
+
+class Comparison(Sequence[Evaluation]):
+    """Several evaluations on the same rows, in their order; by position or by name.
+
+    ``best`` is the one with the highest accuracy over all labelled rows, where a row without an
+    answer is not right; of equal ones the first.
+    """
+
+    def __init__(self, evaluations: Sequence[Evaluation]) -> None:
+        self._all = tuple(evaluations)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[Evaluation]:
+        return iter(self._all)
+
+    def __getitem__(self, key: int | str) -> Evaluation:  # type: ignore[override]
+        if isinstance(key, int):
+            return self._all[key]
+        for evaluation in self._all:
+            if evaluation.name == key:
+                return evaluation
+        hint = close_matches(key, [evaluation.name for evaluation in self._all])
+        raise ArgumentError(f"no variant is called {key!r}", hint=hint)
+
+    @property
+    def best(self) -> Evaluation:
+        return max(self._all, key=lambda e: sum(right is True for right in e.right))
+
+    def p_value(self, name: int | str) -> float:
+        """The probability that a variant is right this much more often than the first one if there
+        is no difference: McNemar's exact test on the rows that both answer otherwise."""
+        first, other = self._all[0].right, self[name].right
+        pairs = list(zip(first, other, strict=True))
+        better = sum(b is True and a is not True for a, b in pairs)
+        return sign_test(better, sum(a is True and b is not True for a, b in pairs))
+
+    def to_arrow_table(self) -> pa.Table:
+        """The figures of all variants, one row each."""
+        return pa.concat_tables(evaluation.to_arrow_table() for evaluation in self._all)
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        names = [n for n in _SHOWN if any(n in e.figures for e in self._all)]
+        heads = ["variant", *names, "spending"]
+        if len(self._all) > 1:
+            heads.append("p")
+        rows = []
+        for place, one in enumerate(self._all):
+            figures = [one.figures.get(name) for name in names]
+            cells = [
+                ""
+                if f is None
+                else f"{_number(f.value)} ({_number(f.low, 2)}–{_number(f.high, 2)})"
+                for f in figures
+            ]
+            row = [cut(printable(one.name), _NAME), *cells, _spending(one)]
+            if len(self._all) > 1:
+                row.append(f"{self.p_value(place):.3f}" if place else "")
+            rows.append(row)
+        return heads, rows
+
+    def __repr__(self) -> str:
+        heads, rows = self._cells()
+        more = "; p: were a variant no better than the first" if len(self) > 1 else ""
+        return (
+            f"{_drawn(heads, rows)}\n{counted(self._all[0].rows, 'row')}, intervals at 95 %{more}"
+        )
+
+    def _repr_html_(self) -> str:
+        heads, rows = self._cells()
+        caption = f"{counted(self._all[0].rows, 'row')}, intervals at 95 %"
+        return str(tag("div", style(), joined([html_table(caption, heads, rows)]), class_="bf"))
+
+
+def _spending(evaluation: Evaluation) -> str:
+    usage = evaluation.usage
+    text = f"{counted(usage.values, 'value')} asked"
+    if usage.cached:
+        text += f", {usage.cached:,} cached"
+    tokens = usage.prompt_tokens + usage.completion_tokens
+    text += f", {tokens:,} tokens, {usage.seconds:.1f} s"
+    return text + (f", cost {money(evaluation.cost)}" if evaluation.cost else "")
+
+
+def _number(value: float, decimals: int = 3) -> str:
+    return "?" if math.isnan(value) else f"{value:.{decimals}f}"
+
+
+def _drawn(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as text, as wide as it needs."""
+    drawn = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for head in heads:
+        drawn.add_column(head, no_wrap=True)
+    for row in rows:
+        drawn.add_row(*row)
+    console = Console(
+        file=io.StringIO(),
+        width=10_000,
+        highlight=False,
+        markup=False,
+        color_system=None,  # a kernel of Jupyter sets FORCE_COLOR
+    )
+    with console.capture() as captured:
+        console.print(drawn)
+    return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").splitlines())

@@ -1,0 +1,103 @@
+"""A named, versioned question in a TOML file, which can be reviewed and committed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from blendfusion.errors import ArgumentError
+from blendfusion.language.query_text.stored_calls import StoredCall
+from blendfusion.places.whole_file import replacing
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_KNOWN = ("name", "version", "call", "threshold", "measured")
+
+
+@dataclass(frozen=True)
+class StoredQuestion:
+    """A question under a name: ``llm_ask('name', value, …)`` stands for its ``call``.
+
+    ``call`` is the SQL of one call, whose values are plain columns. ``threshold``: the least
+    probability of yes for a yes; None: the call's own answer. ``measured`` are figures for the
+    reader. Raises ArgumentError for a name that is no plain word.
+    """
+
+    name: str
+    call: str
+    version: int = 1
+    threshold: float | None = None
+    measured: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ArgumentError(
+                f"{self.name!r} is no name of a question", hint="Letters, digits and underscores."
+            )
+
+    @property
+    def stored_call(self) -> StoredCall:
+        return StoredCall(self.call, self.threshold)
+
+    def to_toml(self) -> str:
+        """The text of the file: the same question gives the same text."""
+        lines = [f"name = {_text(self.name)}", f"version = {self.version}"]
+        lines.append(f"call = {_text(self.call)}")
+        if self.threshold is not None:
+            lines.append(f"threshold = {self.threshold!r}")
+        if self.measured:
+            lines += ["", "[measured]"]
+            lines += [f"{name} = {value!r}" for name, value in self.measured.items()]
+        return "\n".join(lines) + "\n"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file, whole or not at all. Raises OSError."""
+        with replacing(Path(path)) as part:
+            part.write_text(self.to_toml(), "utf-8")
+
+    @staticmethod
+    def read(path: str | os.PathLike[str]) -> StoredQuestion:
+        """The question of a file. Raises ArgumentError, which names the file."""
+        file = Path(path)
+        try:
+            held = tomllib.loads(file.read_text("utf-8"))
+        except OSError as problem:
+            raise ArgumentError(f"cannot read '{file}': {problem.strerror}") from None
+        except ValueError as problem:
+            raise ArgumentError(f"'{file}' cannot be read: {problem}") from None
+        except RecursionError:
+            raise ArgumentError(f"'{file}' is nested too deeply") from None
+        return _checked(file, held)
+
+
+def _checked(file: Path, held: dict[str, Any]) -> StoredQuestion:
+    wrong = [key for key in held if key not in _KNOWN]
+    if wrong:
+        raise ArgumentError(f"'{file}': unknown field '{wrong[0]}'", hint=f"Known: {_KNOWN}.")
+    threshold, version = held.get("threshold"), held.get("version", 1)
+    texts = all(isinstance(held.get(key), str) for key in ("name", "call"))
+    share = threshold is None or (isinstance(threshold, int | float) and 0 <= threshold <= 1)
+    measured = held.get("measured", {})
+    figures = isinstance(measured, dict) and all(
+        isinstance(figure, int | float) for figure in measured.values()
+    )
+    if not texts or not share or type(version) is not int or not figures:
+        raise ArgumentError(
+            f"'{file}' holds no question",
+            hint="It needs the texts name and call, a whole number version, and may have a "
+            "threshold from 0 to 1.",
+        )
+    try:
+        return StoredQuestion(**held)
+    except ArgumentError as problem:
+        raise ArgumentError(f"'{file}': {problem.message}", hint=problem.hint) from None
+
+
+def _text(text: str) -> str:
+    """A basic string of TOML."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")

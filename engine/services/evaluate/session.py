@@ -1,0 +1,116 @@
+"""The part of a session that measures questions on labelled rows, and keeps them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from blendfusion.budget import Budget
+from blendfusion.language.query_text.stored_calls import StoredCall
+from blendfusion.models.guarantees.accuracy import DELTA
+from blendfusion.services.cluster.session import ClusterSession
+from blendfusion.services.evaluate.choose_model import ModelChoice, choose_model
+from blendfusion.services.evaluate.compare_answers import AnswerKind
+from blendfusion.services.evaluate.evaluation import Comparison
+from blendfusion.services.evaluate.improve import Improvement, check_call, improve
+from blendfusion.services.evaluate.question_file import StoredQuestion
+from blendfusion.services.evaluate.run import Wordings, evaluate_calls
+
+if TYPE_CHECKING:
+    from blendfusion.session import Session
+
+
+class EvaluationSession(ClusterSession):
+    """A context whose questions are measured, improved and stored."""
+
+    questions: dict[str, StoredCall]
+    """The calls of stored questions, by name."""
+
+    @property
+    def _whole(self) -> Session:
+        return cast("Session", self)
+
+    def improve(
+        self,
+        name: str,
+        table: object,
+        call: str,
+        label: str,
+        *,
+        calls: Sequence[str] = (),
+        models: Sequence[str] = (),
+        budget: Budget | None = None,
+        seed: int = 0,
+        version: int = 1,
+    ) -> Improvement:
+        """A better question than ``call`` for the labels in the column ``label`` of ``table``.
+
+        Tries the wordings in ``calls``, meanings of labels, worked examples, ``models`` and a
+        threshold on one part of the rows, and keeps what is significantly better on another; else
+        the start stays. The figures are of a third part. ``budget`` limits the whole; ``seed``
+        determines the parts. ``improvement.question.save(file)`` stores the result under ``name``
+        for ``llm_ask``. Raises QueryError for fewer than 40 different labelled values.
+        """
+        options: dict[str, Any] = {"calls": calls, "models": models, "budget": budget}
+        return improve(self._whole, name, table, call, label, **options, seed=seed, version=version)
+
+    def choose_model(
+        self,
+        name: str,
+        table: object,
+        call: str,
+        label: str,
+        *,
+        models: Sequence[str],
+        accuracy: float,
+        delta: float = DELTA,
+        costs: Mapping[str, float] | None = None,
+        within: float = 0.0,
+        budget: Budget | None = None,
+        version: int = 1,
+    ) -> ModelChoice:
+        """The cheapest of ``models`` for ``call``, or cascade of several, that is right about at
+        least a share ``accuracy`` of the values, by the labels in the column ``label`` of
+        ``table``.
+
+        The labelled rows must be a random sample of the values to come; then the target is missed
+        with probability ``delta`` at most. ``costs`` is what a value costs of each model, in any
+        unit: without it, by the session's prices, else the seconds that each took. For ``within``
+        see ``Frame.evaluate``. ``choice.question`` is the call with its models, for ``llm_ask``;
+        if no model is certain to reach the target, ``choice.met`` is false, and the question has
+        the best one. Raises QueryError, and ArgumentError for a cost that is not known.
+        """
+        options: dict[str, Any] = {"models": models, "accuracy": accuracy, "delta": delta}
+        options |= {"costs": costs, "within": within, "budget": budget, "version": version}
+        return choose_model(self._whole, name, table, call, label, **options)
+
+    def register_question(self, question: StoredQuestion | str | os.PathLike[str]) -> str:
+        """Make a stored question, or that of a file, known to ``llm_ask('name', value, …)``; its
+        name. Raises ArgumentError for a file that holds none."""
+        held = question if isinstance(question, StoredQuestion) else StoredQuestion.read(question)
+        check_call(self._whole, held.call)
+        self.questions[held.name] = held.stored_call
+        return held.name
+
+    def evaluate(
+        self,
+        table: object,
+        calls: Wordings,
+        label: str,
+        *,
+        models: Sequence[str] = (),
+        kind: AnswerKind | None = None,
+        within: float = 0.0,
+        budget: Budget | None = None,
+    ) -> Comparison:
+        """The answers of ``calls`` on the rows of ``table``, measured against its column ``label``.
+
+        ``table`` is the name of a table, a frame or an Arrow table. ``calls`` is the SQL of a call,
+        several, or a mapping of names to them; each is asked of each of ``models`` (names as in the
+        option ``model``; none: the session's model) in one run, and no call sees the label. For
+        ``kind`` and ``within`` see ``Frame.evaluate``. Raises QueryError.
+        """
+        return evaluate_calls(
+            self._whole, table, calls, label, models=models, kind=kind, within=within, budget=budget
+        )

@@ -1,0 +1,228 @@
+"""Records a run: its query, options, versions, models, inputs, answers and result."""
+
+from __future__ import annotations
+
+import platform
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from datafusion import SessionContext
+
+from blendfusion.datafusion.scans import scans, table_of
+from blendfusion.errors import QueryError
+from blendfusion.language.unsupported.provenance import Text, written
+from blendfusion.models.stores.recording import KeyedStore
+from blendfusion.options import OF_MODELS, Options
+from blendfusion.run.reports.trace import AnswerWarning
+from blendfusion.services.replay.digests import (
+    file_digest,
+    schema_of,
+    table_digest,
+    unordered_digest,
+)
+from blendfusion.services.replay.manifest import Manifest, result_section
+from blendfusion.services.replay.model import description
+from blendfusion.udfs.declare.arguments import quoted_name
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.session import Session
+
+PACKAGES = ("blendfusion", "datafusion", "pyarrow", "llama-cpp-python")
+_WITHOUT_EFFECT = frozenset(
+    {
+        "projector",  # the fingerprint of the model covers its content
+        "timeout_seconds",
+        "retries",
+        "concurrency",
+        "concurrency_most",
+        "requests_per_minute",
+        "tokens_per_minute",
+        "threads",
+        "n_gpu_layers",
+    }
+)
+_OF_QUERIES = (
+    "planner",
+    "rules_off",
+    "similar_first",
+    "planning_ms",
+    "names_in_any_case",
+    "on_error",
+    "image_urls",
+    "chunk_rows",
+    "first_chunk_rows",
+)
+OPTIONS = tuple(
+    o.name
+    for o in fields(Options)
+    if o.name in _OF_QUERIES or (o.name in OF_MODELS and o.name not in _WITHOUT_EFFECT)
+)
+"""The options that may change a result."""
+_PARTITIONS = re.compile(r"datafusion\.execution\.target_partitions = (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of a table: ``spec`` is the path or the pattern that registers them."""
+
+    spec: str
+    paths: tuple[Path, ...]
+
+
+def recorded(
+    frame: Frame,
+    files: Mapping[str, Files] | None = None,
+    *,
+    dialect: str | None = None,
+) -> Manifest:
+    """Run ``frame`` and record the run; ``files`` are those of its tables, by table.
+
+    A frame that has not run yet runs twice, the second time on stored answers. Raises QueryError
+    for a frame with parameters, and for one that reads more than registered tables."""
+    sections = facts(frame, files or {}, dialect=dialect)  # before anything is asked
+    session = frame.session
+    if frame.prepared.calls:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AnswerWarning)  # the recorded run gives them
+            frame.to_arrow_table()  # every model is known from here
+    answers, tokens = KeyedStore(), dict[str, int]()
+    with session.models.recorded(answers, tokens):
+        table = frame.to_arrow_table()
+    if frame.prepared.calls:
+        sections["models"] = models_of(frame)
+    failed = sum(a.error is not None for a in answers.answers.values())
+    sections["answers"] = {"stored": len(answers.answers) - failed, "failed": failed}
+    sections["result"] = result_section(table)
+    return Manifest(sections, answers.answers, tokens, table)
+
+
+def facts(
+    frame: Frame, files: Mapping[str, Files], *, dialect: str | None = None
+) -> dict[str, Any]:
+    """The parts of a manifest that are known before a run. Raises QueryError."""
+    session = frame.session
+    return {
+        "query": _query(frame, dialect),
+        "options": options_of(session),
+        "versions": versions(),
+        "models": {"own": [], "named": {}, "embedder": None},
+        "inputs": {
+            name: input_facts(table, files.get(name)) for name, table in inputs(frame, session)
+        },
+    }
+
+
+def models_of(frame: Frame) -> dict[str, Any]:
+    """The part of a manifest that describes the models of a frame that has run."""
+    session, vectors = frame.session, frame.trace.vectors
+    own, named = session.models.described
+    described: dict[str, Any] = {
+        "own": [description(model) for model in own],
+        "named": {name: description(model) for name, model in named.items()},
+        "embedder": None,
+    }
+    if vectors.embedded or vectors.stored or vectors.remembered:
+        described["embedder"] = [session.embedder.name, session.embedder.fingerprint]
+    return described
+
+
+def _query(frame: Frame, dialect: str | None) -> dict[str, Any]:
+    origin, text = frame.origin, written(frame)
+    plain = isinstance(origin, Text)
+    if isinstance(origin, Text) and (origin.parameters or origin.named):
+        raise QueryError(
+            "a manifest of a query with parameters is not possible",
+            hint="Write the values into the query.",
+        )
+    if isinstance(origin, Text) and origin.tables:
+        raise QueryError(
+            "a manifest of a query over a frame of the program is not possible",
+            hint="Register the frame: session.from_pandas(df, name='df').",
+        )
+    source = text if plain else f"{text}\n{frame.logical_plan().display_indent()}"
+    hidden = frame.session.options.show_values == "off"
+    return {
+        "text": text if plain and not hidden else None,
+        "digest": query_digest(source),
+        "dialect": dialect,
+        "enums": {table: sorted(columns) for table, columns in frame.session.enums.items()},
+    }
+
+
+def query_digest(text: str) -> str:
+    """The digest of a query's text, without white space around it."""
+    return sha256(text.strip().encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def options_of(session: Session) -> dict[str, Any]:
+    """The options that may change a result, and the number of partitions, which orders rows."""
+    shown = _PARTITIONS.search(SessionContext.__repr__(session))  # SHOW needs a setting
+    chosen = {name: getattr(session.options, name) for name in OPTIONS}
+    return {**chosen, "partitions": None if shown is None else int(shown[1])}
+
+
+def versions() -> dict[str, str | None]:
+    """The versions of what computes a result; None: not installed."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def inputs(frame: Frame, session: Session) -> Iterator[tuple[str, pa.Table]]:
+    """The tables that ``frame`` reads, in the order of their names, each once. Raises QueryError
+    for a source that is no registered table."""
+    known = list(_tables(session))
+    read = set()
+    for scan in scans(frame.logical_plan()):
+        name = table_of(scan, known)
+        if name is None:
+            raise QueryError(
+                "a manifest of a query that reads more than registered tables is not possible: "
+                f"'{scan.split(' projection=')[0]}'",
+                hint="Store the rows of a search or a file in a table, and query that.",
+            )
+        read.add(name)
+    for name in sorted(read):
+        yield name, rows_of(session, name)
+
+
+def rows_of(session: Session, name: str) -> pa.Table:
+    """The rows of a registered table, by its name as a plan shows it."""
+    path = ".".join(map(quoted_name, name.split(".")))
+    return SessionContext.table(session, path).to_arrow_table()
+
+
+def _tables(session: Session) -> Iterator[str]:
+    """The names of registered tables, as a plan shows them."""
+    catalog = session.catalog()
+    for schema in catalog.schema_names():
+        for table in catalog.schema(schema).table_names():
+            yield table
+            yield f"{schema}.{table}"
+            yield f"datafusion.{schema}.{table}"
+
+
+def input_facts(table: pa.Table, files: Files | None) -> dict[str, Any]:
+    """The part of a manifest that describes one input."""
+    facts: dict[str, Any] = {
+        "columns": schema_of(table.schema),
+        "rows": table.num_rows,
+        "digest": table_digest(table),
+        "any_order": unordered_digest(table),
+    }
+    if files is not None:
+        facts["path"] = files.spec
+        facts["files"] = {path.name: file_digest(path) for path in files.paths}
+    return facts

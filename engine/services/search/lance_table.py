@@ -1,0 +1,129 @@
+"""Lance tables as tables of a session: columns and filters go into Lance's own scan.
+
+Lance's provider supports older versions of DataFusion only, and a plainly registered Lance dataset
+fails as soon as a filter is pushed into it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+from datafusion.catalog import Table
+
+from blendfusion.datafusion.python_table import Scan, ScannedTable, Scanner
+from blendfusion.errors import QueryError, close_matches
+from blendfusion.services.search.indexing import require_lance
+
+if TYPE_CHECKING:
+    import lance
+
+
+StorageOptions: TypeAlias = Mapping[str, str]
+"""Options of an object store, such as its endpoint and keys, as LanceDB names them."""
+
+
+def lance_table(
+    path: str | os.PathLike[str], storage_options: StorageOptions | None = None
+) -> RegisteredLance:
+    """The Lance table in the folder or at the URI ``path`` as a DataFusion table. Raises QueryError
+    if there is none, and ModelNotFound without the extra 'search'."""
+    return RegisteredLance(place_of(path), storage_options=storage_options)
+
+
+def place_of(path: str | os.PathLike[str]) -> str:
+    """A path of this machine without ``~``, or a URI as it is."""
+    text = os.fspath(path)
+    return text if "://" in text else str(Path(text).expanduser())
+
+
+class LanceTable(ScannedTable):
+    """The dataset at a path. Each scan reads the latest version, with the columns at
+    registration; or one fragment of ``version``."""
+
+    def __init__(
+        self,
+        path: str,
+        version: int | None = None,
+        fragment: int | None = None,
+        storage_options: StorageOptions | None = None,
+    ) -> None:
+        """Raises QueryError if there is no dataset."""
+        super().__init__()
+        self._path, self._storage = path, storage_options
+        self._version, self._fragment = version, fragment
+        self._schema = opened_table(path, storage_options).schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def scans(self) -> Sequence[Scan]:
+        dataset = opened_table(self._path, self._storage)
+        if self._version is not None:
+            dataset = dataset.checkout_version(self._version)
+        parts = dataset.get_fragments()
+        if self._fragment is not None:
+            parts = [part for part in parts if part.fragment_id == self._fragment]
+        return [functools.partial(_scan, dataset, part) for part in parts]
+
+
+class RegisteredLance(Table):
+    """A Lance table as DataFusion registers it, with its place. ``alone``: another process can open
+    it by its place alone."""
+
+    def __init__(
+        self,
+        place: str,
+        version: int | None = None,
+        fragment: int | None = None,
+        storage_options: StorageOptions | None = None,
+    ) -> None:
+        """Raises QueryError if there is no dataset."""
+        super().__init__(LanceTable(place, version, fragment, storage_options))
+        self.place, self.alone = place, not storage_options
+
+
+def _scan(
+    dataset: lance.LanceDataset,
+    fragment: lance.LanceFragment,
+    columns: list[str] | None,
+    where: pads.Expression | None,
+    batch_size: int,
+) -> Scanner:
+    wanted: dict[str, Any] = {"fragments": [fragment], "batch_size": batch_size}
+    try:
+        scanner: Scanner = dataset.scanner(columns=columns, filter=where, **wanted)
+    except (pa.ArrowException, ValueError, OSError):
+        # Lance cannot express every predicate; in that case, all rows are read, and filtered here.
+        rows = dataset.scanner(**wanted)
+        scanner = pads.Scanner.from_batches(
+            rows.to_batches(), schema=dataset.schema, columns=columns, filter=where
+        )
+    return scanner
+
+
+def opened_table(place: str, storage_options: StorageOptions | None = None) -> lance.LanceDataset:
+    """The latest version of the Lance table at a path or URI. Raises QueryError if there is none,
+    and ModelNotFound without the extra 'search'."""
+    require_lance()
+    import lance
+
+    path = Path(place)
+    if "://" not in place and not path.is_dir():
+        near = ""
+        if path.parent.is_dir():
+            near = close_matches(path.name, (other.name for other in path.parent.glob("*.lance")))
+        raise QueryError(f"there is no Lance table at '{place}'", hint=near or None)
+    try:
+        return lance.dataset(place, storage_options=dict(storage_options or {}) or None)
+    except (OSError, ValueError) as problem:
+        raise QueryError(
+            f"'{place}' is not a Lance table: {problem}",
+            hint="A Lance table is a folder that Lance or LanceDB has written: NAME.lance.",
+        ) from problem

@@ -1,0 +1,196 @@
+"""The part of a session that searches: its embedder and its indexes."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+
+from datafusion import RuntimeEnvBuilder, SessionConfig
+
+from blendfusion.datafusion.user_context import Adopted
+from blendfusion.errors import QueryError
+from blendfusion.frame import Frame
+from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder, Stored
+from blendfusion.models.embedders.embedder import Embedder, Vectors
+from blendfusion.options import Options
+from blendfusion.planner.ir.search_tables import Mode
+from blendfusion.planner.rules.similar_first import Pays, always
+from blendfusion.services.documents.session import DocumentSession
+from blendfusion.services.search.build import IndexReport
+from blendfusion.services.search.database_index import AttachedIndex, tables_at
+from blendfusion.services.search.indexes import Indexes
+from blendfusion.services.search.indexing import default_path, make_index, require_lance
+from blendfusion.services.search.lance_table import StorageOptions, lance_table
+from blendfusion.services.search.snapshot import RANK
+from blendfusion.services.search.sources import table_of
+from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.services.columns.entity_store import EntityStore
+from blendfusion.udfs.services.columns.group_store import GroupStore
+from blendfusion.udfs.services.columns.meanings import Meanings
+
+
+class SearchSession(DocumentSession):
+    """A context with an embedder, and with indexes that ``llm_search`` reads."""
+
+    def __init__(
+        self,
+        config: SessionConfig | None,
+        runtime: RuntimeEnvBuilder | None,
+        adopted: Adopted | None,
+        options: Options,
+        embedder: str | Embedder | None,
+        ledger: Ledger,
+    ) -> None:
+        super().__init__(config, runtime, adopted)
+        self.options = options
+        self.lazy_embedder = LazyEmbedder(embedder, options)
+        self.kept = Meanings()
+        self.indexes = Indexes(self.lazy_embedder)
+        self.lazy_embedder.stored = _held_by(self.indexes)
+        self.lazy_embedder.purse = ledger
+
+    @property
+    def groups(self) -> GroupStore:
+        """The groups by meaning that queries named: ``llm_group(…, name => 'complaints')``."""
+        return self.kept.groups
+
+    @property
+    def entities(self) -> EntityStore:
+        """The entities that queries named: ``llm_same(…, name => 'companies')``."""
+        return self.kept.entities
+
+    @property
+    def similar_first_pays(self) -> Pays:
+        """Where the rule ``similar_first`` orders rows."""
+        return always if self.options.similar_first is True else self.indexes.serve
+
+    def remembered_vectors(self) -> Embedder:
+        """The vectors that ``embedder`` remembers; embeds nothing."""
+        return self.lazy_embedder.remembered()
+
+    def register_lance(
+        self,
+        name: str,
+        path: str | os.PathLike[str],
+        *,
+        storage_options: StorageOptions | None = None,
+    ) -> None:
+        """Register the Lance (or LanceDB) table in the folder, or at the URI, ``path`` as ``name``.
+
+        ``storage_options``: those of its object store, as LanceDB names them, such as
+        ``{"aws_endpoint": "https://minio.example"}``; by default the environment's.
+        Columns and filters go into Lance's own scan; every query reads the latest version. Raises
+        QueryError if there is none, ModelNotFound without the extra 'search'.
+        """
+        self.register_table(name, lance_table(path, storage_options))
+
+    def attach_lancedb(
+        self,
+        uri: str | os.PathLike[str],
+        *,
+        vectors: bool = False,
+        storage_options: StorageOptions | None = None,
+    ) -> tuple[str, ...]:
+        """Make the tables of a LanceDB database tables of this session, by their names, which are
+        returned.
+
+        ``uri`` is a folder, or a URI of an object store, with credentials from the environment or
+        ``storage_options`` (as LanceDB names them, such as ``{"aws_endpoint": …}``); a connection
+        of LanceDB stands for its own. A table is also searchable by ``llm_search`` under its name:
+        by words, where the database has a full-text index, and by vectors, where ``vectors`` states
+        that its vector column has vectors of this session's embedder. Columns, filters and
+        ``where`` go into Lance's scans; every query reads the latest version. Raises QueryError for
+        a place without tables, or for a name that a table of the session has; ModelNotFound without
+        the extra 'search'.
+        """
+        found = tables_at(uri, storage_options)
+        taken = [name for name in found if self.table_exist(f'"{name}"')]
+        if taken:
+            raise QueryError(
+                f"the session has a table '{taken[0]}' already",
+                hint="Attach the database to a session of its own, or deregister the table.",
+            )
+        for name, place in found.items():
+            self.register_lance(f'"{name}"', place, storage_options=storage_options)
+            index = AttachedIndex(
+                name,
+                place,
+                self.lazy_embedder,
+                vectors=vectors,
+                storage_options=storage_options,
+            )
+            if index.searchable:
+                self.indexes.attach(index)
+        return tuple(found)
+
+    @property
+    def embedder(self) -> CachedEmbedder:
+        """The session's embedder, which remembers recent vectors. Raises ModelNotFound."""
+        return self.lazy_embedder()
+
+    def index(
+        self,
+        name: str,
+        source: object = None,
+        *,
+        columns: str | Sequence[str] | None = None,
+        path: str | os.PathLike[str] | None = None,
+        language: str | None = "English",
+        vectors: bool = True,
+    ) -> IndexReport:
+        """Build or update the index ``name`` over a table, for ``llm_search``: see docs/search.md.
+
+        ``source`` is a table name (None: the name of the index), a frame, or an Arrow table.
+        ``columns`` are the searched columns (None: all text columns). ``path`` is a folder for the
+        index alone (None: one in the user's cache folder). ``language`` determines stems and stop
+        words (None: neither). ``vectors=False`` leaves out embeddings.
+
+        Only new rows are embedded, and missing rows are deleted; searches see the previous version
+        until the update is complete. Raises QueryError for missing tables or columns, ModelNotFound
+        without the extra 'search'.
+        """
+        place = default_path(name) if path is None else Path(path).expanduser()
+        embedder = self.embedder if vectors else None
+        report = make_index(self, name, source, columns, place, language, embedder)
+        self.indexes.open(name, place)
+        return report
+
+    def open_index(self, name: str, path: str | os.PathLike[str] | None = None) -> None:
+        """Make the index in ``path``, built by any session, searchable as ``name``. Raises
+        QueryError if there is none."""
+        require_lance()
+        place = default_path(name) if path is None else Path(path).expanduser()
+        self.indexes.open(name, place)
+
+    def search(
+        self,
+        name: str,
+        query: str,
+        k: int = 5,
+        *,
+        mode: Mode | None = None,
+        where: str | None = None,
+    ) -> Frame:
+        """The best ``k`` rows of the index ``name`` for ``query``, best first, with ``_score``
+        (higher is better) and ``_rank`` (from 1).
+
+        ``mode`` is 'text' (BM25), 'vector', or 'hybrid', the default for an index with vectors.
+        ``where`` is SQL over the index's columns and restricts the search, while ``filter`` on the
+        frame drops rows among the best ``k``. The search runs with the frame.
+        """
+        search = self.indexes.checked(name, query, k, mode, where)
+        return self.new_frame(self.table(table_of(search)).sort(RANK))
+
+
+def _held_by(indexes: Indexes) -> Stored:
+    """Looks up vectors in a session's indexes, for its embedder. The indexes hold the embedder, so
+    it must not hold them."""
+    held = weakref.ref(indexes)
+
+    def stored(fingerprint: str, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        found = held()
+        return {} if found is None else found.vectors(fingerprint, keys)
+
+    return stored

@@ -1,0 +1,1 @@
+"""Optional models and stores: each folder can be taken out."""

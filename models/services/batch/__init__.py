@@ -1,0 +1,1 @@
+"""Models that answer large jobs later."""

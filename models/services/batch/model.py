@@ -1,0 +1,324 @@
+"""Models that answer large jobs later: OpenAI's batch API, and files for ``vllm run-batch``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from blendfusion.errors import ModelFailed
+from blendfusion.models.constraints.constraint import Json
+from blendfusion.models.http.address import below
+from blendfusion.models.http.api import OPENAI
+from blendfusion.models.http.client import Endpoint, object_in
+from blendfusion.models.http.exchange import Chat, Exchange
+from blendfusion.models.http.model import DEFAULT_WINDOW, OpenAIModel, fingerprint
+from blendfusion.models.http.reply_body import TooLarge, whole
+from blendfusion.models.http.retry import Passing, Retry
+from blendfusion.models.http.sampling import Sampling
+from blendfusion.models.http.server_errors import cleaned, status_of
+from blendfusion.models.http.server_features import FormsTaken
+from blendfusion.models.protocol.abilities import Abilities
+from blendfusion.models.protocol.allowance import spend_request
+from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.run_coroutine import run_confined
+from blendfusion.models.services.batch.jobs import NAME, Job, Reply, jobs_of
+from blendfusion.options import Options
+from blendfusion.types import Answer, ModelInfo, Task, Usage
+
+T = TypeVar("T")
+
+_VALUES = 500_000
+"""So many values are divided into jobs that run at the same time."""
+_MOST_POLL_SECONDS = 60.0
+_ENDED = ("completed", "failed", "expired", "cancelled")
+
+
+class Worker(Protocol):
+    """Something that carries out jobs."""
+
+    @property
+    def name(self) -> str:
+        """The scheme of the model's name."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """The server without secrets; '' for none."""
+        ...
+
+    @property
+    def key(self) -> str | None:
+        """The key of the server, for messages to leave it out."""
+        ...
+
+    async def replies(self, jobs: Sequence[Job]) -> list[Mapping[int, Reply]]:
+        """The replies of each job. Raises ModelFailed."""
+        ...
+
+
+class BatchModel:
+    """A model whose requests go into jobs: cheap and slow, for questions about many values.
+
+    A run waits for its jobs. One that was cut off finds them again, as equal requests are the same
+    job. There is one try a value: no correction, no search for the form of a constraint.
+    """
+
+    def __init__(self, model: str, worker: Worker, options: Options | None = None) -> None:
+        self._options = options or Options()
+        self._model, self._worker = model, worker
+
+    @property
+    def info(self) -> ModelInfo:
+        worker = self._worker
+        return ModelInfo(
+            name=f"{worker.name}:{self._model}" + (f"@{worker.url}" if worker.url else ""),
+            fingerprint=fingerprint(worker.name, worker.url, self._model, self._options),
+            window=DEFAULT_WINDOW,
+            settings={"max_tokens": str(self._options.max_tokens)},
+        )
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(
+            at_once=_VALUES, call_per_value=False, sees_images=True, fingerprint_lasts=True
+        )
+
+    @property
+    def batch_size(self) -> int:
+        return _VALUES
+
+    count_tokens = OpenAIModel.count_tokens
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        """One answer a tuple, in order. Raises ``ModelFailed``."""
+        return self.answer_each(task, values, ignore_answer)
+
+    def answer_each(
+        self, task: Task, values: Sequence[Values], on_answer: OnAnswer
+    ) -> list[Answer]:
+        """Like ``answer``; answers are reported when a job has ended."""
+        if not values:
+            return []
+        chat = self._chat()
+        exchanges = [Exchange(chat, None, task, row) for row in values]
+        jobs = list(jobs_of(self._options.batch_folder, [one.body() for one in exchanges]))
+        answered = run_confined(lambda: self._worker.replies(jobs))
+        answers: dict[int, Answer] = {}
+        for job, replies in zip(jobs, answered, strict=True):
+            for place in job.places:
+                body, reason = replies.get(place, (None, "the job has no reply to this value"))
+                reason = cleaned(reason, self._worker.key, exchanges[place].sent)
+                answer = (
+                    Answer.failed(reason).with_usage(Usage(values=1, failed=1))
+                    if body is None
+                    else exchanges[place].answer_in(body)
+                )
+                calls = Usage(calls=int(place == job.places[0]))
+                answers[place] = answer.with_usage(answer.usage + calls)
+                on_answer(place, answers[place])
+            job.remove()
+        return [answers[place] for place in range(len(values))]
+
+    def _chat(self) -> Chat:
+        options = self._options
+        sampling = Sampling(options.max_tokens, odds=False)
+        most = sampling.fields.pop("max_tokens")
+        sampling.fields["max_completion_tokens"] = most  # OpenAI and vLLM call it this now
+        endpoint = Endpoint(OPENAI.url, None, options.timeout_seconds, Retry(attempts=1))
+        forms = FormsTaken(("response_format", "instruction"))
+        return Chat(self._model, endpoint, forms, sampling, options.max_tokens, options.shots)
+
+
+class BatchFiles:
+    """Jobs as files, for a program that the user runs: ``vllm run-batch``."""
+
+    name = "batch-file"
+    url = ""
+    key = None
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+
+    async def replies(self, jobs: Sequence[Job]) -> list[Mapping[int, Reply]]:
+        """The replies in the files of the jobs. Raises ModelFailed, and leaves the requests, while
+        a job has none."""
+        left = [job for job in jobs if not job.replies.is_file()]
+        for job in left:
+            job.write()
+        if left:
+            first = left[0]
+            count = sum(len(job.places) for job in left)
+            more = f", and {len(left) - 1} more files beside it" if len(left) > 1 else ""
+            raise ModelFailed(
+                f"{count:,} requests wait in {first.requests}{more}",
+                hint=f"vllm run-batch -i {first.requests} -o {first.replies} --model {self._model}; then run the "
+                "query again.",
+                retryable=True,
+            )
+        return [_read_file(job) for job in jobs]
+
+
+def _read_file(job: Job) -> dict[int, Reply]:
+    """The replies in a file. Raises ModelFailed if it cannot be read."""
+    try:
+        with job.replies.open("rb") as lines:
+            return dict(filter(None, map(job.reply_in, lines)))
+    except OSError as problem:
+        raise ModelFailed(f"'{job.replies}' cannot be read: {problem.strerror}") from None
+
+
+class BatchApi:
+    """OpenAI's batch API, and servers that have the same.
+
+    ``poll_seconds``: the first wait for a job, which grows to a minute."""
+
+    name = "openai-batch"
+
+    def __init__(
+        self, url: str, key: str | None, options: Options, *, poll_seconds: float = 2.0
+    ) -> None:
+        self._endpoint = Endpoint(
+            url, key, options.timeout_seconds, Retry(attempts=1 + options.retries)
+        )
+        self._poll_seconds = poll_seconds
+
+    @property
+    def url(self) -> str:
+        """The URL of the server without secrets."""
+        return self._endpoint.shown
+
+    @property
+    def key(self) -> str | None:
+        """The key, for messages to leave it out."""
+        return self._endpoint.key
+
+    async def replies(self, jobs: Sequence[Job]) -> list[Mapping[int, Reply]]:
+        """The replies of the jobs, once all have ended. Raises ModelFailed. A running job
+        continues, and a later run finds it."""
+        async with self._endpoint.client() as client:
+            for job in jobs:
+                if job.name is None:
+                    job.name = await self._submit(client, job)
+            return [await self._result(client, job) for job in jobs]
+
+    async def _submit(self, client: httpx.AsyncClient, job: Job) -> str:
+        """The name of a new job at the server."""
+        spend_request()
+        content = (job.requests.name, job.text.encode(), "application/jsonl")
+        file = await self._post(
+            client, "/files", data={"purpose": "batch"}, files={"file": content}
+        )
+        wanted = {
+            "input_file_id": file,
+            "endpoint": "/v1/chat/completions",
+            "completion_window": "24h",
+        }
+        return await self._post(client, "/batches", json=wanted)
+
+    async def _result(self, client: httpx.AsyncClient, job: Job) -> Mapping[int, Reply]:
+        """The replies of a job that has ended. All of its files are read, or ModelFailed leaves the
+        job where a later run finds it."""
+        wait = self._poll_seconds
+        state = await self._state(client, job)
+        while state.get("status") not in _ENDED:
+            await asyncio.sleep(wait)
+            wait = min(_MOST_POLL_SECONDS, 1.5 * wait)
+            state = await self._state(client, job)
+        files = [state.get(kind) for kind in ("output_file_id", "error_file_id")]
+        names = [file for file in files if isinstance(file, str) and NAME.fullmatch(file)]
+        if not names and state.get("status") == "completed":
+            raise self._failed(f"the job {job.name} is completed, and names no file of its replies")
+        if not names:
+            job.remove()
+            why = cleaned(_reasons(state), self.key)
+            raise self._failed(f"the job {job.name} ended as {state['status']}: {why}")
+        replies: dict[int, Reply] = {}
+        for name in names:
+            replies |= await self._patiently(partial(self._lines, client, name, job))
+        return replies
+
+    async def _state(self, client: httpx.AsyncClient, job: Job) -> dict[str, Json]:
+        async def look() -> dict[str, Json]:
+            response = await self._endpoint.get(client, f"/batches/{job.name}")
+            if response.status_code != 200:
+                reason = status_of(response, self.key)
+                raise Passing(f"the job {job.name} is not to be seen ({reason})")
+            state = object_in(response)
+            if not isinstance(state.get("status"), str):
+                raise Passing(f"the job {job.name} is not to be seen: its state has no status")
+            return state
+
+        return await self._patiently(look)
+
+    async def _lines(self, client: httpx.AsyncClient, file: str, job: Job) -> dict[int, Reply]:
+        """The replies in an output file of any size, line by line. Raises Passing."""
+        found: dict[int, Reply] = {}
+        async for line in self._endpoint.lines(client, f"/files/{quote(file)}/content"):
+            reply = job.reply_in(line)
+            if reply is not None:
+                found[reply[0]] = reply[1]
+        return found
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """The result of ``attempt``, tried again as long as it raises Passing. Raises
+        ModelFailed."""
+        try:
+            result: T = await self._endpoint.retry.tries(self._endpoint.host)(attempt)
+            return result
+        except Passing as trouble:
+            raise ModelFailed(
+                f"{self.url}: {trouble}",
+                hint="The job is kept: a later run reads it.",
+                retryable=True,
+                foreign=True,
+            ) from None
+
+    async def _post(self, client: httpx.AsyncClient, path: str, **content: Any) -> str:
+        """The name of what a POST makes. Raises ModelFailed."""
+        url = below(httpx.URL(self._endpoint.url.strip()), path)
+        request = client.build_request("POST", url, **content)
+        try:
+            sent = await client.send(request, stream=True)
+            response = await whole(sent, self._endpoint.most_bytes)
+        except (httpx.HTTPError, TooLarge) as error:
+            raise ModelFailed(
+                f"no server answers at {self.url} ({type(error).__name__})",
+                retryable=True,
+                foreign=True,
+            ) from None
+        if response.status_code != 200:
+            raise self._failed(f"{self.url} took no job", response)
+        try:
+            name = object_in(response).get("id")
+        except Passing:
+            name = None
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise self._failed(f"{self.url} took no job: its reply has no id", response)
+        return name
+
+    def _failed(self, what: str, response: httpx.Response | None = None) -> ModelFailed:
+        status = 200 if response is None else response.status_code
+        reason = f" ({status_of(response, self.key)})" if response and status != 200 else ""
+        return ModelFailed(
+            f"{what}{reason}",
+            hint="A server without /v1/batches takes 'openai:…' instead."
+            if response is not None
+            else "",
+            foreign=True,
+        )
+
+
+def _reasons(state: dict[str, Json]) -> str:
+    errors = state.get("errors")
+    data = errors.get("data") if isinstance(errors, dict) else None
+    entries = data if isinstance(data, list) else []
+    words = [entry.get("message") for entry in entries[:3] if isinstance(entry, dict)]
+    return "; ".join(word for word in words if isinstance(word, str)) or "no reason was given"

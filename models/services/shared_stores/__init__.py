@@ -1,0 +1,1 @@
+"""Stores of answers that machines share: PostgreSQL, folders, object stores."""

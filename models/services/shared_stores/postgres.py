@@ -1,0 +1,255 @@
+"""A store in a PostgreSQL database that a team shares."""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from blendfusion.errors import OptionError
+from blendfusion.models.services.shared_stores.shared_store import SharedStore, Unreachable
+from blendfusion.models.stores.address import cleaned, without_secrets
+from blendfusion.models.stores.entry import Row, after, pieces
+from blendfusion.models.stores.key import MODEL_BYTES
+from blendfusion.models.stores.memory import StoreStats
+from blendfusion.types import FinishReason
+
+if TYPE_CHECKING:
+    import psycopg
+
+T = TypeVar("T")
+
+TABLE = "blendfusion_answers_1"
+"""Ends with the version of its columns, so that two versions of BlendFusion share no table."""
+_ROWS_AT_ONCE = 5_000
+_MAKE = f"""
+CREATE TABLE IF NOT EXISTS {TABLE} (
+    key bytea PRIMARY KEY,
+    text bytea,
+    finish text NOT NULL,
+    logprob double precision,
+    used bigint NOT NULL,
+    mark bigint NOT NULL
+)"""
+_COLUMNS = "key, text, finish, logprob, used, mark"
+_INSERT = f"""
+INSERT INTO {TABLE} ({_COLUMNS})
+SELECT * FROM unnest(%s::bytea[], %s::bytea[], %s::text[], %s::float8[], %s::bigint[], %s::bigint[])
+ON CONFLICT DO NOTHING"""
+_REFRESH = f"""
+UPDATE {TABLE} SET used = %s WHERE key IN
+(SELECT key FROM {TABLE} WHERE key = ANY(%s) ORDER BY key FOR UPDATE SKIP LOCKED)"""
+
+
+class PostgresStore(SharedStore):
+    """Answers in the table ``blendfusion_answers_1`` of the database at ``url``, which is made when
+    the first answer comes.
+
+    ``url`` is libpq's, ``postgresql://user@host:port/database?sslmode=require``. A password is best
+    kept out of it, in PGPASSWORD or ~/.pgpass. The user needs the right to make the table, or to
+    read and write it. Nothing is dropped for want of room: see docs/operations.md. Needs the extra
+    ``postgres``.
+    """
+
+    def __init__(
+        self, url: str, *, wait_seconds: float = 30.0, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Connects to nothing yet. Raises OptionError without the extra, or for a wrong URL."""
+        super().__init__(clock)
+        self.path = without_secrets(url)
+        self._url = url
+        self._wait_seconds = wait_seconds
+        self._held: list[psycopg.Connection[tuple[Any, ...]]] = []
+        """The connection, if it is open."""
+        self._process = os.getpid()
+        weakref.finalize(self, _close_all, self._held, self._process)
+        psycopg = _driver()
+        try:
+            psycopg.conninfo.conninfo_to_dict(url)
+        except psycopg.Error as problem:
+            raise OptionError(
+                f"cache={self.path!r} is no address of PostgreSQL: {cleaned(problem, self._url)}",
+                hint="Write postgresql://user@host:5432/database",
+            ) from None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """A store of the same place, for another process; with its secrets."""
+        return PostgresStore, (self._url,)
+
+    def close(self) -> None:
+        with self._lock:
+            self._discard()
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def _rows(self, prefix: bytes, keys: Sequence[bytes]) -> Iterable[Row]:
+        found: list[Row] = []
+        for some in pieces(keys, _ROWS_AT_ONCE):
+            query = f"SELECT {_COLUMNS} FROM {TABLE} WHERE key = ANY(%s)"
+            found += map(_row, self._read(query, (list(some),)))
+        return found
+
+    def _write(self, rows: Sequence[Row]) -> int:
+        new = 0
+        # In the order of keys: two processes that write the same never wait for each other in turn.
+        for some in pieces(sorted({row[0]: row for row in rows}.values()), _ROWS_AT_ONCE):
+            columns = [list(column) for column in zip(*some, strict=True)]
+            columns[1] = [None if t is None else cast("str", t).encode() for t in columns[1]]
+            new += self._changed(_INSERT, columns)
+        return new
+
+    def _refresh(self, keys: Sequence[bytes], now: int) -> None:
+        for some in pieces(keys, _ROWS_AT_ONCE):
+            self._changed(_REFRESH, (now, list(some)))
+
+    def _drop(self, keys: Sequence[bytes]) -> None:
+        self._changed(f"DELETE FROM {TABLE} WHERE key = ANY(%s)", (list(keys),))
+
+    def _texts(self, prefix: bytes, most: int) -> list[str]:
+        query = (
+            f"SELECT text FROM {TABLE} WHERE key >= %s AND key < %s AND text IS NOT NULL LIMIT %s"
+        )
+        return [_text(row[0]) for row in self._read(query, (prefix, after(prefix), most))]
+
+    def _forget(self, prefix: bytes) -> None:
+        query = f"DELETE FROM {TABLE} WHERE key >= %s AND key < %s"
+        self._changed(query, (prefix, after(prefix)))
+
+    def _stats(self) -> StoreStats:
+        query = (
+            f"SELECT count(*), count(DISTINCT substr(key, 1, {MODEL_BYTES})), "
+            f"pg_total_relation_size('{TABLE}'), min(used), max(used) FROM {TABLE}"
+        )
+        entries, models, size, oldest, newest = self._read(query, ())[0]
+        return StoreStats(entries, models, size, 0, oldest, newest)
+
+    def _pages(self) -> Iterator[Sequence[Row]]:
+        last = b""
+        query = f"SELECT {_COLUMNS} FROM {TABLE} WHERE key > %s ORDER BY key LIMIT {_ROWS_AT_ONCE}"
+        while True:
+            with self._lock:
+                page = [_row(row) for row in self._read(query, (last,))]
+            if not page:
+                return
+            yield page
+            last = page[-1][0]
+
+    # --- the server ------------------------------------------------------------------------------
+
+    def _read(self, query: str, parameters: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        return self._on_server(lambda c: c.execute(query, parameters).fetchall())
+
+    def _changed(self, query: str, parameters: Sequence[object]) -> int:
+        """How many rows a statement has changed."""
+        return self._on_server(lambda c: int(c.execute(query, parameters).rowcount))
+
+    def _on_server(self, operation: Callable[[Any], T]) -> T:
+        """The result of ``operation``. Raises Unreachable, after a second attempt where the server
+        has closed the connection meanwhile."""
+        psycopg = _driver()
+        for first in (True, False):
+            held = bool(self._held)
+            try:
+                return operation(self._open())
+            except psycopg.Error as problem:
+                closed = not self._held or self._held[0].broken
+                if first and ((held and closed) or _may_go_next_time(problem)):
+                    self._discard()
+                    continue
+                self._discard()
+                refused = isinstance(problem, psycopg.errors.InsufficientPrivilege)
+                raise Unreachable(self._remedy(problem), readable=refused) from None
+            except BaseException:  # an interrupt: what the connection is at is not known
+                self._discard()
+                raise
+        raise AssertionError
+
+    def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
+        if self._process != os.getpid():  # a fork must not use, nor close, its parent's connection
+            _INHERITED.extend(self._held)
+            self._held, self._process = [], os.getpid()
+            weakref.finalize(self, _close_all, self._held, self._process)
+        if not self._held:
+            connection = _driver().connect(
+                self._url,
+                autocommit=True,
+                connect_timeout=max(2, int(self._wait_seconds / 3)),
+                application_name="blendfusion",
+            )
+            self._held.append(connection)
+            connection.prepare_threshold = None  # a pool of connections may lie between
+            connection.execute(f"SET statement_timeout = {int(self._wait_seconds * 1000)}")
+            known = connection.execute(f"SELECT to_regclass('{TABLE}') IS NOT NULL").fetchone()
+            if known != (True,):
+                _make(connection)
+        return self._held[0]
+
+    def _discard(self) -> None:
+        _close_all(self._held, self._process)
+
+    def _remedy(self, problem: Exception) -> str:
+        psycopg = _driver()
+        text = cleaned(problem, self._url).rstrip("?")  # libpq asks whether the server is running
+        if isinstance(problem, psycopg.errors.InsufficientPrivilege):
+            return (
+                f"{text}. Grant this user SELECT, INSERT, UPDATE and DELETE on {TABLE}, and CREATE "
+                "on its schema for the first use"
+            )
+        if "password" in text or "authentication" in text:
+            return f"{text}. Set PGPASSWORD or ~/.pgpass, and check the user's name"
+        if isinstance(problem, psycopg.errors.QueryCanceled):
+            return f"{text}. The server is slow, or somebody holds a lock on {TABLE}"
+        return f"{text}. Check the address, the network, and whether the server runs"
+
+
+def _close_all(connections: list[psycopg.Connection[tuple[Any, ...]]], process: int) -> None:
+    while connections:
+        connection = connections.pop()
+        if process == os.getpid():
+            connection.close()
+        else:
+            _INHERITED.append(connection)
+
+
+def _make(connection: Any) -> None:
+    psycopg = _driver()
+    # Another process may make it just now.
+    with suppress(psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
+        connection.execute(_MAKE)
+
+
+def _may_go_next_time(problem: Exception) -> bool:
+    errors = _driver().errors
+    return isinstance(problem, errors.DeadlockDetected | errors.SerializationFailure)
+
+
+def _row(row: tuple[Any, ...]) -> Row:
+    key, text, finish, logprob, used, mark = row
+    return (
+        key,
+        None if text is None else _text(text),
+        cast("FinishReason", finish),
+        logprob,
+        used,
+        mark,
+    )
+
+
+def _text(text: bytes) -> str:
+    return text.decode("utf-8", "replace")  # damage shows in the checksum
+
+
+def _driver() -> Any:
+    try:
+        import psycopg
+    except ImportError as problem:
+        raise OptionError(
+            "a cache in PostgreSQL needs psycopg", hint="pip install 'blendfusion[postgres]'"
+        ) from problem
+    return psycopg
+
+
+_INHERITED: list[object] = []

@@ -1,0 +1,1 @@
+"""Optional functions: each folder can be taken out."""
