@@ -219,7 +219,8 @@ class Processes:
                 continue
             # In a thread: a process may stand still before it has said who it is.
             threading.Thread(target=self._greet, args=(line,), daemon=True).start()
-        self._listener.close()
+        with suppress(FileNotFoundError):  # ``close`` may have removed the folder of its socket
+            self._listener.close()
 
     def _greet(self, line: Connection) -> None:
         try:
