@@ -104,6 +104,8 @@ class Constraint:
     digits: tuple[int, int] | None = field(default=None, metadata=ADDED)
     """The precision and the scale of a number that is a decimal: so many digits at most, and so
     many of them behind the point."""
+    max_tokens: int = field(default=0, metadata=ADDED, repr=False)
+    """The most tokens of a text; 0: as many as the session says."""
     literals: tuple[str, ...] = ()
     """Literals that the query compares the answer with; shown to the model as examples."""
     decides: tuple[Comparison, ...] = ()
@@ -158,6 +160,8 @@ class Example:
 
     values: tuple[str, ...]
     answer: str
+    reason: str = field(default="", metadata=ADDED)
+    """The reason for it, where the model is to write one first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +202,8 @@ class Task:
     """The number of ways in which the question is asked; the majority answer counts."""
     variant: int = field(default=0, metadata=ADDED)
     """The number of this way; 0 is the usual one."""
+    reasoning: int = field(default=0, metadata=ADDED)
+    """The most tokens of the reason that the model writes before its answer; 0: it writes none."""
 
     @property
     def in_full(self) -> Task:
@@ -291,6 +297,8 @@ class Answer:
     spent: tuple[tuple[str, Usage], ...] = ()
     """The usage of each model by name, in their order, if other models than the session's first
     were asked. ``usage`` then counts the value once."""
+    reason: str | None = None
+    """The text that the model wrote before it as its reason; None without one. It is not stored."""
 
     @staticmethod
     def failed(reason: str, usage: Usage | None = None, *, too_long: bool = False) -> Answer:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.http.retry import Passing
 from blendfusion.models.http.server_errors import encodable
-from blendfusion.models.prompts.thoughts import without_thoughts
+from blendfusion.models.prompts.thoughts import without_marks, without_thoughts
 from blendfusion.models.scores.token import Token
 from blendfusion.types import Usage
 
@@ -34,13 +34,18 @@ class Completion:
     usage: Usage
     refusal: str = ""
     tokens: tuple[Token, ...] = ()
-    thought: bool = False
-    """Whether the server told a thought apart from the text."""
+    thought: str = ""
+    """The thought that the server told apart from the text."""
 
     @property
     def spoken(self) -> str | None:
         """The text without thoughts; None if it ends within one."""
         return without_thoughts(self.text)
+
+    @property
+    def reason(self) -> str:
+        """The text as what the model thinks, or its own thought where it is all that there is."""
+        return (self.spoken or "").strip() or self.thought.strip() or without_marks(self.text)
 
     @property
     def whole(self) -> bool:
@@ -72,8 +77,13 @@ def read_completion(reply: dict[str, Json]) -> Completion:
         if refusal
         else "",
         tuple(tokens_of(choice)),
-        any(bool(message.get(name)) for name in _THOUGHTS),
+        next((_thought(message[name]) for name in _THOUGHTS if message.get(name)), ""),
     )
+
+
+def _thought(thought: Json) -> str:
+    """A thought as text, whatever its form."""
+    return encodable(_text(thought)) or "…"
 
 
 def _text(content: Json) -> str:

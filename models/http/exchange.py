@@ -321,6 +321,8 @@ class Exchange:
             return Answer.failed(f"the model refused: {refusal!r}")
         if reply.finish == "content_filter":
             return Answer.failed("the server's content filter stopped the answer")
+        if self._constraint.max_tokens:  # a reason: what the model thinks, to its end or not
+            return Answer(reply.reason, finish="length" if reply.finish == "length" else "complete")
         spoken = reply.spoken
         text = self._expected(reply) or read_reply(reply.text, self._constraint)
         if reply.finish == "length":

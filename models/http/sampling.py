@@ -122,10 +122,12 @@ class Sampling:
         tokens that it may have."""
         if constraint.kind in _BY_ODDS:
             return self.fields | self.odds
+        most = {name: self.fields[name] for name in _LIMITS if name in self.fields}
+        if constraint.max_tokens:
+            return self.fields | dict.fromkeys(most, constraint.max_tokens)
         if constraint.kind != "struct":
             return self.fields
         more = -(-len(canonical({}, constraint).encode()) // _BYTES_PER_TOKEN)
-        most = {name: self.fields[name] for name in _LIMITS if name in self.fields}
         return self.fields | {
             name: count + more for name, count in most.items() if isinstance(count, int)
         }

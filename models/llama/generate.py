@@ -13,7 +13,7 @@ from blendfusion.models.llama.batch import Row, TaskBatch
 from blendfusion.models.llama.constrained_decoding import Writer, never
 from blendfusion.models.llama.context import Logits
 from blendfusion.models.prompts.canonical import canonical
-from blendfusion.models.prompts.thoughts import may_begin, without_thoughts
+from blendfusion.models.prompts.thoughts import may_begin, without_marks, without_thoughts
 from blendfusion.types import Answer, Usage
 
 SHORT_ANSWER_TOKENS = 48
@@ -58,6 +58,8 @@ class TextDecoder:
         """Most tokens of one answer; what every struct of these fields repeats does not count."""
         if self._constraint.kind in ("integer", "number", "date", "timestamp"):
             return SHORT_ANSWER_TOKENS
+        if self._constraint.max_tokens:
+            return self._constraint.max_tokens
         if self._asking.task.form == "query":
             return max(QUERY_TOKENS, self._asking.options.max_tokens)
         repeated = canonical({}, self._constraint) if self._constraint.kind == "struct" else ""
@@ -153,6 +155,8 @@ class TextDecoder:
             text = stopped
         if constraint.kind == "text":
             spoken = without_thoughts(text)
+            if not spoken and constraint.max_tokens:
+                spoken = without_marks(text)
             if spoken is None:
                 return Answer.failed("wrote a thought, and no answer", usage)
             text = spoken.strip()

@@ -42,6 +42,15 @@ _PLAIN = (
 """Beginnings and ends without a mark: of channels whose marks a server left out, and of Granite."""
 
 
+def without_marks(reply: str) -> str:
+    """A reply with its thoughts, but without the marks around them.
+
+    >>> without_marks("<think>Okay, the user asks")
+    'Okay, the user asks'
+    """
+    return _MARK.sub(" ", reply).strip()
+
+
 def without_thoughts(reply: str) -> str | None:
     """A reply without the thoughts in it; None if it ends within one.
 

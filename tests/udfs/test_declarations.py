@@ -40,6 +40,8 @@ SQL = {
     "consistency": "3",
     "confidence": "0.9",
     "evidence": "TRUE",
+    "reasoning": "99",
+    "reasons": "TRUE",
     "model": "['small', 'large']",
     "accuracy": "0.9",
     "recall": "0.8",
@@ -82,6 +84,8 @@ PYTHON = {
     "consistency": 3,
     "confidence": 0.9,
     "evidence": True,
+    "reasoning": 99,
+    "reasons": True,
     "model": ["small", "large"],
     "accuracy": 0.9,
     "recall": 0.8,
@@ -120,6 +124,7 @@ BESIDE = {
     "label_question": ("labels",),
     "match": ("labels",),
     "retries": ("check",),
+    "reasons": ("reasoning",),
 }
 """The options that an option needs beside it."""
 CLOSED_SETS = ("confidence", "sample", "accuracy", "recall", "precision", "delta", "proxy")

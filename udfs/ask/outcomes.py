@@ -15,7 +15,7 @@ from blendfusion.redaction import Redaction
 from blendfusion.types import Answer, Task
 from blendfusion.udfs.ask.decode import value
 from blendfusion.udfs.ask.evidence_results import stated_answer, with_evidence
-from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE, Call
+from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, REASON, VALUE, Call
 
 if TYPE_CHECKING:
     from blendfusion.udfs.ask.dispatcher import Dispatcher
@@ -66,10 +66,12 @@ def outcomes(
         answers = _stated(call, answers, values, dispatcher)
     if call.evidence:
         return list[object](with_evidence(call, answers, values))
-    if not errors and call.confidence != "keep":
+    confidence = call.confidence == "keep"
+    if not (errors or confidence or call.reasons):
         return [value(answer.text, to) for answer in answers]
     return [
-        _kept(answer, to, errors=errors, confidence=call.confidence == "keep") for answer in answers
+        _kept(answer, to, errors=errors, confidence=confidence, reasons=call.reasons)
+        for answer in answers
     ]
 
 
@@ -86,13 +88,15 @@ def arrow(results: Sequence[object], to: pa.DataType) -> pa.Array:
 
 
 def _kept(
-    answer: Answer, to: pa.DataType, *, errors: bool, confidence: bool
+    answer: Answer, to: pa.DataType, *, errors: bool, confidence: bool, reasons: bool
 ) -> dict[str, object] | None:
     if answer.text is None and (answer.error is None or not errors):
         return None  # there was nothing to answer, or nothing of it is to be kept
     kept: dict[str, object] = {VALUE: value(answer.text, to)}
     if confidence:
         kept[CONFIDENCE] = answer.probability
+    if reasons:
+        kept[REASON] = answer.reason
     if errors:
         kept[ERROR] = answer.error
     return kept

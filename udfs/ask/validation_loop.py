@@ -51,6 +51,7 @@ def _again(call: Call) -> Task:
         examples_query=None,
         sample=(),
         sample_query=None,
+        reasoning=0,
     )
 
 

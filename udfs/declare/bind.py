@@ -33,6 +33,7 @@ from blendfusion.udfs.declare.comparison import OPERATOR, SIDES, Comparing
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import GroupQuestion, PairMatch, RowQuestion, UserBody
 from blendfusion.udfs.declare.options import (
+    CASCADE,
     CHECK,
     CLAIM,
     CONFIDENCE,
@@ -45,6 +46,8 @@ from blendfusion.udfs.declare.options import (
     ON_ERROR,
     OPTIONS,
     QUESTION,
+    REASONING,
+    REASONS,
     REGEX,
     RETRIES,
     RETURN_TYPE,
@@ -133,8 +136,10 @@ class _Binder:
                 )
             self._check_evidence(columns, on_error, confidence)
             result = self._evidence_type(result)
-        if "keep" in (on_error, confidence):
-            result = kept_type(result, errors=on_error == "keep", confidence=confidence == "keep")
+        reasons = self._reasons(evidence=evidence)
+        if reasons or "keep" in (on_error, confidence):
+            errors, odds = on_error == "keep", confidence == "keep"
+            result = kept_type(result, errors=errors, confidence=odds, reasons=reasons)
         task = Task(
             ingredient=self.ingredient.name,
             question=question if comparing is None else comparing.question,
@@ -149,6 +154,7 @@ class _Binder:
             sample=self._sample(len(values), constraint),
             sample_query=self._query(SAMPLE),
             consistency=self.get(CONSISTENCY) or 1,
+            reasoning=self.get(REASONING) or 0,
         )
         return Call(
             self.ingredient,
@@ -165,6 +171,7 @@ class _Binder:
             self._literals(),
             evidence,
             stated,
+            reasons,
             *self._checks(constraint),
             self._shown(task),
         )
@@ -394,6 +401,23 @@ class _Binder:
             return arrow_type(needed)
         return arrow_type(constraint)
 
+    def _reasons(self, *, evidence: bool) -> bool:
+        """Whether results have reasons. Raises ArgumentError for what does not go with them."""
+        if self.get(REASONING) is None:
+            if self.get(REASONS):
+                raise self.error(
+                    "reasons are of a model that is asked for them", "Write reasoning => 'brief'."
+                )
+            return False
+        others = {
+            "sample": self.get(SAMPLE) is not None or SAMPLE.name in self.queries,
+            "evidence => true": evidence and self.get(REASONS) is True,
+            "a cascade": any(self.get(option) is not None for option in CASCADE),
+        }
+        for other in (name for name, given in others.items() if given):
+            raise self.error(f"reasoning does not go with {other}", "Leave one of them out.")
+        return self.get(REASONS) is True
+
     def _stated(self, constraint: Constraint, n_values: int) -> bool:
         """Whether the text must state the numbers and dates of answers."""
         usual = self.ingredient.reads and self.get(EVIDENCE) is None
@@ -434,15 +458,17 @@ class _Binder:
 
     def _examples(self, n_values: int, constraint: Constraint) -> tuple[Example, ...]:
         width = 1 if self.kind.many_texts else n_values
+        widest = width + (1 if self.get(REASONING) is None else 2)
         examples = []
         for item in self.get(EXAMPLES) or ():
-            if not isinstance(item, list) or len(item) != width + 1:
+            if not isinstance(item, list) or not width < len(item) <= widest:
                 raise self.error(
                     f"the example {item!r} does not have {width + 1} parts", EXAMPLES_HINT
                 )
-            *inputs, answer = item
+            inputs, answer, reason = item[:width], item[width], item[width + 1 :]
             text = canonical(answer, constraint) if isinstance(answer, dict) else _text(answer)
-            examples.append(Example(tuple(map(_text, inputs)), self._right(text, constraint)))
+            right = self._right(text, constraint)
+            examples.append(Example(tuple(map(_text, inputs)), right, *map(_text, reason)))
         return tuple(examples)
 
     def _right(self, text: str, constraint: Constraint) -> str:
@@ -531,7 +557,9 @@ class _Binder:
             if name in self.queries:
                 literal = self.queries[name]
             elif name == EXAMPLES.name:
-                literal = [(*example.values, example.answer) for example in task.examples]
+                literal = [
+                    (*e.values, e.answer, *([e.reason] if e.reason else [])) for e in task.examples
+                ]
             elif name == SAMPLE.name:
                 literal = [row[0] if len(row) == 1 else row for row in task.sample]
             elif name in self.read:

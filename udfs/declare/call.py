@@ -27,11 +27,12 @@ EVIDENCE, ITEM, START, END, REASON = "evidence", "item", "start", "end", "reason
 
 
 def kept_type(
-    answers: pa.DataType, *, errors: bool = True, confidence: bool = False
+    answers: pa.DataType, *, errors: bool = True, confidence: bool = False, reasons: bool = False
 ) -> pa.DataType:
-    """The type of results that keep their errors, or the probabilities of answers, or both."""
+    """The type of results that keep their errors, the probabilities or the reasons of answers."""
     kept = [(VALUE, answers)]
     kept += [(CONFIDENCE, pa.float64())] if confidence else []
+    kept += [(REASON, pa.string())] if reasons else []
     kept += [(ERROR, pa.string())] if errors else []
     return pa.struct(kept)
 
@@ -79,6 +80,8 @@ class Call:
     """Each answer, or each field of it, stands beside the span of the text that states it."""
     stated: bool = field(default=False, metadata=ADDED)
     """A number or a date that the text does not state is NULL, as in results with evidence."""
+    reasons: bool = field(default=False, metadata=ADDED)
+    """Each result is a struct of the value and the reason that the model wrote before it."""
     check: str = field(default="", metadata=ADDED)
     """The SQL predicate that each ``answer`` must satisfy; '' for none."""
     retries: int = field(default=0, metadata=ADDED)
@@ -123,7 +126,7 @@ class Call:
     def kept(self) -> bool:
         """The result is a struct of the value and an error, of which one is set, or of the value
         and its probability, or of all three."""
-        return self.evidence or "keep" in (self.on_error, self.confidence)
+        return self.evidence or self.reasons or "keep" in (self.on_error, self.confidence)
 
     def promised(self, usual: Targets | None) -> Targets | None:
         """The targets of its cascade, where ``usual`` are those of the session. None where it has

@@ -85,6 +85,17 @@ def one_of(values: Sequence[_T], hint: str) -> Callable[[Literal, str], _T]:
     return read
 
 
+def _reasoning(given: Literal, name: str) -> int:
+    """The check of the length of reasons, in tokens."""
+    if given == "brief":
+        return BRIEF
+    if isinstance(given, str):
+        raise ArgumentError(
+            f"{name} => {given!r} is not possible", hint="Write 'brief', or a number of tokens."
+        )
+    return whole(1, MOST_REASONING, "The tokens of a reason")(given, name)
+
+
 def choices(given: Literal, name: str) -> Choices:
     """The check of a closed set: a list, or a mapping of options to meanings. Linear in its
     length."""
@@ -305,6 +316,9 @@ CONSISTENCY = Parameter(
     example="llm_filter('Is it late?', text, consistency => 3)",
     default=1,
 )
+BRIEF = 64
+"""The most tokens of a brief reason."""
+MOST_REASONING = 4_096
 CONFIDENCE = Parameter(
     "confidence",
     "The minimum probability of a yes, a no or an option; an answer below it is NULL. 'keep' gives "
@@ -322,6 +336,24 @@ EVIDENCE = Parameter(
     one_of((True, False), "Write true or false."),
     annotation="bool",
     example="llm_extract(text, 'people INT, day DATE', evidence => true)",
+)
+REASONING = Parameter(
+    "reasoning",
+    "Whether the model writes a reason before each answer: 'brief', or the most tokens of it. A "
+    "reason is a question of its own, and a value of the one for the answer; an example may have "
+    "one behind its answer.",
+    _reasoning,
+    annotation="str | int",
+    example="llm_classify(text, ['refund', 'repair'], reasoning => 'brief')",
+    show=lambda tokens: "brief" if tokens == BRIEF else tokens,
+)
+REASONS = Parameter(
+    "reasons",
+    "Whether each result is a struct of ``value`` and ``reason``.",
+    one_of((True, False), "Write true or false."),
+    annotation="bool",
+    example="llm_filter('Is it late?', text, reasoning => 'brief', reasons => true)",
+    default=False,
 )
 CHECK = Parameter(
     "check",

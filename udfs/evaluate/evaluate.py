@@ -24,6 +24,7 @@ from blendfusion.udfs.ask.evidence_results import in_list
 from blendfusion.udfs.ask.image_columns import among_texts, named, seen, seen_among_texts
 from blendfusion.udfs.ask.map_reduce import answered
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
+from blendfusion.udfs.ask.reasons import answer_task, reason_task, with_reasons
 from blendfusion.udfs.ask.validation_loop import checked
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import (
@@ -174,19 +175,32 @@ def _answered(call: Call, texts: Sequence[Column], dispatcher: Dispatcher, ask: 
     if new:
         known.update((v, None) for v in new if _blank(v))
         missing = [v for v in new if v not in known]
-        answers = ask(call, missing, dispatcher)
-        if call.check:
-            answers = checked(
-                call,
-                missing,
-                answers,
-                lambda task, rows: ask(_of_task(call, task), rows, dispatcher),
-            )
+        answers = _answers_to(call, missing, dispatcher, ask)
         known.update(zip(missing, outcomes(call, answers, missing, dispatcher), strict=True))
         if len(remembered) + len(new) > _REMEMBERED:
             remembered.clear()  # their answers are known to the dispatcher
         remembered.update((v, known[v]) for v in islice(new, _REMEMBERED))
     return arrow([known[v] for v in values], call.type).take(rows)
+
+
+def _answers_to(
+    call: Call, missing: Sequence[Values], dispatcher: Dispatcher, ask: _Ask
+) -> Sequence[Answer]:
+    """The answers to distinct values, behind their reasons and as the check of the call wants
+    them."""
+
+    def of_task(task: Task, rows: Sequence[Values]) -> Sequence[Answer]:
+        return ask(_of_task(call, task), rows, dispatcher)
+
+    task = call.task
+    if task.reasoning and dispatcher.certain(task) is None:
+        sent = dispatcher.sent(task)
+        for made in (reason_task, answer_task):
+            dispatcher.settle(made(task), made(sent))
+        answers: Sequence[Answer] = with_reasons(task, missing, of_task)
+    else:
+        answers = ask(call, missing, dispatcher)
+    return checked(call, missing, answers, of_task) if call.check else answers
 
 
 def _of_task(call: Call, task: Task) -> Call:

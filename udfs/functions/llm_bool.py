@@ -11,6 +11,8 @@ from blendfusion.udfs.declare.options import (
     EXAMPLES,
     MODEL,
     ON_ERROR,
+    REASONING,
+    REASONS,
     SAMPLE,
 )
 
@@ -18,7 +20,17 @@ LLM_BOOL = Ingredient(
     name="llm_bool",
     summary="a yes/no question about a row",
     example="SELECT text, llm_bool('Would the customer buy it again?', text) AS again FROM reviews LIMIT 5",
-    options=(EXAMPLES, SAMPLE, CONSISTENCY, CONFIDENCE, MODEL, *CASCADE, ON_ERROR),
+    options=(
+        EXAMPLES,
+        SAMPLE,
+        CONSISTENCY,
+        CONFIDENCE,
+        REASONING,
+        REASONS,
+        MODEL,
+        *CASCADE,
+        ON_ERROR,
+    ),
     returns=Constraint("boolean"),
     result="BOOLEAN",
     doc="""The answer to ``question`` for each row, as BOOLEAN.""",

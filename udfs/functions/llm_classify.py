@@ -13,6 +13,8 @@ from blendfusion.udfs.declare.options import (
     LIST_TYPE,
     MODEL,
     ON_ERROR,
+    REASONING,
+    REASONS,
 )
 
 LLM_CLASSIFY = Ingredient(
@@ -29,6 +31,8 @@ LLM_CLASSIFY = Ingredient(
         EXAMPLES,
         CONSISTENCY,
         CONFIDENCE,
+        REASONING,
+        REASONS,
         MODEL,
         *CHOICE_CASCADE,
         ON_ERROR,

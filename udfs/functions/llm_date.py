@@ -11,6 +11,8 @@ from blendfusion.udfs.declare.options import (
     EXAMPLES,
     MODEL,
     ON_ERROR,
+    REASONING,
+    REASONS,
     RETRIES,
 )
 
@@ -18,7 +20,7 @@ LLM_DATE = Ingredient(
     name="llm_date",
     summary="a date from a row",
     example="SELECT body, llm_date('When did the customer order?', opened_on, body) AS ordered FROM tickets LIMIT 5",
-    options=(EXAMPLES, CONSISTENCY, EVIDENCE, CHECK, RETRIES, MODEL, ON_ERROR),
+    options=(EXAMPLES, CONSISTENCY, EVIDENCE, CHECK, RETRIES, REASONING, REASONS, MODEL, ON_ERROR),
     returns=Constraint("date"),
     reads=True,
     result="DATE",

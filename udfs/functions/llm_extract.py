@@ -17,6 +17,8 @@ from blendfusion.udfs.declare.options import (
     EXAMPLES,
     MODEL,
     ON_ERROR,
+    REASONING,
+    REASONS,
     RETRIES,
 )
 from blendfusion.udfs.declare.parameter import Parameter
@@ -59,7 +61,7 @@ LLM_EXTRACT = Ingredient(
     values=("value",),
     beside=True,
     trailing=(SCHEMA,),
-    options=(CRITERION, EXAMPLES, EVIDENCE, CHECK, RETRIES, MODEL, ON_ERROR),
+    options=(CRITERION, EXAMPLES, EVIDENCE, CHECK, RETRIES, REASONING, REASONS, MODEL, ON_ERROR),
     answers=_answers,
     reads=True,
     result="STRUCT of the fields",

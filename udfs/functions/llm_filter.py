@@ -11,6 +11,8 @@ from blendfusion.udfs.declare.options import (
     EXAMPLES,
     MODEL,
     ON_ERROR,
+    REASONING,
+    REASONS,
     SAMPLE,
 )
 
@@ -18,7 +20,17 @@ LLM_FILTER = Ingredient(
     name="llm_filter",
     summary="a yes/no question about a row",
     example="SELECT text FROM reviews WHERE stars <= 2 AND llm_filter('Did something break?', text)",
-    options=(EXAMPLES, SAMPLE, CONSISTENCY, CONFIDENCE, MODEL, *CASCADE, ON_ERROR),
+    options=(
+        EXAMPLES,
+        SAMPLE,
+        CONSISTENCY,
+        CONFIDENCE,
+        REASONING,
+        REASONS,
+        MODEL,
+        *CASCADE,
+        ON_ERROR,
+    ),
     returns=Constraint("boolean"),
     result="BOOLEAN",
     doc="""Whether the answer to ``question`` is yes, as BOOLEAN.""",

@@ -11,6 +11,8 @@ from blendfusion.udfs.declare.options import (
     EXAMPLES,
     MODEL,
     ON_ERROR,
+    REASONING,
+    REASONS,
     RETRIES,
 )
 
@@ -18,7 +20,7 @@ LLM_FLOAT = Ingredient(
     name="llm_float",
     summary="a number from a row",
     example="SELECT body, llm_float('Which amount of money does it name?', body) AS amount FROM tickets LIMIT 5",
-    options=(EXAMPLES, CONSISTENCY, EVIDENCE, CHECK, RETRIES, MODEL, ON_ERROR),
+    options=(EXAMPLES, CONSISTENCY, EVIDENCE, CHECK, RETRIES, REASONING, REASONS, MODEL, ON_ERROR),
     returns=Constraint("number"),
     result="DOUBLE",
     doc="""The answer to ``question`` for each row, as DOUBLE.""",

@@ -11,6 +11,8 @@ from blendfusion.udfs.declare.options import (
     EXAMPLES,
     MODEL,
     ON_ERROR,
+    REASONING,
+    REASONS,
     RETRIES,
 )
 
@@ -18,7 +20,7 @@ LLM_INT = Ingredient(
     name="llm_int",
     summary="a whole number from a row",
     example="SELECT text, llm_int('How many days did it take?', text) AS days FROM reviews WHERE text LIKE '% days%'",
-    options=(EXAMPLES, CONSISTENCY, EVIDENCE, CHECK, RETRIES, MODEL, ON_ERROR),
+    options=(EXAMPLES, CONSISTENCY, EVIDENCE, CHECK, RETRIES, REASONING, REASONS, MODEL, ON_ERROR),
     returns=Constraint("integer"),
     result="BIGINT",
     doc="""The answer to ``question`` for each row, as BIGINT.""",

@@ -49,6 +49,8 @@ def llm_filter(
     sample: Sequence[str | None] | Sequence[Sequence[str | None]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
+    reasoning: str | int | None = None,
+    reasons: bool = False,
     model: str | Sequence[str] | None = None,
     accuracy: float | None = None,
     recall: float | None = None,
@@ -73,6 +75,10 @@ def llm_filter(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
+    - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
@@ -101,6 +107,8 @@ def llm_map(
     evidence: bool | None = None,
     check: str | None = None,
     retries: int = 2,
+    reasoning: str | int | None = None,
+    reasons: bool = False,
     model: str | Sequence[str] | None = None,
     accuracy: float | None = None,
     recall: float | None = None,
@@ -137,6 +145,10 @@ def llm_map(
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
+    - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
@@ -163,6 +175,8 @@ def llm_bool(
     sample: Sequence[str | None] | Sequence[Sequence[str | None]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
+    reasoning: str | int | None = None,
+    reasons: bool = False,
     model: str | Sequence[str] | None = None,
     accuracy: float | None = None,
     recall: float | None = None,
@@ -187,6 +201,10 @@ def llm_bool(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
+    - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
@@ -211,6 +229,8 @@ def llm_int(
     evidence: bool | None = None,
     check: str | None = None,
     retries: int = 2,
+    reasoning: str | int | None = None,
+    reasons: bool = False,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
@@ -229,6 +249,10 @@ def llm_int(
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
+    - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -244,6 +268,8 @@ def llm_float(
     evidence: bool | None = None,
     check: str | None = None,
     retries: int = 2,
+    reasoning: str | int | None = None,
+    reasons: bool = False,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
@@ -262,6 +288,10 @@ def llm_float(
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
+    - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -277,6 +307,8 @@ def llm_date(
     evidence: bool | None = None,
     check: str | None = None,
     retries: int = 2,
+    reasoning: str | int | None = None,
+    reasons: bool = False,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
@@ -296,6 +328,10 @@ def llm_date(
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
+    - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -363,6 +399,8 @@ def llm_list(
     evidence: bool | None = None,
     check: str | None = None,
     retries: int = 2,
+    reasoning: str | int | None = None,
+    reasons: bool = False,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
     returns: str | None = None,
@@ -384,6 +422,10 @@ def llm_list(
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
+    - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -401,6 +443,8 @@ def llm_classify(
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
+    reasoning: str | int | None = None,
+    reasons: bool = False,
     model: str | Sequence[str] | None = None,
     accuracy: float | None = None,
     delta: float | None = None,
@@ -423,6 +467,10 @@ def llm_classify(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
+    - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
@@ -447,6 +495,8 @@ def llm_extract(
     evidence: bool | None = None,
     check: str | None = None,
     retries: int = 2,
+    reasoning: str | int | None = None,
+    reasons: bool = False,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
@@ -474,6 +524,10 @@ def llm_extract(
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
+    - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -487,6 +541,8 @@ def llm_score(
     low: int = 0,
     high: int = 10,
     examples: Sequence[Sequence[object]] | None = None,
+    reasoning: str | int | None = None,
+    reasons: bool = False,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
@@ -505,6 +561,10 @@ def llm_score(
     - ``low``: The lowest point of the scale.
     - ``high``: The highest point of the scale, which has 11 points at most.
     - ``examples``: Worked examples: the values, then the answer.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
+    - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the

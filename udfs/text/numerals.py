@@ -57,7 +57,7 @@ _VULGAR = {"½": Fraction(1, 2), "¼": Fraction(1, 4), "¾": Fraction(3, 4)}
 _GROUPED = re.compile(
     r"(?<![\w.,'’])(?<![^\W\d_][-/_])"
     r"(?P<whole>\d{1,3}(?P<mark>[.'’\u00a0\u202f ])\d{3}(?:(?P=mark)\d{3})*|\d+)"
-    r"(?:[.,](?P<part>\d+))?(?![\d]|[.,]\d)"
+    r"(?:(?P<point>[.,])(?P<part>\d+))?(?![\d]|[.,]\d)"
 )
 """Digits in groups that a point, an apostrophe or a blank divides, and decimals behind a comma."""
 _SCALED = re.compile(
@@ -76,8 +76,11 @@ def other_numbers(text: str) -> Iterator[tuple[Fraction, tuple[int, int]]]:
 
 def _grouped(text: str) -> Iterator[tuple[Fraction, tuple[int, int]]]:
     for found in _GROUPED.finditer(text):
+        mark, point, part = found["mark"], found["point"], found["part"]
+        if mark is None and (point != "," or len(part) == 3):
+            continue  # 1,234 are thousands, and the other forms are those of English
         whole = re.sub(r"\D", "", found["whole"])
-        yield Fraction(f"{whole}.{found['part'] or 0}"), found.span()
+        yield Fraction(f"{whole}.{part or 0}"), found.span()
 
 
 def _scaled(text: str) -> Iterator[tuple[Fraction, tuple[int, int]]]:

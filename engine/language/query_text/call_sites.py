@@ -76,7 +76,8 @@ class Site:
     @property
     def kept(self) -> bool:
         """The result is a struct of the value and its confidence, evidence or error."""
-        with_value = self.named.get("evidence") is True and not self.ingredient.has_fields
+        spans = self.named.get("evidence") is True and not self.ingredient.has_fields
+        with_value = spans or self.named.get("reasons") is True
         return with_value or "keep" in (self.named.get("on_error"), self.named.get("confidence"))
 
     @property

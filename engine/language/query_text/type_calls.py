@@ -209,8 +209,10 @@ def _check_place(site: Site, needed: Constraint | None) -> None:
         kept = " and ".join(
             f"{option} => 'keep'" for option in _KEEP if site.named.get(option) == "keep"
         )
-        kept = kept or "evidence => true"
-        fields = " and ".join([VALUE, *(f for o, f in _KEEP.items() if f"{o} =>" in kept)])
+        reasons = site.named.get("reasons") is True
+        kept = kept or ("reasons => true" if reasons else "evidence => true")
+        also = ["reason"] if reasons else []
+        fields = " and ".join([VALUE, *also, *(f for o, f in _KEEP.items() if f"{o} =>" in kept)])
         raise ArgumentError(
             f"{site.ingredient.name}: {kept} gives a struct of {fields}, where "
             f"the value alone is needed ({needed.kind})",

@@ -39,6 +39,7 @@ from blendfusion.udfs.ask.dispatcher import Results
 from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.ask.observer import Part, StageCounts
+from blendfusion.udfs.ask.reasons import answer_task
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import Conflict
 
@@ -195,7 +196,8 @@ class Trace:
 
     def usage_of(self, call: Call) -> Usage:
         """The spending on the question of ``call``, by the models that answer it."""
-        return self._by_question.get((call.task, call.models), Usage())
+        task = answer_task(call.task) if call.task.reasoning else call.task
+        return self._by_question.get((task, call.models), Usage())
 
     @property
     def cost(self) -> float | None:
@@ -283,7 +285,8 @@ class Trace:
             for name, share in _by_model(answers, spent).items():
                 self._by_model[name] = self._by_model.get(name, Usage()) + share
             self._done += spent.values
-            self.cut_off += sum(answer.is_cut for answer in answers)
+            if not job.task.constraint.max_tokens:  # a reason may end anywhere
+                self.cut_off += sum(answer.is_cut for answer in answers)
         if self._measured is not None:
             self._measured.add(question, spent)
         if self._expected is not None:

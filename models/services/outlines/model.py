@@ -133,7 +133,7 @@ class OutlinesModel:
         try:
             generate = self._under(constraint)
             chats = [self._chat(list(one)) for one in turns]
-            settings = self._settings()
+            settings = self._settings(constraint)
             if len(chats) > 1:
                 return [_first(reply) for reply in generate.batch(chats, **settings)]
             return [_first(generate(chat, **settings)) for chat in chats]
@@ -153,9 +153,9 @@ class OutlinesModel:
         self._generators.move_to_end(constraint)
         return self._generators[constraint]
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self, constraint: Constraint) -> dict[str, Any]:
         """The arguments of the library below outlines for greedy answers of limited length."""
-        most = self._options.max_tokens
+        most = constraint.max_tokens or self._options.max_tokens
         if self._kind.startswith("Transformers"):
             return {"max_new_tokens": most, "do_sample": False}
         if self._kind == "VLLMOffline":
