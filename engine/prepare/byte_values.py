@@ -9,11 +9,11 @@ DataFusion: it plans the query with a function of bytes, to which it casts nothi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from datafusion import DataFrame
 
-from blendfusion.udfs.declare.call import Call
+from blendfusion.language.query_text.type_calls import Typed
 from blendfusion.udfs.declare.kinds import RowQuestion
 
 Bytes = Mapping[int, tuple[int, ...]]
@@ -21,32 +21,50 @@ Bytes = Mapping[int, tuple[int, ...]]
 
 _BYTES = re.compile(r"Binary")
 """In the text of a plan with its columns' types."""
+_OF_BYTES = frozenset({"Binary", "BinaryView", "LargeBinary"})
 _MAKE_BYTES = re.compile(
     r"\b(decode|arrow_cast|digest|md5|sha\d+|blake\w+)\s*\(|\b(bytea|blob|\w*binary)\b|(?<![\w'])x'",
     re.IGNORECASE,
 )
+_COLUMN = re.compile(r'(?:(?:\w+|"[^"]+")\s*\.\s*)*(?:(\w+)|"([^"]+)")')
 
 
 def values_in_bytes(
-    frame: DataFrame, text: str, sites: Sequence[Call], is_planned: Callable[[Bytes], bool]
+    frame: DataFrame, text: str, ready: Typed, is_planned: Callable[[Bytes], bool]
 ) -> Bytes:
     """The values that are bytes in the query of ``frame``, as ``text`` has it. ``is_planned``:
-    whether DataFusion takes the query with some values in bytes."""
+    whether DataFusion takes the query with some values in bytes. It is tried for the values that
+    are neither a column whose name says its type nor absent."""
     asking = {
-        (number, place)
-        for number, call in enumerate(sites)
+        (number, place): value
+        for number, (call, values) in enumerate(zip(ready.sites, ready.values, strict=True))
         if type(call.ingredient.kind) is RowQuestion
-        for place in range(call.n_values)
+        for place, value in enumerate(values[: call.n_values])
     }
-    if not asking or not (_holds_bytes(frame) or _MAKE_BYTES.search(text)):
+    if not asking:
         return {}
-    if len(asking) > 1 and is_planned(_by_number(asking)):
-        return _by_number(asking)
-    return _by_number({one for one in asking if is_planned(_by_number({one}))})
+    plan = frame.logical_plan().display_indent_schema()
+    if not (_BYTES.search(plan) or _MAKE_BYTES.search(text)):
+        return {}
+    known = {one: _is_bytes(value, plan) for one, value in asking.items()}
+    certain = {one for one, is_bytes in known.items() if is_bytes}
+    doubtful = {one for one, is_bytes in known.items() if is_bytes is None}
+    if len(doubtful) > 1 and is_planned(_by_number(certain | doubtful)):
+        return _by_number(certain | doubtful)
+    return _by_number(certain | {one for one in doubtful if is_planned(_by_number({one}))})
 
 
-def _holds_bytes(frame: DataFrame) -> bool:
-    return bool(_BYTES.search(frame.logical_plan().display_indent_schema()))
+def _is_bytes(value: str, plan: str) -> bool | None:
+    """Whether a value is bytes in a plan with types; None if its name does not say so."""
+    column = _COLUMN.fullmatch(value)
+    if column is None:
+        return None
+    name = re.escape(column[1] or column[2])
+    kind = re.compile(rf'(?<!\w)"?{name}"?: ?(?:non-null )?(\w+(?:\(\w+, \w+)?)', re.IGNORECASE)
+    kinds = set(kind.findall(plan))
+    if not any("Binary" in kind for kind in kinds):
+        return None if not kinds else False
+    return True if kinds <= _OF_BYTES else None
 
 
 def _by_number(places: set[tuple[int, int]]) -> Bytes:

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from datafusion import SessionContext
 
@@ -14,7 +14,7 @@ from blendfusion.errors import QueryError
 from blendfusion.language.query_text.nesting_limits import check_bounds
 from blendfusion.language.query_text.source_map import within
 from blendfusion.language.query_text.stored_calls import with_stored_calls
-from blendfusion.language.query_text.type_calls import Typed, typed
+from blendfusion.language.query_text.type_calls import Typed, read_calls
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.planner.rules import COMPARISON_STOP
 from blendfusion.prepare.subquery_examples import labelled_frame, read_examples
@@ -31,6 +31,16 @@ from blendfusion.udfs.register.user_functions import known_ingredients
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
+
+
+class Reading(Protocol):
+    """A query with calls that was read."""
+
+    def __call__(
+        self,
+        types: Mapping[int, Constraint] | None = None,
+        in_bytes: Mapping[int, tuple[int, ...]] | None = None,
+    ) -> Typed: ...
 
 
 def plain_dispatcher(session: Session) -> DispatcherSource:
@@ -83,33 +93,49 @@ class KnownCalls:
         parameters: Mapping[str, str] | None = None,
         *,
         whole: bool = False,
-        types: Mapping[int, Constraint] | None = None,
-        in_bytes: Mapping[int, tuple[int, ...]] | None = None,
     ) -> Typed:
         """The query with its calls as functions, which are known to DataFusion from here on.
+        ``whole``: it is no part of a larger one."""
+        return self.reading(session, query, parameters, whole=whole)()
 
-        ``whole``: it is no part of a larger one. ``types``, ``in_bytes``: see
-        ``type_calls.typed``.
-        """
+    def reading(
+        self,
+        session: Session,
+        query: str,
+        parameters: Mapping[str, str] | None = None,
+        *,
+        whole: bool = False,
+    ) -> Reading:
+        """The query, read once, as a function that gives it as ``typed`` does, of more known types
+        and values in bytes: see ``CallReading.typed``."""
         check_bounds(query)
         whole = whole and COMPARISON_STOP not in session.rules_off
         known = ingredients(session)
         stored = with_stored_calls(query, session.questions, known)
+        columns = partial(_columns, session)
         try:
-            ready = typed(
-                stored.sql,
-                known,
-                parameters,
-                whole=whole,
-                types=types,
-                in_bytes=in_bytes,
-                columns=partial(_columns, session),
-            )
+            found = read_calls(stored.sql, known, parameters, whole=whole, columns=columns)
         except QueryError as problem:
             raise within(problem, stored) from None
-        ready = replace(ready, translation=stored.then(ready.translation))
+
+        def typed(
+            types: Mapping[int, Constraint] | None = None,
+            in_bytes: Mapping[int, tuple[int, ...]] | None = None,
+        ) -> Typed:
+            try:
+                ready = found.typed(types, in_bytes)
+            except QueryError as problem:
+                raise within(problem, stored) from None
+            self._know(session, ready.calls)
+            return replace(ready, translation=stored.then(ready.translation))
+
+        return typed
+
+    def _know(self, session: Session, calls: Sequence[Call]) -> None:
+        """Register ``calls``, and read what their arguments name: models, and the frames of their
+        subqueries."""
         options = session.options
-        for call in ready.calls:
+        for call in calls:
             self._register(session, call)
             if call.models:
                 session.models.of(call.model_names(targets_in(options)), options)
@@ -119,7 +145,6 @@ class KnownCalls:
                 self._labelled_frames[call.task] = self.labelled_frame(session, call.task)
             if call.task.sample_query is not None:
                 self._sample_frames[call.task] = self.sample_frame(session, call.task)
-        return ready
 
     def settle(self, session: Session, calls: Iterable[Call], dispatcher: Dispatcher) -> None:
         """Read the options, examples and samples that subqueries give to ``calls``; ``dispatcher``

@@ -62,7 +62,7 @@ def with_source(session: Session, query: Query, frame: Frame) -> Frame:
         frame.source = rows.planned(session)
         frame.statement = partial(_over, session, query)
         return frame
-    return with_changes(session, query, frame, asks=bool(_calls(session, query)))
+    return with_changes(session, query, frame, asks=lambda: bool(_calls(session, query)))
 
 
 def _query_of(session: Session, query: Query) -> Query | None:

@@ -66,7 +66,7 @@ from blendfusion.prepare.caller_tables import (
     without_hidden_names,
 )
 from blendfusion.prepare.cast_names import with_named_casts
-from blendfusion.prepare.function_registry import ingredients
+from blendfusion.prepare.function_registry import Reading, ingredients
 from blendfusion.prepare.information import informed
 from blendfusion.prepare.result_names import named
 from blendfusion.prepare.tables_in_any_case import SessionTables
@@ -195,7 +195,7 @@ class Query:
         known = partial(_columns, session, self.options, "")
         warn_of_doubts(quoted_names(self.text, known), session.plan_warnings)
         parameters = spelled_parameters(self.param_values, self.named_params)
-        typed = partial(session.calls.typed, session, self.text, parameters, whole=True)
+        typed: Reading = session.calls.reading(session, self.text, parameters, whole=True)
         ready = typed()
         warn_of_doubts(ready.doubts, session.plan_warnings)
         frame = self._frame(session, ready, parameters)
@@ -208,7 +208,7 @@ class Query:
             return not optimized(made).problem
 
         if not self._runs_at_once:
-            in_bytes = values_in_bytes(frame, self.text, ready.sites, is_planned)
+            in_bytes = values_in_bytes(frame, self.text, ready, is_planned)
             if in_bytes:
                 typed = partial(typed, in_bytes=in_bytes)
                 ready = typed()

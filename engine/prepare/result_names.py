@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from datafusion import DataFrame
 
 from blendfusion.errors import QueryError
 from blendfusion.udfs.declare.arguments import quoted_name
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def named(frame: Frame, written: Mapping[str, tuple[str, ...]]) -> Frame:
     """The frame with the columns of unnamed calls called as the user wrote them."""
     try:
-        names = frame.schema().names
+        names = DataFrame.schema(frame).names
     except pa.ArrowException as problem:
         hint = "Give each column of the result a name without NUL: … AS name."
         raise QueryError(f"a column has no valid name: {problem}", hint=hint) from problem

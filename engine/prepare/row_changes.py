@@ -6,6 +6,7 @@ it carries EXPLAIN of both statements out."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,9 @@ _SQL_TYPES = {
 """Types to which new values are cast in the query, so that a call is asked for one."""
 
 
-def with_changes(session: Session, query: Query, frame: Frame, *, asks: bool) -> Frame:
+def with_changes(
+    session: Session, query: Query, frame: Frame, *, asks: Callable[[], bool]
+) -> Frame:
     """``frame`` of ``query``; if that is an UPDATE or DELETE of some rows of a table in memory, it
     finds them by a query first. Raises QueryError for a clause that DataFusion leaves out, and for
     another table if the statement has calls (``asks``) or subqueries."""
@@ -50,7 +53,7 @@ def with_changes(session: Session, query: Query, frame: Frame, *, asks: bool) ->
         raise change.tree.refused(
             change.ignored, f"there is no {word} here", "Name the rows: WHERE id IN (SELECT …)."
         )
-    reads = asks or change.has_query
+    reads = asks() or change.has_query
     if not change.known or not (reads or change.chooses):
         return frame
     if _is_in_memory(SessionContext.table(session, change.table)):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from datafusion import SessionContext
 from loopback import Body, Reply, serving
 
 import blendfusion as bf
@@ -52,6 +54,34 @@ def connected(url: str, **options: object) -> bf.Session:
     photos = pa.array([RED, BLUE, BLUE, None], pa.binary())
     session.from_arrow(pa.table({"id": [0, 1, 2, 3], "photo": photos}), name="p")
     return session
+
+
+@pytest.mark.parametrize(
+    ("value", "times"),
+    [
+        ("descr", 1),
+        ("d.descr", 1),
+        ('p."photo"', 2),
+        ("photo", 2),
+        ("upper(descr)", 2),  # what an expression is, DataFusion tells
+        ("coalesce(photo, photo)", 3),
+    ],
+)
+def test_columns_that_say_what_they_are_need_no_trial(
+    value: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned: list[str] = []
+    original = SessionContext.sql
+
+    def counting(self: SessionContext, text: str, *args: Any, **kwargs: Any) -> Any:
+        planned.append(text)
+        return original(self, text, *args, **kwargs)
+
+    session = connected("http://127.0.0.1:1/v1")
+    monkeypatch.setattr(SessionContext, "sql", counting)
+    frame = session.sql(f"SELECT llm_filter('q', {value}) AS yes FROM {JOINED}")
+    (call,) = frame.prepared.calls
+    assert (call.in_bytes, len(planned)) == ((0,) if "photo" in value else (), times)
 
 
 JOINED = "d JOIN p ON d.id = p.id"

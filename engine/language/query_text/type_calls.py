@@ -40,6 +40,14 @@ from blendfusion.udfs.declare.call_registry import remember
 from blendfusion.udfs.declare.ingredient import Ingredient
 
 
+class _Places(NamedTuple):
+    of: Mapping[str, Context]
+    nulls_last: Sequence[int] = ()
+    """The positions of each DESC by an answer that says nothing of NULLs."""
+    unread: tuple[str, ...] = ()
+    refers: References | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Typed:
     """A query whose calls are functions; ``calls`` are what the functions stand for, and
@@ -55,6 +63,8 @@ class Typed:
     """The parts of the query that say nothing of the types of answers."""
     sites: tuple[Call, ...] = ()
     """The call of each place in the text, in order."""
+    values: tuple[tuple[str, ...], ...] = ()
+    """The values of these, as they are written."""
     doubts: tuple[str, ...] = ()
     """Probable mistakes, each as a sentence: comparisons that no answer meets, names of columns in
     single quotes."""
@@ -70,23 +80,32 @@ def typed(
     parameters: Mapping[str, str] | None = None,
     *,
     whole: bool = False,
-    types: Mapping[int, Constraint] | None = None,
-    in_bytes: Mapping[int, tuple[int, ...]] | None = None,
     columns: Columns = lambda table: None,
 ) -> Typed:
-    """Settle arity and type of every call in ``sql``; text outside of calls is not touched.
+    """Settle arity and type of every call in ``sql``: see ``read_calls``."""
+    return read_calls(sql, ingredients, parameters, whole=whole, columns=columns).typed()
+
+
+def read_calls(
+    sql: str,
+    ingredients: Mapping[str, Ingredient],
+    parameters: Mapping[str, str] | None = None,
+    *,
+    whole: bool = False,
+    columns: Columns = lambda table: None,
+) -> CallReading:
+    """The calls in ``sql`` and their places; text outside of calls is not touched.
 
     ``parameters`` is SQL for ``$name``, by name: see ``parameters.spelled_parameters``. ``whole``:
     nothing else asks what these calls ask, so that an answer which is no more than compared may end
-    where the comparison is decided. ``types``: what is known of the answers of calls, by their
-    numbers in the text; ``in_bytes``: their values that are bytes. ``columns`` are those of the
-    catalogue's tables. Raises ArgumentError or QueryError for a call that is wrong in itself."""
+    where the comparison is decided. ``columns`` are those of the catalogue's tables. Raises
+    ArgumentError or QueryError for a call that is wrong in itself."""
     lowered = sql.lower()
     if not any(name in lowered for name in ingredients):  # most queries: not worth a tokenizer
-        return Typed(unchanged(sql))
+        return CallReading(unchanged(sql))
     tree = Reader(sql)
     if not any(t.text.lower() in ingredients for t in tree.tokens):
-        return Typed(unchanged(sql))
+        return CallReading(unchanged(sql))
     known = unchanged(sql)
     if parameters:
         known = filled(tree, parameters, call_spans(tree, ingredients))
@@ -97,70 +116,119 @@ def typed(
         known = known.then(rows)
         tree = Reader(known.sql)
     try:
-        known_types = types or {}, in_bytes or {}
-        found = _typed(tree, ingredients, parameters or {}, columns, *known_types, whole=whole)
-        if known.sql == sql:
-            return found
-        return replace(found, translation=known.then(found.translation))
+        return _read(known, tree, ingredients, parameters or {}, columns, whole=whole)
     except QueryError as problem:
         raise within(problem, known) from None
 
 
-def _typed(
+def _read(
+    known: Translation,
     tree: Reader,
     ingredients: Mapping[str, Ingredient],
     parameters: Mapping[str, str],
     columns: Columns,
-    types: Mapping[int, Constraint],
-    in_bytes: Mapping[int, tuple[int, ...]],
     *,
     whole: bool,
-) -> Typed:
+) -> CallReading:
     sites = find_sites(tree, ingredients)
     names = [f"{SITE}{i}_" for i in range(len(sites))]
     places = _places(tree, names, sites, parameters, columns)
     for name, site in zip(names, sites, strict=True):
         with naming_place(tree, site.start, site.stop):
             _check_place(site, places.of[name].misplaced)
-    inferred = [places.of[name].constraint for name in names]
-    constraints = shared(tree, sites, inferred, places.refers)
-    calls = []
-    for i, (site, constraint) in enumerate(zip(sites, constraints, strict=True)):
-        with naming_place(tree, site.start, site.stop):
-            named = _standing_alone(tree, site)
-            context, ordered = types.get(i, constraint), site.order is not None
-            call = bind(site.ingredient, site.arguments, named, context=context, ordered=ordered)
-            calls.append(replace(call, in_bytes=in_bytes.get(i, ())))
-    if whole:
-        calls = until_decided(calls, [places.of[name].compared for name in names])
-    calls = [remember(call) for call in calls]
-    written: dict[str, tuple[str, ...]] = {}
-    for call, site in zip(calls, sites, strict=True):
-        ways = written.get(call.name, ())
-        if site.text not in ways and not site.aliased:
-            written[call.name] = (*ways, site.text)
-    for call, site in zip(calls, sites, strict=True):
-        written.setdefault(call.name, (site.text,))
-    cast = {call.name for call, name in zip(calls, names, strict=True) if places.of[name].cast}
-    beside: dict[str, tuple[int, ...]] = {}
-    for i, call in enumerate(calls):
-        if call.name in cast and i not in types:
-            beside[call.name] = (*beside.get(call.name, ()), i)
-    behind = dict.fromkeys(places.nulls_last, " NULLS LAST")
-    text = in_text(tree, [*zip(sites, calls, strict=True)], behind)
-    wrong = (never_equal(c, places.of[n].compared) for c, n in zip(calls, names, strict=True))
+    contexts = [places.of[name] for name in names]
+    inferred = shared(tree, sites, [context.constraint for context in contexts], places.refers)
     quoted = (name_for_value(tree, site, columns) for site in sites if site.literal_value)
-    doubts = tuple(dict.fromkeys(problem for problem in (*wrong, *quoted) if problem))
-    distinct = tuple(dict.fromkeys(calls))
-    return Typed(text, distinct, written, beside, places.unread, tuple(calls), doubts)
+    doubts = [problem for problem in quoted if problem]
+    return CallReading(known, tree, sites, contexts, inferred, places, doubts, whole)
 
 
-class _Places(NamedTuple):
-    of: Mapping[str, Context]
-    nulls_last: Sequence[int] = ()
-    """The positions of each DESC by an answer that says nothing of NULLs."""
-    unread: tuple[str, ...] = ()
-    refers: References | None = None
+@dataclass(frozen=True, slots=True)
+class CallReading:
+    """The calls of a text, read once, of which more types may become known."""
+
+    known: Translation
+    """How the text with its parameters came from the user's."""
+    tree: Reader | None = None
+    """None for a text without calls."""
+    sites: Sequence[Site] = ()
+    contexts: Sequence[Context] = ()
+    """What the place of each call says of its answer."""
+    inferred: Sequence[Constraint | None] = ()
+    places: _Places = _Places({})  # noqa: RUF009
+    doubts: Sequence[str] = ()
+    whole: bool = False
+
+    def typed(
+        self,
+        types: Mapping[int, Constraint] | None = None,
+        in_bytes: Mapping[int, tuple[int, ...]] | None = None,
+    ) -> Typed:
+        """The text with its calls as functions. ``types``: what is known of the answers of calls,
+        by their numbers in the text; ``in_bytes``: their values that are bytes. Raises
+        ArgumentError or QueryError for a call that is wrong in itself."""
+        if self.tree is None:
+            return Typed(self.known)
+        try:
+            return self._typed(self.tree, types or {}, in_bytes or {})
+        except QueryError as problem:
+            raise within(problem, self.known) from None
+
+    def _typed(
+        self,
+        tree: Reader,
+        types: Mapping[int, Constraint],
+        in_bytes: Mapping[int, tuple[int, ...]],
+    ) -> Typed:
+        sites, contexts = self.sites, self.contexts
+        calls = self._bound(tree, types, in_bytes)
+        written: dict[str, tuple[str, ...]] = {}
+        for call, site in zip(calls, sites, strict=True):
+            ways = written.get(call.name, ())
+            if site.text not in ways and not site.aliased:
+                written[call.name] = (*ways, site.text)
+        for call, site in zip(calls, sites, strict=True):
+            written.setdefault(call.name, (site.text,))
+        cast = {call.name for call, place in zip(calls, contexts, strict=True) if place.cast}
+        beside: dict[str, tuple[int, ...]] = {}
+        for i, call in enumerate(calls):
+            if call.name in cast and i not in types:
+                beside[call.name] = (*beside.get(call.name, ()), i)
+        behind = dict.fromkeys(self.places.nulls_last, " NULLS LAST")
+        text = in_text(tree, [*zip(sites, calls, strict=True)], behind)
+        if self.known.sql != self.known.source:
+            text = self.known.then(text)
+        wrong = (never_equal(c, place.compared) for c, place in zip(calls, contexts, strict=True))
+        doubts = tuple(dict.fromkeys(problem for problem in (*wrong, *self.doubts) if problem))
+        return Typed(
+            text,
+            tuple(dict.fromkeys(calls)),
+            written,
+            beside,
+            self.places.unread,
+            tuple(calls),
+            tuple(tuple(tree.written(*span) for span in site.values) for site in sites),
+            doubts,
+        )
+
+    def _bound(
+        self,
+        tree: Reader,
+        types: Mapping[int, Constraint],
+        in_bytes: Mapping[int, tuple[int, ...]],
+    ) -> list[Call]:
+        calls = []
+        for i, (site, constraint) in enumerate(zip(self.sites, self.inferred, strict=True)):
+            with naming_place(tree, site.start, site.stop):
+                named = _standing_alone(tree, site)
+                context, ordered = types.get(i, constraint), site.order is not None
+                call = bind(
+                    site.ingredient, site.arguments, named, context=context, ordered=ordered
+                )
+                calls.append(replace(call, in_bytes=in_bytes.get(i, ())))
+        if self.whole:
+            calls = until_decided(calls, [place.compared for place in self.contexts])
+        return [remember(call) for call in calls]
 
 
 def _places(
