@@ -167,7 +167,7 @@ def test_a_text_that_was_cut_off_is_marked_counted_and_told() -> None:
 
 def test_a_cut_text_is_told_again_where_it_comes_from_the_cache() -> None:
     with serving(lambda body: Reply("The box", finish="length")) as server:
-        session = bf.connect(f"openai:tiny@{server.url}", cache=":memory:", retries=0)
+        session = bf.connect(f"openai:tiny@{server.url}", cache="memory", retries=0)
         session.from_pydict({"x": ["the box broke"]}, name="t")
         for cached in (0, 1):
             frame = session.sql("SELECT llm_text('q', x) AS z FROM t")
