@@ -2,12 +2,13 @@
 of the question behind the text.
 
 Words tell praise from blame, and the likelihood of the question tells subjects; the sum is better
-than either (docs/lab.md). Each value is read twice.
+than either (docs/lab.md). Each value is read twice, portion by portion, so that the first answers
+do not wait for all values to be read once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from blendfusion.models.llama.batch import Row, TaskBatch
@@ -19,6 +20,10 @@ from blendfusion.models.scores.option_trie import Scores
 from blendfusion.models.verbalizer.query_likelihood import Odds, answer_of
 from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Constraint
+
+PORTION = 64
+"""Rows that a CPU reads behind one prompt before it reads them behind the other: each change of the
+prompt computes it anew."""
 
 
 class IdeaDecoder:
@@ -43,6 +48,7 @@ class IdeaDecoder:
         self._likelihood = LikelihoodDecoder(behind, way)
         self.reserve = self._words.reserve
         self._rows_behind: dict[Row, Row] = {}
+        self._fitting: list[Row] = []
         self._odds: Odds | None = None
         self._prior: Scores | None = None
 
@@ -51,9 +57,18 @@ class IdeaDecoder:
         exact = self._scored is not None
         asking, values = self._asking, self._values
         self._rows_behind = {row: self._behind.row(values[asking.place(row)]) for row in rows}
-        if near := self._decide(list(filter(self._fits, rows)), exact=exact):
+        self._fitting = list(filter(self._fits, rows))
+        near: list[Row] = []
+        for portion in self._portions():
+            near += self._decide(portion, exact=exact)
+        if near:
             with asking.again(len(near)):
                 self._decide(near, exact=True)
+
+    def _portions(self) -> Iterator[list[Row]]:
+        context, rows = self._asking.context, self._fitting
+        size = context.slots if context.on_gpu else PORTION
+        return (rows[start : start + size] for start in range(0, len(rows), size))
 
     def _decide(self, rows: Sequence[Row], *, exact: bool) -> list[Row]:
         """Settle the rows; those whose odds are nearer to even than the other rows of a run could
@@ -62,7 +77,7 @@ class IdeaDecoder:
         asking = self._asking
         asking.begin()
         if self._prior is None:
-            self._prior, *_ = self._words.priors(rows)
+            self._prior, *_ = self._words.priors(self._fitting)
         prior = self._prior
         root = self._words.root
         yes = root.next.index(YES)
@@ -88,7 +103,8 @@ class IdeaDecoder:
         self._behind.begin()
         behind = [self._rows_behind[row] for row in rows]
         if self._odds is None:
-            self._odds = self._likelihood.odds(behind)
+            every = [self._rows_behind[row] for row in self._fitting]
+            self._odds = self._likelihood.odds(every)
         odds = self._odds
         scores = self._likelihood.scores(behind, exact=exact)
         noise = self._weight * self._likelihood.noise(odds)

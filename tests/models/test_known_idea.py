@@ -7,6 +7,7 @@ from math import exp, log
 import pytest
 from local_model import weights_or_skip
 
+from blendfusion.models.llama import known_idea
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.verbalizer.calibration_texts import ANY
 from blendfusion.models.verbalizer.describe import scored_by
@@ -150,3 +151,20 @@ def test_equal_values_are_read_once_and_long_ones_fail(model, by_words):
     assert other.usage.prompt_tokens > words.usage.prompt_tokens + tokens
     (alone,) = model.answer(SPORT, [(TEXTS[0],)])
     assert (alone.text, alone.logprob) == (first.text, first.logprob)
+
+
+@pytest.mark.long
+@pytest.mark.local
+def test_answers_come_portion_by_portion(model, monkeypatch):
+    texts = [(f"{text} {number}",) for number in range(2) for text in TEXTS]
+    together = model.answer(SPORT, texts)
+    context = model._ready().context
+    decode, computed, told = context.decode, [], []
+    monkeypatch.setattr(known_idea, "PORTION", 3)
+    monkeypatch.setattr(context, "decode", lambda batch: computed.append(batch) or decode(batch))
+
+    answers = model.answer_each(SPORT, texts, lambda place, answer: told.append(len(computed)))
+
+    assert [(a.text, a.logprob) for a in answers] == [(a.text, a.logprob) for a in together]
+    assert len(told) == len(texts)
+    assert told[0] <= len(computed) / 2, "the first answer waits for the others"
