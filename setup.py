@@ -1,5 +1,5 @@
-"""The packages, found on disk, the optional compiled attention, the README as an index shows it and the
-addresses of the project; the rest stands in pyproject.toml.
+"""The version by git's tags, the packages, found on disk, the optional compiled attention, the README as an
+index shows it and the addresses of the project; the rest stands in pyproject.toml.
 
 The compiled module uses Python's stable ABI, so that one wheel (cp311-abi3) serves every version from
 3.11 on. BLENDFUSION_PURE=1 leaves it out: the wheel is then py3-none-any.
@@ -10,8 +10,10 @@ pages out. Without it a build claims no address, and the README loses its links 
 
 import os
 import re
+import subprocess
 import sysconfig
 import tomllib
+from email import message_from_string
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -20,7 +22,39 @@ ROOT = Path(__file__).parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 FOLDERS = PYPROJECT["tool"]["setuptools"]["package-dir"]
 REPOSITORY = os.environ.get("BLENDFUSION_REPOSITORY", "").rstrip("/")
-FILES = f"{REPOSITORY}/blob/v{PYPROJECT['project']['version']}"
+GIT = ("git", "-C", str(ROOT), "-c", "safe.directory=*")
+"""In the container of a build the folder belongs to somebody else."""
+
+
+def version() -> str:
+    """That of the tag: 0.1.0 of v0.1.0, and 0.1.1.dev2+gf00 two commits later. An sdist says it; without
+    git, or before the first tag, it is pyproject.toml's."""
+    said, latest = ROOT / "PKG-INFO", str(PYPROJECT["tool"]["blendfusion"]["version"])
+    if said.is_file():
+        return str(message_from_string(said.read_text("utf-8"))["Version"])
+    described = described_commit() if (ROOT / ".git").exists() else ""
+    if not described:
+        return latest
+    tag, commits, commit = described.removeprefix("v").rsplit("-", 2)
+    if commits == "0":
+        if tag != latest:
+            raise SystemExit(f"the tag is v{tag}, and pyproject.toml says {latest}")
+        return tag
+    *first, last = tag.split(".")
+    return ".".join([*first, f"{int(last) + 1}.dev{commits}+{commit}"])
+
+
+def described_commit() -> str:
+    """TAG-COMMITS-gCOMMIT of the last tag of a version; '' without one, or without git."""
+    command = [*GIT, "describe", "--tags", "--long", "--match", "v[0-9]*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
+
+
+VERSION = version()
+FILES = f"{REPOSITORY}/blob/{VERSION.partition('+g')[2] or f'v{VERSION}'}"
 if REPOSITORY and not re.fullmatch(r"https://[^\s/]+/\S+", REPOSITORY):
     raise SystemExit(
         f"BLENDFUSION_REPOSITORY is not an https address of a repository: {REPOSITORY}"
@@ -75,6 +109,7 @@ def addresses() -> dict[str, str]:
 PURE = os.environ.get("BLENDFUSION_PURE", "") == "1"
 
 setup(
+    version=VERSION,
     packages=packages(),
     project_urls=addresses(),
     long_description=readme(),

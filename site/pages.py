@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,12 @@ if (location.protocol === "file:")
     }
   }
 """
+
+
+def on_config(config: Any) -> Any:
+    """The title names the version that the site describes."""
+    config["site_name"] += f" {version('blendfusion')}"
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:

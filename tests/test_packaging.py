@@ -9,16 +9,17 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Callable
 from email import message_from_bytes
 from email.message import Message
 from importlib import resources
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+LATEST = PYPROJECT["tool"]["blendfusion"]["version"]
 FOLDERS: dict[str, str] = PYPROJECT["tool"]["setuptools"]["package-dir"]
 SHIPPED = (".py", ".pyi", "py.typed", ".css", ".html", ".js", ".txt", ".csv", ".jsonl")
 
@@ -82,7 +83,7 @@ def test_every_folder_with_code_is_a_package() -> None:
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     tops = {name.split("/")[0] for name in wheel.namelist()}
-    assert tops == {"blendfusion", f"blendfusion-{version('blendfusion')}.dist-info"}
+    assert tops == {"blendfusion", f"blendfusion-{LATEST}.dist-info"}
 
 
 def test_the_wheel_holds_every_module_once(wheel: zipfile.ZipFile) -> None:
@@ -166,7 +167,7 @@ def test_a_release_names_its_repository(sources: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(built(sources, tmp_path, "wheel", **variables)) as wheel:
         name = next(n for n in wheel.namelist() if n.endswith(".dist-info/METADATA"))
         metadata = message_from_bytes(wheel.read(name))
-    files = f"{home}/blob/v{PYPROJECT['project']['version']}"
+    files = f"{home}/blob/v{LATEST}"
     assert dict(url.split(", ") for url in metadata.get_all("Project-URL", [])) == {
         "Homepage": home,
         "Documentation": f"{files}/docs",
@@ -183,7 +184,7 @@ def test_a_release_names_its_repository(sources: Path, tmp_path: Path) -> None:
 def test_the_wheel_says_what_it_is(metadata: Message) -> None:
     project = PYPROJECT["project"]
     assert metadata["Name"] == "blendfusion"
-    assert metadata["Version"] == project["version"]
+    assert metadata["Version"] == LATEST
     assert metadata["Summary"] == project["description"]
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["License-File"] == "LICENSE"
@@ -216,7 +217,52 @@ def test_every_extra_is_offered(metadata: Message) -> None:
 def test_versions_agree() -> None:
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     released = re.findall(r"^## \[?(\d+\.\d+\.\d+)", changes, re.MULTILINE)
-    assert released[0] == PYPROJECT["project"]["version"] == version("blendfusion")
+    cited = re.findall(r"^version: (.*)", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+    assert [LATEST] == released[:1] == cited
+
+
+@pytest.fixture
+def tagged(tmp_path: Path) -> Callable[..., str]:
+    """git in a folder with what tells the version."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    for name in ("setup.py", "pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, tmp_path / name)
+
+    def git(*command: str) -> str:
+        own = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        done = subprocess.run(
+            ["git", *own, *command], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    return git
+
+
+def built_version(folder: Path) -> str:
+    command = [sys.executable, "-W", "ignore", "setup.py", "-q", "--version"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else done.stderr.strip()
+
+
+def test_the_version_is_that_of_the_tag(tagged: Callable[..., str], tmp_path: Path) -> None:
+    assert built_version(tmp_path) == LATEST
+    tagged("init", "-q")
+    tagged("add", "-A")
+    tagged("commit", "-qm", "one")
+    assert built_version(tmp_path) == LATEST
+    tagged("tag", "other")
+    tagged("tag", f"v{LATEST}")
+    assert built_version(tmp_path) == LATEST
+    tagged("commit", "-q", "--allow-empty", "-m", "two")
+    *first, last = LATEST.split(".")
+    later = f"{'.'.join(first)}.{int(last) + 1}"
+    commit = tagged("rev-parse", "--short", "HEAD")
+    assert built_version(tmp_path) == f"{later}.dev1+g{commit}"
+    tagged("tag", f"v{later}")
+    assert built_version(tmp_path) == f"the tag is v{later}, and pyproject.toml says {LATEST}"
+    (tmp_path / "PKG-INFO").write_text("Metadata-Version: 2.4\nName: blendfusion\nVersion: 7.0\n")
+    assert built_version(tmp_path) == "7.0"
 
 
 def test_the_installed_package_is_typed() -> None:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import warnings
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert "llm_filter" in (tmp_path / "functions" / "llm_filter.html").read_text("utf-8")
     start = (tmp_path / "index.html").read_text("utf-8")
     assert "site.css" in start
+    assert f"BlendFusion {version('blendfusion')}</title>" in start
     assert re.findall(r"<(?:script|link|img)[^>]*https?:[^>]*", start) == []
     if browser() is None:
         return
