@@ -277,6 +277,8 @@ class _Writer:
             checked = check(self._session, filled.sql, self._tables, self._budget)
         else:
             checked = self._checked(Constraint("regex", pattern=filled.pattern), None, None, 0)
+            if not filled.holds(checked.attempt.sql):
+                return None  # the question names a value that is not stored
         if checked.frame is None:
             return None
         return Draft(

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from sqlglot import exp
 
 from blendfusion.language.query_text.sqlglot_tree import tree_of
-from blendfusion.services.ask.links import words_of
+from blendfusion.services.ask.links import STOP_WORDS, words_of
 from blendfusion.services.ask.schema.catalog import Catalog
+from blendfusion.services.ask.tokens import tokens
 from blendfusion.udfs.declare.arguments import quoted
 
 _LITERAL = re.compile(r"'((?:[^']|'')*)'|(?<![\w.'\"])[0-9]+(?:\.[0-9]+)?(?![\w.'\"])")
-_WORDS = {
-    word: n for n, word in enumerate("one two three four five six seven eight nine ten".split(), 1)
-}
 _SHORT = 3
-"""Words of the longest literal that is no stored value: more are another question."""
+"""Words of the longest literal of a column without known values: more are another question."""
+_LONGEST = 7
+"""Tokens of the longest literal."""
 _NEAR = 5
 """Values with another spelling that a model chooses among."""
+_OTHER_MEANING = STOP_WORDS | frozenset(
+    "anybody anyone anything anywhere besides either else ever everybody everyone everything everywhere "
+    "except excluding instead less never no nobody none nothing nowhere only other others outside "
+    "over somewhere under".split()
+)
+"""Words beside a value that make another predicate of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A literal of a query that its question states. ``column``: the column that it is compared
-    with, without qualifiers; '' if unknown."""
+    """A literal of a query that its question states, at one place or more. ``column``: the column
+    that it is compared with, without qualifiers; '' if unknown."""
 
-    start: int
-    stop: int
+    places: tuple[tuple[int, int], ...]
     column: str
     is_number: bool
     pattern: str = "{}"
@@ -39,8 +44,8 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """An accepted question with its query. ``parts`` are the question's words between the slots, in
-    their order."""
+    """An accepted question with its query. ``parts`` are the keys of the question's tokens between
+    the slots, in their order."""
 
     question: str
     sql: str
@@ -50,82 +55,102 @@ class Template:
     parts: tuple[tuple[str, ...], ...]
 
     def stated(self, question: str) -> list[str] | None:
-        """The words of ``question`` for each slot; None if it differs in other words."""
-        words = words_of(question)
-        gaps = [rf"(?P<g{at}>\S+(?: \S+){{0,6}}?)" for at in range(len(self.order))]
+        """What ``question`` states for each slot, in its own words, or a number as SQL writes it;
+        None if it differs in other words, or a number has several meanings."""
+        own = tokens(question)
+        gaps = [self._gap(at) for at in range(len(self.order))]
         texts = [" ".join(part) for part in self.parts]
         pattern = re.escape(texts[0])
         for gap, text in zip(gaps, texts[1:], strict=True):
             pattern += f"{' ' if pattern else ''}{gap}{' ' if text else ''}{re.escape(text)}"
-        found = re.fullmatch(pattern, " ".join(words))
+        keys = " ".join(token.key for token in own)
+        found = re.fullmatch(pattern, keys)
         if found is None:
             return None
         stated = [""] * len(self.slots)
         for at, slot in enumerate(self.order):
-            if stated[slot] and stated[slot] != found[f"g{at}"]:
+            first = keys.count(" ", 0, found.start(f"g{at}"))
+            last = first + found[f"g{at}"].count(" ")
+            number = own[first].number if self.slots[slot].is_number else None
+            text = question[own[first].start : own[last].stop]
+            text = text if number is None else number.literal or ""
+            if stated[slot] not in ("", text):
                 return None
-            stated[slot] = found[f"g{at}"]
+            stated[slot] = text
         return stated
+
+    def _gap(self, at: int) -> str:
+        number = self.slots[self.order[at]].is_number
+        return rf"(?P<g{at}>#\S+)" if number else rf"(?P<g{at}>\S+(?: \S+){{0,{_LONGEST - 1}}}?)"
 
 
 def template_of(question: str, sql: str) -> Template | None:
-    """The template of an accepted pair; None if the question states none of the literals."""
-    words = words_of(question)
+    """The template of an accepted pair. None if the question states none of the literals, or if
+    other values would leave the query with literals of the old ones: one text in two columns, or a
+    column that is compared with another literal, too, which may follow from the stated one."""
+    own = tokens(question)
+    literals = _merged(_literals(sql))
     slots: list[Slot] = []
-    places: list[tuple[int, int, int]] = []
-    for slot, text in _literals(sql):
-        spelled = words_of(text)
-        if slot.is_number and text.isdigit() and int(text) in _WORDS.values():
-            spelled = _number_in(words, text)
-        at = _find(words, spelled)
-        taken = any(at < stop and start < at + len(spelled) for start, stop, _ in places)
-        if spelled and at >= 0 and not taken:
-            places.append((at, at + len(spelled), len(slots)))
-            slots.append(slot)
-    if not slots:
+    texts: set[str] = set()
+    spans: list[tuple[int, int, int]] = []
+    left: list[tuple[Slot, str]] = []
+    for slot, text in literals:
+        spelled = tuple(token.key for token in tokens(text))
+        at = _find(tuple(token.key for token in own), spelled)
+        taken = any(at < stop and start < at + len(spelled) for start, stop, _ in spans)
+        if not spelled or at < 0 or taken:
+            left.append((slot, text))
+            continue
+        spans.append((at, at + len(spelled), len(slots)))
+        slots.append(slot)
+        texts.add(text)
+    columns = {slot.column for slot in slots if slot.column}
+    if not slots or any(slot.column in columns or text in texts for slot, text in left):
         return None
     parts, begin = [], 0
-    places.sort()
-    for start, stop, _ in places:
-        parts.append(words[begin:start])
+    spans.sort()
+    for start, stop, _ in spans:
+        parts.append(tuple(token.key for token in own[begin:start]))
         begin = stop
-    order = tuple(slot for _, _, slot in places)
-    return Template(question, sql, tuple(slots), order, (*parts, words[begin:]))
+    order = tuple(slot for _, _, slot in spans)
+    parts.append(tuple(token.key for token in own[begin:]))
+    return Template(question, sql, tuple(slots), order, tuple(parts))
+
+
+def _merged(literals: Iterable[tuple[Slot, str]]) -> list[tuple[Slot, str]]:
+    """Equal literals of one column as one slot of several places."""
+    places: dict[tuple[Slot, str], list[tuple[int, int]]] = {}
+    for slot, text in literals:
+        places.setdefault((replace(slot, places=()), text), []).extend(slot.places)
+    return [(replace(slot, places=tuple(own)), text) for (slot, text), own in places.items()]
 
 
 def _literals(sql: str) -> Iterator[tuple[Slot, str]]:
+    """The literals of a query, in order; a literal that several columns are compared with has a
+    slot for each of them."""
     columns = _columns_of(sql)
     for found in _LITERAL.finditer(sql):
-        if found[1] is None:
-            yield Slot(*found.span(), columns.get(found[0], ""), is_number=True), found[0]
-        else:
-            text = found[1].replace("''", "'")
-            bare = text.strip("%")
-            if bare:
-                pattern = text.replace(bare, "{}", 1)
-                yield Slot(*found.span(), columns.get(text, ""), False, pattern), bare
+        text = found[0] if found[1] is None else found[1].replace("''", "'")
+        bare = text if found[1] is None else text.strip("%")
+        pattern = text.replace(bare, "{}", 1) if bare else text
+        for column in sorted(columns.get(text, {""})) if bare else ():
+            yield Slot((found.span(),), column, found[1] is None, pattern), bare
 
 
-def _columns_of(sql: str) -> dict[str, str]:
-    """The column that each literal is compared with, by the literal's text."""
+def _columns_of(sql: str) -> dict[str, set[str]]:
+    """The columns that each literal is compared with, by the literal's text; '' for none."""
     tree = tree_of(sql)
-    found: dict[str, str] = {}
+    found: dict[str, set[str]] = {}
     for literal in tree.find_all(exp.Literal) if tree is not None else ():
         parent = literal.find_ancestor(exp.Binary, exp.In, exp.Between)
         column = parent.find(exp.Column) if parent is not None else None
-        found.setdefault(literal.this, column.name if column is not None else "")
+        found.setdefault(literal.this, set()).add(column.name if column is not None else "")
     return found
 
 
 def _find(words: tuple[str, ...], part: tuple[str, ...]) -> int:
     starts = range(len(words) - len(part) + 1)
     return next((at for at in starts if words[at : at + len(part)] == part), -1)
-
-
-def _number_in(words: tuple[str, ...], text: str) -> tuple[str, ...]:
-    """A number as the question writes it, in digits or as a word."""
-    spelled = next((word for word in words if str(_WORDS.get(word, word)) == text), text)
-    return (spelled,)
 
 
 @dataclass(slots=True)
@@ -152,77 +177,103 @@ class Templates:
             stated = template.stated(question)
             if stated is not None:
                 choices = [
-                    _choices(slot, text, question, catalog)
+                    _choices(slot, text, catalog)
                     for slot, text in zip(template.slots, stated, strict=True)
                 ]
-                if all(choices):
+                if all(choice.stored or choice.near for choice in choices):
                     return Filled(template, tuple(choices))
         return None
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """The literals that may stand in a slot. ``stored``: those that the question means; if there is
+    none, ``near``: values with another spelling, and ``as_stated``, which a model writes if it
+    means none of them."""
+
+    stored: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
+    as_stated: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Filled:
-    """A template with the literals that may stand in each slot, one where the question states it
-    clearly."""
+    """A template with what may stand in each slot."""
 
     template: Template
-    choices: tuple[tuple[str, ...], ...]
+    choices: tuple[Choice, ...]
 
     @property
     def sql(self) -> str | None:
         """The query; None if a slot has several choices."""
-        if any(len(choice) > 1 for choice in self.choices):
+        if any(len(choice.stored) != 1 for choice in self.choices):
             return None
-        return self._written([choice[0] for choice in self.choices])
+        return self._written([choice.stored[0] for choice in self.choices])
 
     @property
     def pattern(self) -> str:
-        """A regular expression of the possible queries: only literals are left to write."""
-        escaped = [f"({'|'.join(map(re.escape, choice))})" for choice in self.choices]
+        """A regular expression of the queries that a model may write: only literals are left."""
+        return self._pattern([(*c.stored, *c.near, c.as_stated) for c in self.choices])
+
+    def holds(self, sql: str) -> bool:
+        """Whether the literals that a model chose are stored values."""
+        stored = self._pattern([choice.stored or choice.near for choice in self.choices])
+        return re.fullmatch(stored, sql) is not None
+
+    def _pattern(self, choices: Iterable[tuple[str, ...]]) -> str:
+        escaped = [f"({'|'.join(map(re.escape, filter(None, each)))})" for each in choices]
         return self._written(escaped, re.escape)
 
     def _written(self, literals: list[str], write: Callable[[str], str] = str) -> str:
         sql, written, at = self.template.sql, "", 0
-        for slot, literal in zip(self.template.slots, literals, strict=True):
-            written += write(sql[at : slot.start]) + literal
-            at = slot.stop
+        slots = zip(self.template.slots, literals, strict=True)
+        places = sorted((*place, literal) for slot, literal in slots for place in slot.places)
+        for start, stop, literal in places:
+            written += write(sql[at:start]) + literal
+            at = stop
         return written + write(sql[at:])
 
 
-def _choices(slot: Slot, stated: str, question: str, catalog: Catalog) -> tuple[str, ...]:
-    """The literals that words of a question may mean in a slot; none if they fit no literal."""
+def _choices(slot: Slot, stated: str, catalog: Catalog) -> Choice:
+    """What words of a question may mean in a slot; nothing if they fit no literal. A column with
+    known values takes these alone."""
     if slot.is_number:
-        number = str(_WORDS.get(stated, stated)).replace(" ", ".")
-        return (number,) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", number) else ()
-    written = quoted(slot.pattern.replace("{}", _as_written(stated, question)))
+        return Choice((stated,) if stated else ())
     known = [
         column
         for table in catalog.tables
         for column in table.columns
         if column.name.lower() == slot.column.lower() and column.values
     ]
-    short = len(stated.split()) <= _SHORT
     if not known or slot.pattern != "{}":
-        return (written,) if short else ()
+        literal = quoted(slot.pattern.replace("{}", stated))
+        return Choice((literal,) if _is_name(stated) else ())
     values = list(dict.fromkeys(value for column in known for value in column.values))
     same = [value for value in values if _means(stated, value)]
     if same:
-        return tuple(map(quoted, same))
-    if not short:
-        return ()
-    near = get_close_matches(stated, [value.lower() for value in values], n=_NEAR, cutoff=0.6)
-    return (*(quoted(value) for value in values if value.lower() in near), written)
+        return Choice(tuple(map(quoted, same)))
+    if not _is_name(stated):
+        return Choice()
+    folded = [value.lower() for value in values]
+    near = get_close_matches(stated.lower(), folded, n=_NEAR, cutoff=0.6)
+    close = tuple(quoted(value) for value in values if value.lower() in near)
+    return Choice(near=close, as_stated=quoted(stated))
+
+
+def _is_name(stated: str) -> bool:
+    """Whether a text may be a value: it is short, and no word of it makes another predicate."""
+    words = [token.key for token in tokens(stated)]
+    short = len(stated.split()) <= _SHORT
+    return short and not _OTHER_MEANING.intersection(words) and not set(stated) & {"%", "_"}
 
 
 def _means(stated: str, value: str) -> bool:
     """Whether all that is stated is the value, or its initials."""
     words = words_of(value)
-    return " ".join(words) == stated or (
-        len(words) > 1 and "".join(word[0] for word in words) == stated
+    folded = " ".join(stated.casefold().split())
+    if " ".join(value.casefold().split()) == folded:
+        return True
+    keys = [[token.key for token in tokens(text)] for text in (stated, value)]
+    return keys[0] == keys[1] or (
+        len(words) > 1 and "".join(word[0] for word in words) == folded.replace(".", "")
     )
-
-
-def _as_written(stated: str, question: str) -> str:
-    """Words of a question in its own letter case."""
-    found = re.search(r"[\W_]+".join(map(re.escape, stated.split())), question, re.IGNORECASE)
-    return found[0] if found else stated
