@@ -92,3 +92,45 @@ def test_the_budget_holds_for_reading() -> None:
     with pytest.raises(bf.BudgetExceeded):
         session.answer("Who is older?", budget=bf.Budget(values=1), rounds=0)
     assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("question", "query", "text", "problem"),
+    [
+        ("What is the average age?", "SELECT age FROM people", "", "one number"),
+        ("How old is the oldest?", "SELECT name, age FROM people", "", "one number"),
+        ("How much is it?", "SELECT age FROM people ORDER BY age", "", "one number"),
+        ("How many live in each?", "SELECT count(*) FROM people GROUP BY age", "", "one number"),
+        ("Which person has the highest age?", "SELECT name FROM people", "", "one value"),
+        ("Who is the oldest?", "SELECT name, age FROM people", "", "one value"),
+        ("When was the last one born?", "SELECT born FROM people", "", "one date"),
+        (
+            "What is the average age?",
+            "SELECT id, age FROM people WHERE id = 3",
+            "",
+            "and the query gives 2",
+        ),
+        ("What is the average age?", "SELECT avg(age) FROM people", "41.5", ""),
+        ("How many people are there?", "SELECT name FROM people", "4", ""),
+        ("Who is the oldest?", "SELECT name FROM people WHERE age = 44", "Dot", ""),
+        ("Which country has people?", "SELECT country FROM people", "Peru", ""),
+        ("What are the names?", "SELECT name FROM people", "Ann; Bob; Cy; Dot", ""),
+    ],
+)
+def test_one_value_of_several_rows_is_no_answer(
+    question: str, query: str, text: str, problem: str
+) -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: query), cache=None, progress="off")
+    people = {
+        "id": [1, 2, 3, 4],
+        "name": ["Ann", "Bob", "Cy", "Dot"],
+        "age": [40, 42, 40, 44],
+        "country": ["Peru"] * 4,
+        "born": [datetime.date(2000, 1, day) for day in (1, 2, 3, 4)],
+    }
+    session.from_pydict(people, name="people")
+    reply = session.answer(question, rounds=0)
+    assert reply.text == text
+    assert problem in reply.problem
+    assert bool(reply.problem) == bool(problem)
+    assert str(reply).startswith(f"Problem: {reply.problem}.\n" if problem else f"{text}\n")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pyarrow as pa
+from sqlglot import exp
 
 from blendfusion.budget import Budget
 from blendfusion.errors import QueryError
@@ -17,6 +18,7 @@ from blendfusion.run.reports.trace import Trace
 from blendfusion.services.ask.draft import Draft, draft
 from blendfusion.services.ask.links import words_of
 from blendfusion.services.ask.schema.catalog import read_catalog
+from blendfusion.services.ask.where import parsed
 from blendfusion.types import Constraint, Task, Usage
 from blendfusion.udfs.declare.arguments import quoted_name
 
@@ -46,6 +48,7 @@ _CONSTRAINTS: dict[Form, Constraint] = {
     "list": Constraint("list", item=Constraint()),
     "span": Constraint(),
 }
+_ASKED: dict[Form, str] = {"number": "number", "date": "date", "span": "value"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,8 @@ class Reply:
 
     question: str
     text: str
-    """The answer; items of a list stand behind each other, with ``; `` between them."""
+    """The answer; items of a list stand behind each other, with ``; `` between them. '' where there
+    is a ``problem``."""
     form: Form
     draft: Draft | None
     """The query that gives it; None if rows were read."""
@@ -62,10 +66,14 @@ class Reply:
     """One sentence that describes the search, or states that rows were read without a query."""
     usage: Usage
     """The spending on drafts and on reading. The query's own is in ``draft.frame.trace``."""
+    problem: str = ""
+    """Why the rows of the query hold no answer: one value is asked for, and they have several. ''
+    where they hold one."""
 
     def __str__(self) -> str:
         doubts = [] if self.draft is None else self.draft.doubts
-        return "\n".join((self.text, "", *doubts, self.source))
+        first = f"Problem: {self.problem}." if self.problem else self.text
+        return "\n".join((first, "", *doubts, self.source))
 
     __repr__ = __str__
 
@@ -106,7 +114,10 @@ def answer(
     else:
         spent = made.usage
         frame = made.frame.with_budget(_left(budget, begun, session.ledger.usage))
-        text = short(question, form, frame.to_arrow_table())
+        rows = frame.to_arrow_table()
+        if unclear := several(question, form, rows, made.sql):
+            return Reply(question, "", form, made, made.searched, spent, unclear)
+        text = short(question, form, rows)
         if text:
             return Reply(question, text, form, made, made.searched, spent)
         why = "the query gives no answer"
@@ -121,6 +132,35 @@ def _left(budget: Budget | None, begun: Usage, now: Usage) -> Budget | None:
     parts = {name: limit for name, limit in budget.limits() if name != "cost"}
     rest = {n: max(0, m - getattr(now, n) + getattr(begun, n)) for n, m in parts.items()}
     return replace(budget, **rest)
+
+
+def several(question: str, form: Form, rows: pa.Table, sql: str) -> str:
+    """The problem of rows with several values where the question asks for one: no row is the
+    answer. '' if there is none. Rows without an aggregate may be what a question of how many
+    counts."""
+    if form == "list" or not rows.num_columns:
+        return ""
+    cells = {_text(value) for value in rows.column(0).to_pylist() if value is not None}
+    numbers = [name for name in rows.column_names if _has_numbers(rows.column(name))]
+    asked = f"the question asks for one {_ASKED[form]}"
+    if rows.num_rows == 1 and form == "number" and len(numbers) > 1:
+        return f"{asked}, and the query gives {len(numbers)}"
+    if len(cells) < 2 or (form == "number" and _counts_rows(question) and not _aggregates(sql)):
+        return ""
+    return f"{asked}, and the query gives {counted(rows.num_rows, 'row')}: see draft.run()"
+
+
+def _counts_rows(question: str) -> bool:
+    return question.lower().lstrip().startswith("how many")
+
+
+def _has_numbers(values: pa.ChunkedArray) -> bool:
+    return any(_is_number(value) for value in values.slice(0, 1).to_pylist())
+
+
+def _aggregates(sql: str) -> bool:
+    tree = parsed(sql)
+    return tree is None or tree.find(exp.AggFunc) is not None
 
 
 def short(question: str, form: Form, rows: pa.Table) -> str:
@@ -139,7 +179,7 @@ def short(question: str, form: Form, rows: pa.Table) -> str:
         numbers = [v for v in rows.slice(0, 1).to_pylist()[0].values() if _is_number(v)]
         if rows.num_rows == 1 and numbers:
             return _text(numbers[0])
-        counts = question.lower().startswith("how many") and rows.num_rows > 1
+        counts = _counts_rows(question) and rows.num_rows > 1
         found = _DIGITS.search(_text(first))
         return (
             str(rows.num_rows) if counts else found[0].replace(",", "") if found else _text(first)

@@ -84,13 +84,17 @@ def values_of(
     tables = "\n".join((*(described(t, catalog.keys) for t in catalog.tables), *catalog.metrics))
     return (
         f"{_EXAMPLES if has_free_text(catalog) else ''}Tables:\n{tables}",
-        "\n".join(f"{link.column} = {quoted(link.value)}" for link in links if not link.by_column)
-        or None,
+        "\n".join(_on_one_line(link) for link in links if not link.by_column) or None,
         as_lines(examples) or None,
         question,
         query,
-        problem,
+        None if problem is None else " ".join(problem.split()),
     )
+
+
+def _on_one_line(link: Link) -> str:
+    """A linked value. A line break in it would begin a line of the prompt."""
+    return f"{link.column} = {quoted(' '.join(link.value.split()))}"
 
 
 def as_lines(pairs: Iterable[tuple[str, str]]) -> str:
