@@ -69,7 +69,7 @@ def other_numbers(text: str) -> Iterator[tuple[Fraction, tuple[int, int]]]:
     """The numbers that a text states otherwise than in English words and digits, and where.
 
     >>> [str(n) for n, _ in other_numbers("1.234,50 EUR, $3.5M, drei")]
-    ['2469/2', '7/2', '3500000', '3']
+    ['2469/2', '3500000', '3']
     """
     return chain(_grouped(text), _scaled(text), _worded(text))
 
