@@ -75,6 +75,7 @@ from blendfusion.services.evaluate.session import EvaluationSession
 from blendfusion.services.search.tables import SearchTables
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.ask.media import Media
 from blendfusion.udfs.register.open_during import open_during_function
 
 INTERNAL = frozenset(
@@ -146,6 +147,7 @@ class Session(EvaluationSession):
         if model is not None and model != "auto":
             self.models.own(options)
         self.calls = KnownCalls()
+        self.media = Media()
         self.enums: dict[str, set[str]] = {}
         """The columns that SUQL compares by meaning, by table."""
         self.query_files = QueryFiles()

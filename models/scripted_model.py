@@ -61,7 +61,9 @@ class ScriptedModel:
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities(sees_images=True, hears_speech=True, fingerprint_lasts=self._lasts)
+        return Abilities(
+            sees_images=True, hears_audio=True, hears_speech=True, fingerprint_lasts=self._lasts
+        )
 
     @property
     def batch_size(self) -> int:

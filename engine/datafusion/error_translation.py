@@ -72,9 +72,9 @@ def unfit(text: str, named: str) -> QueryError | None:
     if _BYTES in text:
         return QueryError(
             f"{named}: a value of type BINARY is no text in UTF-8",
-            hint="Of images, functions of rows see BINARY values in SQL and in planned frames, and "
-            "llm_vqa does everywhere: llm_filter('Do both show the same?', a, b) compares two. Others read "
-            "their answers: SELECT llm_map('What does it show?', photo) AS caption. "
+            hint="Images and recordings are BINARY values of functions of rows in SQL and in planned "
+            "frames (llm_filter('Do both show the same?', a, b) compares two), and of aggregates, llm_join, "
+            "llm_prefers and llm_group in SQL; llm_vqa sees images everywhere. Others read their answers: SELECT llm_map('What does it show?', photo) AS caption. "
             "encode(column, 'base64') writes bytes as text.",
         )
     found = _NO_TEXT.search(text)

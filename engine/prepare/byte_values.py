@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from datafusion import DataFrame
 
 from blendfusion.language.query_text.type_calls import Typed
-from blendfusion.udfs.declare.kinds import RowQuestion
 
 Bytes = Mapping[int, tuple[int, ...]]
 """Places of the values of calls, from 0, by the numbers of the calls in the text."""
@@ -38,7 +37,7 @@ def values_in_bytes(
     asking = {
         (number, place): value
         for number, (call, values) in enumerate(zip(ready.sites, ready.values, strict=True))
-        if type(call.ingredient.kind) is RowQuestion
+        if call.ingredient.kind.takes_bytes
         for place, value in enumerate(values[: call.n_values])
     }
     if not asking:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from datafusion import SessionContext
+import pyarrow as pa
+from datafusion import SessionContext, udf
 
 from blendfusion.errors import QueryError
 from blendfusion.language.query_text.nesting_limits import check_bounds
@@ -22,7 +23,8 @@ from blendfusion.prepare.subquery_options import option_frame, read_options
 from blendfusion.prepare.subquery_sample import read_sample, sample_frame
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.ask.dispatcher import Dispatcher
-from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.ask.media import NAME_OF_BYTES
+from blendfusion.udfs.declare.call import BYTES, Call
 from blendfusion.udfs.declare.call_registry import calls_in
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.register.udf import DispatcherSource, scalar_function
@@ -194,6 +196,12 @@ class KnownCalls:
             return
         function = scalar_function(call, plain_dispatcher(session))
         SessionContext.register_udf(session, function)
+        if call.in_bytes and call.names_bytes and NAME_OF_BYTES not in self._registered:
+            named = udf(session.media.names, [BYTES], pa.string(), "stable", NAME_OF_BYTES)
+            session.register_udf(
+                named
+            )  # as the user's own, it is known wherever parts of plans run
+            self._registered.add(NAME_OF_BYTES)
         self._registered.add(call.name)
 
 

@@ -48,7 +48,7 @@ def tables_of(frame: Frame, *, eager: bool) -> Generator[pa.Table, None, None]:
     prepared = frame.prepared
     warn_of_type(prepared.reason, session.plan_warnings)
     run = trace.begin(session, written(frame), len(prepared.calls), prepared.shape)
-    with reporter, run, frame.running():
+    with reporter, run, session.media.running(), frame.running():
         try:
             yield from answered(frame, dispatcher, eager=eager)
         finally:

@@ -33,7 +33,7 @@ from blendfusion.models.http.structured_output import (
 )
 from blendfusion.models.prompts.prompt import render, replies_of
 from blendfusion.models.protocol.events import model_call
-from blendfusion.models.protocol.images import content, is_image, plain_image, url_of
+from blendfusion.models.protocol.images import content, is_image, plain_image, url_in, url_of
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scores.expected_score import of_tokens
 from blendfusion.models.scores.logprobs import written_odds
@@ -97,8 +97,9 @@ class Exchange:
         urls = []
         if task.images:
             shown = [(name, _url(value), text) for name, value, text in prompt.beside(row)]
-            urls = [url for _, url, _ in shown if url]
-            self._messages = [{"role": "user", "content": content(prompt.head_of(row), shown)}]
+            parts = content(prompt.head_of(row), shown)
+            urls = [url for part in parts if (url := url_in(part))]
+            self._messages = [{"role": "user", "content": parts}]
             sent += urls
         self._errand = ValueRequests(sent, images=len(urls))
         self._spent = Usage(values=1)

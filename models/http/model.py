@@ -104,6 +104,7 @@ class OpenAIModel:
             at_once=self.at_once,
             call_per_value=True,
             sees_images=True,
+            hears_audio=self._server.endpoint.api.name == "openai",
             follows_grammars=self._server.chat.forms.takes_grammars,
             fingerprint_lasts=True,
             check=self.check,

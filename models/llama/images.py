@@ -14,7 +14,7 @@ from blendfusion.errors import QueryError
 from blendfusion.models.llama.batch import Row, TaskBatch
 from blendfusion.models.llama.image_encoder import ImageRefused, Prepared, Projector
 from blendfusion.models.llama.model_cache import Opened
-from blendfusion.models.protocol.images import image_bytes, is_image
+from blendfusion.models.protocol.images import has_bytes, image_bytes, is_image, split
 from blendfusion.models.protocol.model import OnAnswer, Values
 from blendfusion.options import Options
 from blendfusion.types import Answer, Task, Usage
@@ -43,17 +43,34 @@ def about_images(
                 on_answer(place, answer)
 
             try:
-                shown = [
-                    held.enter_context(eyes.prepared(_bytes(i))) if is_image(i) else None
-                    for i in images
-                    if i is not None
-                ]
-                asking = ImageRow(opened, task, options, tell, eyes, images, shown)
+
+                def show(image: str, held: ExitStack = held) -> Prepared:
+                    return held.enter_context(eyes.prepared(_bytes(image)))
+
+                asking = ImageRow(opened, task, options, tell, eyes, images, show)
                 answers += answered(asking, [images])
             except ImageRefused as problem:
                 answers.append(Answer.failed(str(problem), Usage(values=1, failed=1)))
                 on_answer(place, answers[-1])
     return answers
+
+
+def _pieces(named: Sequence[tuple[str, str, str]]) -> list[tuple[str, str | None]]:
+    """Named values as texts, each with the image behind it, if there is one. A text may have images
+    in its midst; a single value has no name."""
+    pieces: list[tuple[str, str | None]] = []
+    for name, value, text in named:
+        lead = (f"\n{name}: " if name else "\n- ") if len(named) > 1 else ""
+        if is_image(value):
+            pieces.append((lead, value))
+            continue
+        label = ""
+        for part in split(f"{lead}{text}"):
+            if has_bytes(part):
+                pieces.append((label, part))
+            label = "" if has_bytes(part) else part
+        pieces += [(label, None)] if label else []
+    return pieces
 
 
 def _bytes(image: str) -> bytes:
@@ -78,14 +95,13 @@ class ImageRow(TaskBatch):
         on_answer: OnAnswer,
         eyes: Projector,
         values: Values,
-        images: Sequence[Prepared | None],
+        show: Callable[[str], Prepared],
     ) -> None:
         super().__init__(opened, task, options, on_answer)
         self._eyes = eyes
-        self._images = images
-        named = self.layout.prompt.beside(values)
-        labels = [f"\n{name}: {text}" for name, _, text in named] if len(images) > 1 else [""]
-        self._labels = [self.context.tokenize(label, special=False) for label in labels]
+        pieces = _pieces(self.layout.prompt.beside(values))
+        self._images = [None if image is None else show(image) for _, image in pieces]
+        self._labels = [self.context.tokenize(label, special=False) for label, _ in pieces]
         self._start = len(self.prefix)
 
     def row(self, values: Values) -> Row:

@@ -37,6 +37,8 @@ class Abilities:
     """Whether each value takes a call of its own, as for a server, instead of each batch."""
     sees_images: bool = False
     """Whether tasks with ``Task.images`` are possible."""
+    hears_audio: bool = False
+    """Whether recordings may stand among the values of tasks with ``Task.images``."""
     hears_speech: bool = False
     """Whether tasks with ``Task.audio`` are possible."""
     stops_early: bool = False

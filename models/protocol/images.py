@@ -34,8 +34,9 @@ _BEGINNINGS = (
     (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
 )
 _LONGEST_BEGINNING = 12
+_SOUND = re.compile(r"data:audio/(\w+);base64,")
 _WEB = re.compile(r"https?://[^\s\x00-\x1f\x7f]+", re.IGNORECASE)
-_NAME = re.compile(r"(image/\w+), [\d,]+ bytes, [0-9a-f]{32}")
+_NAME = re.compile(r"((image|audio)/\w+), [\d,]+ bytes, [0-9a-f]{32}")
 
 
 def type_of(data: Bytes) -> str | None:
@@ -69,18 +70,44 @@ _GUARD = threading.Lock()
 @contextmanager
 def lent(images: Mapping[str, Bytes]) -> Iterator[None]:
     """Provide these images, by name, within this context."""
+    lend(images)
+    try:
+        yield
+    finally:
+        give_back(images)
+
+
+def lend(images: Mapping[str, Bytes]) -> None:
+    """Provide these images, by name, until they are given back."""
     with _GUARD:
         for name, data in images.items():
             known, times = _LENT.get(name, (data, 0))
             _LENT[name] = (known, times + 1)
-    try:
-        yield
-    finally:
-        with _GUARD:
-            for name in images:
-                known, times = _LENT.pop(name)
-                if times > 1:
-                    _LENT[name] = (known, times - 1)
+
+
+def give_back(images: Mapping[str, Bytes]) -> None:
+    """End one loan of each of these images."""
+    with _GUARD:
+        for name in images:
+            known, times = _LENT.pop(name)
+            if times > 1:
+                _LENT[name] = (known, times - 1)
+
+
+def kinds_in(text: str) -> set[str]:
+    """The kinds of what is lent and named in a text: "image", "audio"."""
+    return {found[2] for found in _NAME.finditer(text) if found[0] in _LENT} if _LENT else set()
+
+
+def split(text: str) -> list[str]:
+    """A text cut around the names in it of what is lent, which are pieces of their own; no piece is
+    blank."""
+    pieces, start = [], 0
+    for found in _NAME.finditer(text) if _LENT else ():
+        if found[0] in _LENT:
+            pieces += [text[start : found.start()], found[0]]
+            start = found.end()
+    return [piece for piece in (*pieces, text[start:]) if piece.strip()]
 
 
 def image_bytes(value: str) -> bytes:
@@ -128,11 +155,38 @@ def content(text: str, values: Sequence[tuple[str, str, str]]) -> list[Json]:
     otherwise its text. A single value has no name."""
     parts: list[Json] = [{"type": "text", "text": text}]
     for name, url, shown in values:
-        if len(values) > 1:
-            parts.append({"type": "text", "text": f"{name}: {shown}".rstrip()})
         if url:
-            parts.append({"type": "image_url", "image_url": {"url": url}})
+            parts += [_part(f"{name}:")] if len(values) > 1 and name else []
+            parts.append(_media_part(url))
+            continue
+        label = f"{name}: " if name else "- "
+        for piece in split(f"{label}{shown}" if len(values) > 1 else shown):
+            parts.append(_media_part(url_of(piece)) if has_bytes(piece) else _part(piece))
     return parts
+
+
+def _part(text: str) -> Json:
+    return {"type": "text", "text": text.rstrip()}
+
+
+def _media_part(url: str) -> Json:
+    """The part of a message that is an image, or a recording in a data: URL."""
+    sound = _SOUND.match(url)
+    if sound is None:
+        return {"type": "image_url", "image_url": {"url": url}}
+    audio: Json = {"data": url[sound.end() :], "format": sound[1]}
+    return {"type": "input_audio", "input_audio": audio}
+
+
+def url_in(part: Json) -> str:
+    """The URL, or the data, of an image or recording in a part of a message; '' for a text."""
+    if not isinstance(part, dict):
+        return ""
+    for kind, inner in (("image_url", "url"), ("input_audio", "data")):
+        found = part.get(kind)
+        if isinstance(found, dict):
+            return str(found[inner])
+    return ""
 
 
 def plain_image() -> list[Json]:

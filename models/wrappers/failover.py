@@ -123,6 +123,7 @@ class FallbackModel(CachedModel):
             at_once=used.at_once,
             call_per_value=used.call_per_value,
             sees_images=own.sees_images or following.sees_images,
+            hears_audio=own.hears_audio or following.hears_audio,
             hears_speech=own.hears_speech or following.hears_speech,
         )
 

@@ -223,13 +223,8 @@ def test_fields_are_of_a_text_and_an_image_together() -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        "llm_compare(descr, '=', photo)",
         "llm_similarity(descr, photo)",
         "llm_same(photo)",
-        "llm_group(photo)",
-        "llm_prefers('nicer', photo)",
-        "llm_answer('q', photo)",
-        "llm_qa('q', descr, photo)",
         "llm_redact(photo)",
     ],
 )

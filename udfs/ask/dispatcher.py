@@ -30,6 +30,7 @@ from blendfusion.udfs.ask.answer_lookup import AnswerLookup
 from blendfusion.udfs.ask.cascade import Cascade
 from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.ledger import Ledger
+from blendfusion.udfs.ask.media import NOT_READ, check_senses, has_media, is_unreadable
 from blendfusion.udfs.ask.observer import Observer
 from blendfusion.udfs.ask.outcomes import failure, of_model
 from blendfusion.udfs.ask.similarity_cascade import SimilarityCascade
@@ -236,6 +237,8 @@ class Dispatcher:
         if certain is not None:
             return [certain] * len(values)
         sent = sent or self.sent(task)
+        if not sent.images and (shown := [v for v in values if has_media(v)]):
+            return self._ask_with_media(task, values, {*shown}, call, sent, stops=stops)
         targets = self.targets_of(call)
         names = self._names(call)
         held = self._held(sent, targets, names)
@@ -256,6 +259,29 @@ class Dispatcher:
                     held.update(given)
                     answered.update(given)
         return [answered[v] for v in values]
+
+    def _ask_with_media(
+        self,
+        task: Task,
+        values: Sequence[Values],
+        shown: set[Values],
+        call: Call | None,
+        sent: Task,
+        *,
+        stops: bool,
+    ) -> list[Answer]:
+        """One answer a tuple of values, in order, of which ``shown`` name images or recordings."""
+        unreadable = {v for v in shown if is_unreadable(v)}
+        fit = [v for v in dict.fromkeys(values) if v in shown and v not in unreadable]
+        if fit:
+            model = self.model_of(call)
+            check_senses(task.ingredient, model.name, model.abilities, fit)
+        texts = [v for v in dict.fromkeys(values) if v not in shown]
+        pictured = replace(sent, images=True)
+        answers = dict(zip(fit, self.ask(task, fit, call, sent=pictured, stops=stops), strict=True))
+        answers |= zip(texts, self.ask(task, texts, call, sent=sent, stops=stops), strict=True)
+        answers |= dict.fromkeys(unreadable, Answer.failed(f"{task.ingredient}: {NOT_READ}"))
+        return [answers[v] for v in values]
 
     def learn(self, job: Job, call: Call | None, answers: Mapping[Values, Answer]) -> None:
         """Answers of this run that were got elsewhere: nothing asks again."""

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blendfusion.errors import QueryError
+from blendfusion.models.protocol import audio
 from blendfusion.models.protocol.images import (
     Bytes,
     is_image,
@@ -23,6 +23,7 @@ from blendfusion.models.protocol.images import (
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer
 from blendfusion.udfs.ask.dispatcher import Dispatcher
+from blendfusion.udfs.ask.media import check_senses
 from blendfusion.udfs.declare.call import Call
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
@@ -77,19 +78,15 @@ def seen(call: Call, values: Sequence[Values], dispatcher: Dispatcher) -> list[A
     """One answer a tuple of values with images, in order; NULL for a row whose images are all NULL.
     Those with something that is no image have failed.
 
-    Raises QueryError for a model that sees no images.
+    Raises QueryError for a model that sees no images, or hears no recordings.
     """
     name = call.ingredient.name
     answered = ((v, _without_question(name, v, dispatcher)) for v in values)
     known = {v: answer for v, answer in answered if answer is not None}
     fit = [v for v in values if v not in known]
-    if fit and not dispatcher.model_of(call).abilities.sees_images:
-        raise QueryError(
-            f"{name}: {dispatcher.model_of(call).name} reads text only, no images",
-            hint="Connect a model that sees images: on a server with OpenAI's chat API, "
-            "bf.connect('openai:MODEL@http://…/v1'), or local weights with their projector, "
-            "bf.connect('llama:….gguf', projector='mmproj….gguf').",
-        )
+    if fit:
+        model = dispatcher.model_of(call)
+        check_senses(name, model.name, model.abilities, fit)
     task = call.task if call.task.images else replace(call.task, images=True)
     answers = dict(zip(fit, dispatcher.ask(task, fit, call), strict=True)) if fit else {}
     return [answers[v] if v in answers else known[v] for v in values]
@@ -140,7 +137,7 @@ def _name_or_text(value: pa.Scalar, held: dict[str, Bytes]) -> str | None:
     if not value.is_valid:
         return None
     data: Bytes = memoryview(value.as_buffer())
-    if type_of(data) is None:
+    if type_of(data) is None and audio.type_of(data) is None:
         text = _text(data)
         if text is None or not text.startswith("data:image/"):
             return _refused(data) if text is None else _beside(text)
@@ -166,6 +163,10 @@ def _name(value: pa.Scalar, held: dict[str, Bytes], *, beside: bool) -> str | No
     if not value.is_valid:
         return None
     data: Bytes = memoryview(value.as_buffer())
+    if audio.type_of(data) is not None:
+        name = audio.name_of(data)
+        held.setdefault(name, data)
+        return name
     if type_of(data) is None:
         url = _url(data)
         if beside and isinstance(url, str) and not is_web(url):
@@ -175,11 +176,11 @@ def _name(value: pa.Scalar, held: dict[str, Bytes], *, beside: bool) -> str | No
         if url is None or isinstance(url, str):
             return url
         data = url
-    name = name_of(data)
-    if name is None:
+    image = name_of(data)
+    if image is None:
         return _refused(data)
-    held.setdefault(name, data)
-    return name
+    held.setdefault(image, data)
+    return image
 
 
 def _url(data: Bytes) -> str | bytes | None:

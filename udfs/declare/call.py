@@ -15,6 +15,7 @@ from blendfusion.options import OnError
 from blendfusion.types import ADDED, Task
 from blendfusion.udfs.declare.comparison import Comparing
 from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.declare.kinds import RowQuestion
 from blendfusion.udfs.declare.options import Confidence
 from blendfusion.udfs.declare.pairing import Pairing
 
@@ -113,9 +114,14 @@ class Call:
     def value_types(self) -> Sequence[pa.DataType]:
         """The Arrow types of the value columns of its function."""
         types = list(self.ingredient.kind.value_types(self.n_values))
-        for place in self.in_bytes:
+        for place in () if self.names_bytes else self.in_bytes:
             types[place] = BYTES
         return types
+
+    @property
+    def names_bytes(self) -> bool:
+        """Whether its values that are bytes come as their names: only rows are read as bytes."""
+        return type(self.ingredient.kind) is not RowQuestion
 
     @property
     def aggregate(self) -> bool:

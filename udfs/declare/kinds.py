@@ -46,6 +46,13 @@ class Kind:
         return 0
 
     @property
+    def takes_bytes(self) -> bool:
+        """Whether a value may be bytes: an image or a recording."""
+        return isinstance(
+            self, RowQuestion | GroupQuestion | ListQuestion | PairMatch | PairComparison
+        )
+
+    @property
     def result(self) -> pa.DataType | None:
         """The type of results; None: that of the answers."""
         return None
@@ -225,9 +232,15 @@ that need no model; results do not depend on the order of rows. NULL and blank v
     whole_column: ClassVar[bool] = True
     body: ColumnBody
     type: pa.DataType
+    takes_media: bool = False
+    """Whether its values may be images and recordings."""
     ranks: str = ""
     """The parameter for the number of ranks that are wanted, which a LIMIT implies; '' if results
     are no ranks."""
+
+    @property
+    def takes_bytes(self) -> bool:
+        return self.takes_media
 
     @property
     def result(self) -> pa.DataType:

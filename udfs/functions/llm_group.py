@@ -9,6 +9,7 @@ import pyarrow as pa
 from blendfusion.errors import QueryError
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.types import Constraint
+from blendfusion.udfs.ask.media import has_media
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
@@ -57,6 +58,9 @@ NAME = Parameter(
     name_of_kept,
     example="llm_group(review, into => 5, name => 'complaints')",
 )
+
+
+_IN_WORDS = "What does it show or say? Answer in one sentence."
 
 
 class _Namer:
@@ -114,6 +118,7 @@ def _group(
         }
         check_same("groups", str(name), parameters)
         by, describe = groups.by, groups.described
+    values = _in_words(model, values)
     namer = _Namer(model, by, describes=describe)
     clusters = 0
     kept, complete = groups is not None, True
@@ -141,6 +146,16 @@ def _group(
     return ColumnResults([groups.title_above(one, shown) for one in chosen], [how])
 
 
+def _in_words(model: UserModel, values: Sequence[str]) -> list[str]:
+    """The values, images and recordings as the model describes them: vectors are of words."""
+    media = [value for value in values if has_media((value,))]
+    if not media:
+        return list(values)
+    words = model.ask(_IN_WORDS, pa.array(media, pa.string())).to_pylist()
+    described = dict(zip(media, words, strict=True))
+    return [described.get(value, value) or OTHER for value in values]
+
+
 def _embedder(model: UserModel) -> Embedder:
     embedder = model.embedder
     if embedder is None:
@@ -156,7 +171,7 @@ LLM_GROUP = Ingredient(
     name="llm_group",
     summary="in `GROUP BY`: groups of values by meaning, which the model names",
     example="SELECT llm_group(body) AS subject, count(*) AS n FROM tickets GROUP BY subject",
-    kind=ColumnQuestion(_group, pa.string()),
+    kind=ColumnQuestion(_group, pa.string(), takes_media=True),
     leading=(),
     values=("value",),
     options=(INTO, BY, LEVEL, DESCRIBE, NAME, MODEL, ON_ERROR),

@@ -150,7 +150,7 @@ LLM_PREFERS = Ingredient(
     name="llm_prefers",
     summary="in `ORDER BY`: the rank of a value, by comparisons of pairs",
     example="SELECT body FROM tickets ORDER BY llm_prefers('Which is more urgent?', body) LIMIT 3",
-    kind=ColumnQuestion(_prefers, pa.int64(), ranks=K.name),
+    kind=ColumnQuestion(_prefers, pa.int64(), takes_media=True, ranks=K.name),
     leading=(CRITERION,),
     values=("value",),
     options=(K, SCORES, CHECK, LIST_SIZE, MODEL, ON_ERROR),

@@ -12,6 +12,7 @@ from blendfusion.language.query_text.call_sites import Site
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.rewriter import Form, Weaver, Written, joined
 from blendfusion.language.query_text.source_map import Piece, Translation
+from blendfusion.udfs.ask.media import NAME_OF_BYTES
 from blendfusion.udfs.declare.arguments import quoted
 from blendfusion.udfs.declare.call import Call
 
@@ -78,7 +79,9 @@ def in_text(
 
     def form(site: Site, call: Call) -> Form:
         def write() -> Iterable[Piece | str]:
-            values = [_value(weaver, site, place) for place in range(len(site.values) or 1)]
+            named = call.in_bytes if call.names_bytes else ()
+            places = range(len(site.values) or 1)
+            values = [_value(weaver, site, place, named=place in named) for place in places]
             fields = site.part[0] if site.part else ()
             yield f"{call.name}("
             yield from joined(values)
@@ -106,14 +109,16 @@ def _with_cast(tree: Reader, start: int, stop: int) -> tuple[int, int]:
     return start, stop
 
 
-def _value(weaver: Weaver, site: Site, place: int) -> Written:
+def _value(weaver: Weaver, site: Site, place: int, *, named: bool) -> Written:
     """A value as the argument of a function, or as an aggregate's list; a question without a value
-    is asked about a text that says so."""
+    is asked about a text that says so. ``named``: the value is bytes, and their name is it."""
     kind = site.ingredient.kind
     start, stop = site.values[place] if site.values else (0, 0)
     distinct = weaver.reader.kind(start) == TokenType.DISTINCT if site.values else kind.aggregate
     written: Written = [*weaver.woven(start + (start < stop and distinct), stop)]
     written = written or [quoted(NO_TEXT)]
+    if named:
+        written = [f"{NAME_OF_BYTES}(", *written, ")"]
     to = kind.cast(place)
     if to is not None:
         written = ["arrow_cast(", *written, f", '{_cast_name(to)}')"]

@@ -1,0 +1,227 @@
+"""Images and recordings wherever texts go: groups, lists, pairs, joins, preferences, groups by
+meaning."""
+
+from __future__ import annotations
+
+import base64
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from loopback import Body, Reply, serving
+
+import blendfusion as bf
+from blendfusion.models.protocol.images import _LENT, split
+from blendfusion.udfs.functions.llm_prefers import SIDES
+
+RED = b"\x89PNG\r\n\x1a\n" + b"\xffred\x00"
+BLUE = b"\xff\xd8\xff\xe0" + b"blue"
+SONG = b"RIFF\x10\x00\x00\x00WAVE" + b"song\x00\xff"
+TALK = b"fLaC" + b"talk\x00\xff"
+NOTHING = b"\xff\xfe\x00nothing"
+NAMES = {RED: "RED", BLUE: "BLUE", SONG: "SONG", TALK: "TALK"}
+IMAGES = pa.table({"id": [0, 1, 2, 3], "m": pa.array([RED, BLUE, RED, None], pa.binary())})
+SOUNDS = pa.table({"id": [0, 1, 2, 3], "m": pa.array([SONG, TALK, SONG, None], pa.binary())})
+
+
+def parts_of(value: str | None) -> str:
+    """A value with what the model sees or hears in the places of the names."""
+    pieces = split(value or "")
+    return "".join(NAMES.get(_bytes(piece), piece) for piece in pieces)
+
+
+def _bytes(name: str) -> bytes:
+    return bf.image_bytes(name) if name in _LENT else b""
+
+
+class Eyes:
+    """A model that writes down what it saw: values, with contents for names."""
+
+    def __init__(self, answer: Any = None) -> None:
+        self.seen: list[tuple[str, ...]] = []
+        self._answer = answer
+
+    def __call__(self, request: bf.Request) -> Any:
+        self.seen.append(tuple(map(parts_of, request.values)))
+        assert request.task.images == any(n in "".join(self.seen[-1]) for n in NAMES.values())
+        if self._answer is not None:
+            return self._answer(request)
+        constraint = request.constraint
+        if constraint.kind == "boolean":
+            return True
+        return constraint.options[0] if constraint.options else "seen"
+
+
+def connected(model: Any, table: pa.Table = IMAGES, **options: Any) -> bf.Session:
+    session = bf.connect(model, cache=None, progress="off", **options)
+    session.from_arrow(table, "t")
+    session.from_pydict({"id": [0, 1], "x": ["a red bag", "a blue bag"]}, name="d")
+    return session
+
+
+CASES = {
+    "llm_qa": ("SELECT llm_qa('What?', m) AS a FROM t", [("BLUE", "RED", "RED")]),
+    "llm_qa in groups": (
+        "SELECT llm_qa('What?', m) AS a FROM t GROUP BY id % 2 ORDER BY id % 2",
+        [("BLUE",), ("RED", "RED")],
+    ),
+    "llm_qa in order": (
+        "SELECT llm_qa('What?', m ORDER BY id) AS a FROM t",
+        [("RED", "BLUE", "RED")],
+    ),
+    "llm_summarize": ("SELECT llm_summarize(m) AS a FROM t", [("BLUE", "RED", "RED")]),
+    "llm_answer": ("SELECT llm_answer('What?', m) AS a FROM t", [("BLUE",), ("RED",)]),
+    "llm_compare": (
+        "SELECT llm_compare(m, '=', 'a red bag') AS a FROM t",
+        [("BLUE", "a red bag"), ("RED", "a red bag")],
+    ),
+    "llm_prefers": ("SELECT llm_prefers('Nicer?', m) AS a FROM t ORDER BY a", None),
+    "llm_join": (
+        "SELECT d.id, t.id FROM d JOIN t ON llm_join(d.x, t.m, how => 'shows it')",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("table", [IMAGES, SOUNDS], ids=["images", "recordings"])
+@pytest.mark.parametrize("case", CASES)
+def test_bytes_are_seen_and_heard_wherever_texts_go(case: str, table: pa.Table) -> None:
+    query, expected = CASES[case]
+    eyes = Eyes()
+    frame = connected(bf.ScriptedModel(eyes), table).sql(query)
+    assert frame.to_arrow_table().num_rows
+    sounds = {"RED": "SONG", "BLUE": "TALK"}
+    if table is SOUNDS and expected is not None:
+        expected = [tuple(sorted(sounds.get(v, v) for v in row)) for row in expected]
+    if expected is not None:
+        found = {tuple(sorted(row)) for row in eyes.seen}
+        assert found == {tuple(sorted(row)) for row in expected}
+    names = "SONG TALK" if table is SOUNDS else "RED BLUE"
+    assert all(name in " ".join(" ".join(row) for row in eyes.seen) for name in names.split())
+    assert not _LENT
+
+
+def test_values_are_grouped_by_what_the_model_says_of_them() -> None:
+    def answer(request: bf.Request) -> Any:
+        shown = " ".join(map(parts_of, request.values))
+        if "show or say" in request.question:
+            return "a red bag" if "RED" in shown else "a blue shoe"
+        if request.constraint.options:
+            return "bags" if "bag" in shown else request.constraint.options[-1]
+        return "bags" if "bag" in shown else "shoes"
+
+    session = bf.connect(bf.ScriptedModel(answer), cache=None, progress="off")
+    session.from_arrow(IMAGES, "t")
+    rows = session.sql("SELECT id, llm_group(m, into => 2) AS g FROM t ORDER BY id").to_pylist()
+    assert rows[0]["g"] == rows[2]["g"] != rows[1]["g"]
+    assert rows[3]["g"] is None
+
+
+def test_equal_images_match_without_a_question() -> None:
+    model = bf.ScriptedModel(lambda request: "none")
+    found = connected(model).sql(
+        "SELECT a.id AS i, b.id AS j FROM t a JOIN t b ON llm_join(a.m, b.m)"
+    )
+    pairs = {(row["i"], row["j"]) for row in found.to_pylist()}
+    assert pairs == {(0, 0), (0, 2), (2, 0), (2, 2), (1, 1)}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "llm_filter('q', m)",
+        "llm_map('q', m)",
+        "llm_qa('q', m)",
+        "llm_prefers('q', m)",
+        "llm_answer('q', m)",
+    ],
+)
+@pytest.mark.local
+def test_a_model_that_hears_nothing_is_an_error_that_names_llm_transcribe(call: str) -> None:
+    session = connected("smollm2", SOUNDS)
+    with pytest.raises(bf.QueryError, match="hears no recordings") as caught:
+        session.sql(f"SELECT {call} AS a FROM t").collect()
+    assert "llm_transcribe" in str(caught.value)
+
+
+@pytest.mark.parametrize("call", ["llm_filter('q', m)", "llm_qa('q', m)"])
+def test_bytes_that_nobody_reads_are_failures_that_are_told(call: str) -> None:
+    table = pa.table({"id": [1], "m": pa.array([NOTHING], pa.binary())})
+    session = connected(bf.ScriptedModel(lambda request: True), table)
+    with pytest.warns(bf.AnswerWarning, match="1 value got no valid answer"):
+        rows = session.sql(f"SELECT {call} AS a FROM t").to_pylist()
+    assert rows == [{"a": None}]
+
+
+def test_texts_in_bytes_are_texts_and_a_text_that_looks_like_a_name_is_one() -> None:
+    fake = "image/png, 13 bytes, " + "0" * 32
+    table = pa.table({"m": pa.array([b"a bag", fake.encode(), RED], pa.binary())})
+    eyes = Eyes()
+    connected(bf.ScriptedModel(eyes), table).sql("SELECT llm_qa('q', m) AS a FROM t").collect()
+    assert [sorted(row) for row in eyes.seen] == [["RED", "a bag", fake]]
+
+
+def test_random_groups_of_images_texts_and_recordings_are_seen_whole() -> None:
+    rng = random.Random(11)
+    values = [RED, BLUE, SONG, TALK, b"a bag", b"- a list", None]
+    for _ in range(60):
+        rows = rng.choices(values, k=rng.randrange(1, 7))
+        keys = [rng.randrange(2) for _ in rows]
+        table = pa.table({"k": keys, "m": pa.array(rows, pa.binary())})
+        eyes = Eyes()
+        connected(bf.ScriptedModel(eyes), table).sql(
+            "SELECT k, llm_qa('q', m) AS a FROM t GROUP BY k"
+        ).collect()
+        expected = {
+            tuple(
+                sorted(
+                    NAMES.get(v, v.decode("utf-8", "replace"))
+                    for v, of in zip(rows, keys, strict=True)
+                    if of == key and v is not None
+                )
+            )
+            for key in set(keys)
+        } - {()}
+        assert {tuple(sorted(row)) for row in eyes.seen} == expected
+        assert not _LENT
+
+
+# --- servers --------------------------------------------------------------------------------------
+
+
+def shown(body: Body) -> list[str]:
+    """The parts of the last message, with contents by their names."""
+    found = []
+    for part in body["messages"][-1]["content"]:
+        if part["type"] == "text":
+            found.append(part["text"])
+        elif part["type"] == "image_url":
+            data = part["image_url"]["url"].partition(",")[2]
+            found.append(NAMES[base64.b64decode(data)])
+        else:
+            assert part["type"] == "input_audio"
+            assert part["input_audio"]["format"] in ("wav", "flac")
+            found.append(NAMES[base64.b64decode(part["input_audio"]["data"])])
+    return found
+
+
+@pytest.mark.parametrize("table", [IMAGES, SOUNDS], ids=["images", "recordings"])
+def test_a_server_gets_the_parts_of_a_message_in_their_places(table: pa.Table) -> None:
+    first, second = ("RED", "BLUE") if table is IMAGES else ("SONG", "TALK")
+    bodies: list[list[str]] = []
+
+    def script(body: Body) -> Reply:
+        bodies.append(shown(body))
+        return Reply(SIDES[0] if "Nicer" in str(body["messages"]) else "seen")
+
+    with serving(script) as server:
+        session = connected(f"openai:m@{server.url}", table)
+        query = "SELECT llm_qa('What?', m ORDER BY id) AS a FROM t WHERE id < 2"
+        assert session.sql(query).to_pylist() == [{"a": "seen"}]
+        assert [part for part in bodies[-1] if part in NAMES.values()] == [first, second]
+        session.sql("SELECT llm_map('What?', m) AS a FROM t WHERE id = 1").collect()
+        assert bodies[-1][-1] == second
+        session.sql("SELECT llm_prefers('Nicer?', m) AS a FROM t").collect()
+        ranked = [part for part in bodies[-1] if part in NAMES.values()]
+        assert sorted(ranked) == sorted([first, second])
