@@ -94,6 +94,11 @@ def give_back(images: Mapping[str, Bytes]) -> None:
                 _LENT[name] = (known, times - 1)
 
 
+def any_lent() -> bool:
+    """Whether anything is lent at present."""
+    return bool(_LENT)
+
+
 def kinds_in(text: str) -> set[str]:
     """The kinds of what is lent and named in a text: "image", "audio"."""
     return {found[2] for found in _NAME.finditer(text) if found[0] in _LENT} if _LENT else set()

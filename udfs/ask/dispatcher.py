@@ -16,6 +16,7 @@ from blendfusion.models.embedders.embedder import Embedder, no_embedder
 from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
 from blendfusion.models.protocol.allowance import OutOfCallsError, OutOfTimeError, allowing
+from blendfusion.models.protocol.images import any_lent
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.registry.model_names import ModelNames
 from blendfusion.models.stores.answer_spill import AnswerSpill, SpillableAnswers
@@ -237,7 +238,7 @@ class Dispatcher:
         if certain is not None:
             return [certain] * len(values)
         sent = sent or self.sent(task)
-        if not sent.images and (shown := [v for v in values if has_media(v)]):
+        if any_lent() and not sent.images and (shown := [v for v in values if has_media(v)]):
             return self._ask_with_media(task, values, {*shown}, call, sent, stops=stops)
         targets = self.targets_of(call)
         names = self._names(call)

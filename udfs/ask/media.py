@@ -15,7 +15,7 @@ import pyarrow as pa
 from blendfusion.errors import QueryError
 from blendfusion.models.protocol import audio, images
 from blendfusion.models.protocol.abilities import Abilities
-from blendfusion.models.protocol.images import Bytes, give_back, lend
+from blendfusion.models.protocol.images import Bytes, any_lent, give_back, lend
 from blendfusion.models.protocol.model import Values
 
 NAME_OF_BYTES = "name_of_media"
@@ -63,7 +63,9 @@ class Media:
         if name is None and audio.type_of(data) is not None:
             name = audio.name_of(data)
         if name is None:
-            return _text(data)
+            name = _text(data)
+            if not name.startswith(_UNREADABLE):
+                return name
         with self._lock:
             if name not in self._held:
                 self._held[name] = data
@@ -81,7 +83,7 @@ def _text(data: bytes) -> str:
 
 def has_media(values: Values) -> bool:
     """Whether values name images, recordings or unreadable bytes."""
-    return any(
+    return any_lent() and any(
         value is not None and (bool(images.kinds_in(value)) or value.startswith(_UNREADABLE))
         for value in values
     )
