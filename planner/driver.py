@@ -76,7 +76,7 @@ def rewrite(
         COSTLY_PREDICATES_LAST: partial(costly_predicates_last, expected=expected),
     }
     rules = [
-        rule._replace(apply=changed.get(rule.name, rule.apply))
+        rule._replace(apply=changed[rule.name]) if rule.name in changed else rule
         for rule in RULES
         if rule.required or rule.name not in off
     ]

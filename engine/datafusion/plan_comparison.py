@@ -104,11 +104,11 @@ def difference(plan: LogicalPlan, back: Sequence[LogicalPlan], context: Any) -> 
     only_theirs = theirs - ours
     if not only_ours and not only_theirs:
         return None
-    both = {_normal(fact, context) for fact in ours & theirs}
-    ours_left = {_normal(fact, context) for fact in only_ours} - both
-    theirs_left = {_normal(fact, context) for fact in only_theirs} - both
-    different = sorted(ours_left ^ theirs_left, key=str)
-    different = [fact for fact in different if fact.detail is not None or fact.parts]
+    left = {_normal(f, context) for f in only_ours} ^ {_normal(f, context) for f in only_theirs}
+    different = [fact for fact in left if fact.detail is not None or fact.parts]
+    if different:
+        both = {_normal(fact, context) for fact in ours & theirs}
+        different = sorted((fact for fact in different if fact not in both), key=str)
     return _name(different[0]) if different else None
 
 

@@ -32,8 +32,8 @@ def values_in_bytes(
     frame: DataFrame, text: str, ready: Typed, is_planned: Callable[[Bytes], bool]
 ) -> Bytes:
     """The values that are bytes in the query of ``frame``, as ``text`` has it. ``is_planned``:
-    whether DataFusion takes the query with some values in bytes. It is tried for the values that
-    are neither a column whose name says its type nor absent."""
+    whether DataFusion takes the query with some values in bytes. It is tried for expressions, but
+    not for answers, and for columns of a name that several columns have."""
     asking = {
         (number, place): value
         for number, (call, values) in enumerate(zip(ready.sites, ready.values, strict=True))
@@ -45,7 +45,11 @@ def values_in_bytes(
     plan = frame.logical_plan().display_indent_schema()
     if not (_BYTES.search(plan) or _MAKE_BYTES.search(text)):
         return {}
-    known = {one: _is_bytes(value, plan) for one, value in asking.items()}
+    answers = {text for texts in ready.written.values() for text in texts}
+    known = {
+        one: " ".join(value.split()) not in answers and _is_bytes(value, plan)
+        for one, value in asking.items()
+    }
     certain = {one for one, is_bytes in known.items() if is_bytes}
     doubtful = {one for one, is_bytes in known.items() if is_bytes is None}
     if len(doubtful) > 1 and is_planned(_by_number(certain | doubtful)):

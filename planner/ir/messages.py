@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
+from typing import Literal
 
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Plan as PlanMessage
@@ -35,20 +38,54 @@ def _allow_deep_nesting(allow: bool) -> None:
 
 
 _HOLES = (RelMessage, ExpressionMessage)
+_HOLE_NAMES = frozenset(kind.DESCRIPTOR.full_name for kind in _HOLES)
 
 
 def holes(message: Message) -> list[Message]:
     """The relations and expressions directly inside ``message``, in the order of its fields."""
     found: list[Message] = []
-    for descriptor, value in message.ListFields():
-        if descriptor.message_type is None:
+    for field, value in message.ListFields():
+        held = _held(field)
+        if held == "nothing":
             continue
-        for item in value if is_repeated(value) else (value,):
-            if isinstance(item, _HOLES):
-                found.append(item)
-            elif isinstance(item, Message):
+        items = value if is_repeated(value) else (value,)
+        if held == "holes":
+            found.extend(items)
+        else:
+            for item in items:
                 found.extend(holes(item))
     return found
+
+
+@cache
+def _held(field: FieldDescriptor) -> Literal["holes", "more", "nothing"]:
+    """What a field holds: holes, messages with more holes inside, or none of both, such as a type
+    or a literal."""
+    name = field.message_type and field.message_type.full_name
+    if name in _HOLE_NAMES:
+        return "holes"
+    return "more" if name in _AROUND_HOLES else "nothing"
+
+
+def _around(holes: frozenset[str], start: Descriptor) -> frozenset[str]:
+    """The names of the messages below ``start`` in which a message of the names ``holes`` may
+    be, and ``holes``."""
+    inside: dict[str, set[str]] = {}
+    waiting = [start]
+    while waiting:
+        kind = waiting.pop()
+        if kind.full_name not in inside:
+            below = [f.message_type for f in kind.fields if f.message_type is not None]
+            inside[kind.full_name] = {message.full_name for message in below}
+            waiting += below
+    found, more = holes, True
+    while more:
+        wider = found | {name for name, names in inside.items() if names & found}
+        found, more = wider, wider != found
+    return found
+
+
+_AROUND_HOLES = _around(_HOLE_NAMES, PlanMessage.DESCRIPTOR)
 
 
 def is_repeated(value: object) -> bool:
