@@ -72,7 +72,7 @@ long: install
 
 nightly: install $(VENV)/compiled
 	BLENDFUSION_COMPILED=$(CURDIR)/$(VENV)/compiled/llama_cpp/lib $(BIN)/pytest -q -o faulthandler_timeout=14400 \
-		tests/models/test_prebuilt_equals_compiled.py
+		--cases 2000 tests/models/test_prebuilt_equals_compiled.py
 	$(PARALLEL) -o faulthandler_timeout=14400 --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/engine/test_bridge_catalogue.py tests/security
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 --cases 200000 tests/engine/test_interrupt_anywhere.py tests/planner/test_value_bound.py
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 import pytest
+from amounts import RANDOM_CASES
 from hypothesis import HealthCheck, settings
 
 # No test reads or writes the answers of the person who runs it.
@@ -48,7 +49,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--update-golden", action="store_true", help="write what came out into the golden pages"
     )
     parser.addoption(
-        "--cases", type=int, default=2000, help="how many random queries are planned and compared"
+        "--cases",
+        type=int,
+        default=RANDOM_CASES,
+        help="how many random queries are planned and compared",
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from amounts import RANDOM_CASES
 from cluster_program import STILL_SECONDS, Run, running
 
 pytestmark = [
@@ -103,7 +104,7 @@ def test_nothing_is_left_of_a_session_that_is_killed(
 
 
 def test_random_moments(tmp_path: Path, data: Path, cases: int) -> None:
-    for seed in range(min(cases, 60) if cases != 2000 else CASES):
+    for seed in range(min(cases, 60) if cases != RANDOM_CASES else CASES):
         folder = tmp_path / str(seed)
         folder.mkdir()
         run_one(folder, data, seed)

@@ -21,6 +21,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from amounts import RANDOM_CASES
 from datafusion import SessionConfig
 
 import blendfusion as bf
@@ -183,7 +184,7 @@ def test_random_files_are_read_as_they_were_written(
     cases: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(csv_tables, "_CUT_BYTES", 0)  # every file may be cut
-    count = 300 if cases == 2000 else cases
+    count = 150 if cases == RANDOM_CASES else cases
     first = int(os.environ.get("CSV_FROM", "0"))
     numbers = range(first, first + count)
     wrong = [found for n in numbers if (found := _differs(n, tmp_path)) is not None]
