@@ -12,6 +12,7 @@ import pyarrow as pa
 from datafusion import DataFrame, Expr, SessionContext, lit
 from datafusion import functions as f
 from datafusion.catalog import Table
+from datafusion.plan import ExecutionPlan
 from datafusion.record_batch import RecordBatch
 
 from blendfusion.budget import Budget, checked_budget, lowest
@@ -22,10 +23,13 @@ from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.planned_types import planned_schema
 from blendfusion.datafusion.process_guard import no_pickle
+from blendfusion.datafusion.sort_keys import is_row_change
 from blendfusion.datafusion.stream import Stream
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import BlendFusionError, QueryError, needed
 from blendfusion.files.csv_lines import place_error
+from blendfusion.language.query_text.distinct_from import distinct_from
+from blendfusion.language.query_text.similar_to import similar_to
 from blendfusion.language.unsupported.execution_path import (
     Prepared,
     optimized,
@@ -199,7 +203,8 @@ class Frame(DataFrame):
     def select_exprs(self, *args: str) -> Frame:
         """One column per SQL expression, which may contain calls."""
         ready = [self._session.calls.typed(self._session, f"SELECT {text}") for text in args]
-        texts = [r.sql.removeprefix("SELECT ") for r in ready]
+        ours = [similar_to(distinct_from(r.sql)) for r in ready]
+        texts = [text.removeprefix("SELECT ") for text in ours]
         written = {name: ways for r in ready for name, ways in r.written.items()}
         return named(self._next(self._selected, *texts), written)
 
@@ -239,7 +244,8 @@ class Frame(DataFrame):
 
     def _parsed(self, text: str, place: str) -> Expr:
         """``text`` as an expression; ``place`` is the SQL before it, which determines its type."""
-        ready = self._session.calls.typed(self._session, f"{place}{text}").sql.removeprefix(place)
+        ready = self._session.calls.typed(self._session, f"{place}{text}").sql
+        ready = similar_to(distinct_from(ready)).removeprefix(place)
         try:
             return expression(self, self._up_to_date(self), ready)
         except Exception as problem:
@@ -400,6 +406,16 @@ class Frame(DataFrame):
         as large as the others."""
         tables = tables_of(self, eager=eager) if self._runs_here else self._plain_rows()
         return Stream(self.schema(), tables, self._session.options.redaction)
+
+    def execution_plan(self) -> ExecutionPlan:
+        """DataFusion's own physical plan, without the planner. Raises QueryError for an UPDATE and
+        a DELETE, which DataFusion 55 carries out to make it."""
+        if is_row_change(self.logical_plan()):
+            raise QueryError(
+                "an UPDATE or DELETE has no execution plan before it runs",
+                hint="explain() shows its plan; collect() carries it out.",
+            )
+        return DataFrame.execution_plan(self)
 
     def execute_stream_partitioned(self) -> list[Any]:
         return [self.execute_stream()]

@@ -45,6 +45,7 @@ from blendfusion.language.query_text.lateral import Columns
 from blendfusion.language.query_text.letter_case import in_any_case
 from blendfusion.language.query_text.parameters import spelled_parameters, texts_of
 from blendfusion.language.query_text.read_only import READING, check_calls, check_plan
+from blendfusion.language.query_text.similar_to import similar_to
 from blendfusion.language.query_text.source_map import Translation, placed, unchanged, within
 from blendfusion.language.query_text.statements import (
     creates,
@@ -192,6 +193,7 @@ class Query:
 
     def _planned(self, session: Session) -> Frame:
         check_clauses(self.text)
+        similar_to(self.text)  # whose refusals have places in this text
         known = partial(_columns, session, self.options, "")
         warn_of_doubts(quoted_names(self.text, known), session.plan_warnings)
         parameters = spelled_parameters(self.param_values, self.named_params)
@@ -279,7 +281,7 @@ class Query:
             partial(_columns, session, self.options, values=(self.param_values, self.named_params)),
             lambda problem: None if tried else warn_of_doubts((problem,), session.plan_warnings),
         )
-        text = grouped_keys(subquery_values(distinct_from(text)))
+        text = similar_to(grouped_keys(subquery_values(distinct_from(text))))
 
         def carry_out(text: str) -> DataFrame:
             values, texts = self.param_values, self.named_params

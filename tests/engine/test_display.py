@@ -82,6 +82,22 @@ def test_a_frame_that_writes_does_not_write(db: Counted) -> None:
     assert db.model.calls == []
 
 
+@pytest.mark.parametrize(
+    "statement",
+    ["INSERT INTO kept VALUES ('a')", "COPY t TO '{}/t.csv'", "INSERT INTO kept SELECT x FROM t"],
+)
+def test_a_display_writes_nothing_without_calls_either(
+    db: Counted, statement: str, tmp_path: Path
+) -> None:
+    """A notebook displays a frame as text and as HTML, which would insert the rows twice."""
+    db.session.sql("CREATE TABLE kept (x TEXT)")
+    frame = db.session.sql(statement.format(tmp_path))
+    assert "not run: it writes" in repr(frame)
+    assert "it writes, and a display writes nothing" in frame._repr_html_()
+    assert db.session.sql("SELECT count(*) AS n FROM kept").to_pydict() == {"n": [0]}
+    assert not [*tmp_path.iterdir()]
+
+
 def test_no_model_is_loaded_and_no_server_called(tmp_path: Path) -> None:
     with bf.connect("openai:none@http://127.0.0.1:9/v1", cache=None, progress="off") as session:
         session.from_pydict({"x": ["a"]}, name="t")

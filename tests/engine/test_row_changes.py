@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -254,3 +255,33 @@ def test_explain_of_select_into_makes_no_table() -> None:
     db.session.sql("EXPLAIN SELECT id INTO made FROM t").collect()
     assert not db.session.table_exist("made")
     assert db.model.calls == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM t",
+        "DELETE FROM t WHERE id = 1",
+        "DELETE FROM t WHERE id IN (SELECT u.id FROM u ORDER BY u.x LIMIT 1)",
+        "DELETE FROM t WHERE id IN (SELECT max(id) FROM u GROUP BY x ORDER BY u.missing)",
+        "UPDATE t SET n = 0",
+        "UPDATE t SET n = 0 WHERE id = 1",
+        f"DELETE FROM t WHERE {FILTER}",
+    ],
+)
+def test_to_look_at_a_statement_changes_nothing(statement: str) -> None:
+    """DataFusion 55 carries both out for a physical plan."""
+    session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None)
+    session.from_arrow(ROWS, name="t")
+    session.from_arrow(OTHER, name="u")
+    with suppress(bf.QueryError):
+        frame = session.sql(statement)
+        with pytest.raises(bf.QueryError, match="has no execution plan") as caught:
+            frame.execution_plan()
+        assert "explain()" in str(caught.value.hint)
+        frame.explain()
+        frame.estimate()
+        frame.schema()
+        assert "not run" in repr(frame)
+        assert "Not run" in frame._repr_html_()
+    assert session.table("t").to_arrow_table().equals(ROWS)

@@ -41,8 +41,6 @@ _WRITES = ("Dml", "CopyTo")
 
 def as_text(frame: Frame) -> str:
     """The rows of ``frame`` in DataFusion's format, else its plan."""
-    if _writes(frame) and not frame.prepared.calls:
-        return DataFrame.__repr__(frame)
     if _hides(frame):
         return f"Frame [{_columns(frame)}]. {_WITHHELD}"
     rows = _rows(frame)
@@ -51,7 +49,7 @@ def as_text(frame: Frame) -> str:
         text = DataFrame.__repr__(frame.session.plain_frame(some))
         more = rows.num_columns - some.num_columns
         return f"{text}\n… and {more} more columns" if more else text
-    return f"Frame [{_columns(frame)}], not run: it asks a model. {_HOW}\n{_plan(frame)}"
+    return f"Frame [{_columns(frame)}], not run: it {_does(frame)}. {_HOW}\n{_plan(frame)}"
 
 
 def _are_many(rows: pa.Table) -> bool:
@@ -62,14 +60,14 @@ def _are_many(rows: pa.Table) -> bool:
 def as_html(frame: Frame) -> str:
     """The HTML for a notebook. Values are escaped as text; in DataFusion 55 they are markup, and
     scripts in them run."""
-    if _writes(frame) and not frame.prepared.calls:
-        return str(DataFrame._repr_html_(frame))
     if _hides(frame):
         return str(tag("div", style(), tag("p", _columns(frame)), tag("p", _WITHHELD), class_="bf"))
     rows = _rows(frame)
     if rows is not None:
         return str(tag("div", style(), _table(rows), class_="bf"))
-    head = tag("p", tag("b", "Not run"), ": it asks a model, and a display asks nothing. ", _HOW)
+    does = _does(frame)
+    held = f": it {does}, and a display {does.partition(' ')[0]} nothing. "
+    head = tag("p", tag("b", "Not run"), held, _HOW)
     columns = tag("p", _columns(frame), class_="mute")
     plan = tag("pre", _plan(frame), class_="plan", tabindex="0")
     return str(tag("div", style(), head, columns, plan, class_="bf"))
@@ -112,6 +110,11 @@ def _rows(frame: Frame) -> pa.Table | None:
             return pa.concat_tables(list(tables))
     except (UnknownAnswerError, BlendFusionError):
         return None
+
+
+def _does(frame: Frame) -> str:
+    """Why a frame without rows to show is not run."""
+    return "asks a model" if frame.prepared.calls else "writes"
 
 
 def _writes(frame: Frame) -> bool:

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+
+from blendfusion.language.query_text.similar_to import (
+    CHARACTER_SET,
+    of_whole_text,
+    regular_expression,
+)
 
 _GLOB = {"*": "(?s:.*)", "?": "(?s:.)"}
-_SIMILAR = {"%": "(?s:.*)", "_": "(?s:.)", ".": r"\.", "^": r"\^", "$": r"\$"}
-_SET = r"\[\^?\]?[^\]]*\]"
 
 
 def glob(pattern: str) -> str:
     """The expression that a pattern of SQLite's GLOB is."""
-    parts = re.findall(rf"{_SET}|.", pattern, re.DOTALL)
-    return _whole(_GLOB.get(p) or (p if len(p) > 1 else re.escape(p)) for p in parts)
+    parts = re.findall(rf"{CHARACTER_SET}|.", pattern, re.DOTALL)
+    return of_whole_text(_GLOB.get(p) or (p if len(p) > 1 else re.escape(p)) for p in parts)
 
 
-def similar(pattern: str) -> str:
-    """The expression that a pattern of SIMILAR TO is."""
-    parts = re.findall(rf"{_SET}|\\\\.|.", pattern, re.DOTALL)
-    return _whole(_SIMILAR.get(p, p) for p in parts)
-
-
-def _whole(parts: Iterable[str]) -> str:
-    return f"^(?:{''.join(parts)})$"
-
-
-OF_OPERATORS = {"GLOB": glob, "SIMILAR": similar}
+OF_OPERATORS = {"GLOB": glob, "SIMILAR": regular_expression}

@@ -1,0 +1,57 @@
+"""Gives SIMILAR TO its meaning in SQL: a pattern of all of a text, with % and _.
+
+DataFusion 55 takes the pattern for a regular expression of any part of the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from sqlglot.tokenizer_core import TokenType
+
+from blendfusion.language.query_text.source_map import edited
+from blendfusion.language.query_text.token_tree import TokenTree
+from blendfusion.udfs.declare.arguments import quoted
+
+_PERHAPS = re.compile(r"\bsimilar\b", re.IGNORECASE)
+_WILDCARDS = {"%": "(?s:.*)", "_": "(?s:.)", ".": r"\.", "^": r"\^", "$": r"\$"}
+CHARACTER_SET = r"\[\^?\]?[^\]]*\]"
+
+
+def similar_to(sql: str) -> str:
+    """``sql`` in which each pattern of SIMILAR TO is a regular expression of all of a text. Raises
+    QueryError for a pattern that is no literal, and for ESCAPE."""
+    if not _PERHAPS.search(sql):
+        return sql
+    tree = TokenTree(sql)
+    return edited(sql, list(_edits(tree))).sql
+
+
+def _edits(tree: TokenTree) -> Iterator[tuple[int, int, str]]:
+    for at in range(len(tree.tokens)):
+        if tree.kind(at) != TokenType.SIMILAR_TO:
+            continue
+        pattern = at + 1
+        if tree.kind(pattern) != TokenType.STRING or tree.word(pattern + 1) == "ESCAPE":
+            raise tree.refused(
+                at,
+                "SIMILAR TO takes a pattern in quotes, without ESCAPE",
+                "regexp_like(x, pattern) takes a regular expression of any kind.",
+            )
+        ours = regular_expression(tree.tokens[pattern].text)
+        yield *tree.span(pattern, pattern + 1), quoted(ours)
+
+
+def regular_expression(pattern: str) -> str:
+    r"""The expression of all of a text that a pattern of SIMILAR TO is.
+
+    >>> print(regular_expression(r"a.(b|c)_\%%"))
+    ^(?:a\.(b|c)(?s:.)\%(?s:.*))$
+    """
+    parts = re.findall(rf"{CHARACTER_SET}|\\.|.", pattern, re.DOTALL)
+    return of_whole_text(_WILDCARDS.get(part, part) for part in parts)
+
+
+def of_whole_text(parts: Iterable[str]) -> str:
+    """The expression that is true of a text if ``parts``, one after the other, are all of it."""
+    return f"^(?:{''.join(parts)})$"
