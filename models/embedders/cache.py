@@ -22,6 +22,7 @@ from blendfusion.models.embedders.embedder import (
     load_embedder,
 )
 from blendfusion.models.protocol.allowance import OutOfCallsError, allowing
+from blendfusion.models.vectors.vector import vectors_from
 from blendfusion.options import Options
 from blendfusion.types import Usage
 
@@ -186,10 +187,11 @@ class CachedEmbedder:
             size = self._admitted(len(waiting), purse)
             batch, waiting = waiting[:size], waiting[size:]
             try:
-                vectors = self._vectors([text for _, text in batch], counts, purse)
+                given = self._vectors([text for _, text in batch], counts, purse)
             except OutOfCallsError:
                 assert purse is not None
                 raise purse.out_of_texts(size + len(waiting)) from None
+            vectors = vectors_from(self.name, given, size)
             counts.embedded += size
             new = dict(zip((key for key, _ in batch), vectors, strict=True))
             found.update(new)

@@ -23,6 +23,8 @@ from blendfusion.options import Options
 from blendfusion.types import Usage
 
 _PATH = "/embeddings"
+_MOST = 1e30
+"""A number in a vector is smaller; NaN is not."""
 _TEXTS_A_REQUEST = 64
 _SHORTEST = 32
 """Minimum characters of a text to shorten: a refusal of a shorter text has another reason."""
@@ -156,10 +158,10 @@ def _vectors(reply: dict[str, Json], n: int) -> list[list[float]] | None:
         at, vector = item.get("index", place), item.get("embedding")
         if not isinstance(at, int) or not isinstance(vector, list) or not vector:
             return None
-        numbers = [float(x) for x in vector if isinstance(x, int | float)]
+        numbers = [x for x in vector if isinstance(x, int | float) and abs(x) < _MOST]
         if len(numbers) != len(vector):
             return None
-        found[at] = numbers
+        found[at] = [float(x) for x in numbers]
     return [found[i] for i in range(n)] if sorted(found) == list(range(n)) else None
 
 

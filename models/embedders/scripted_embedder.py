@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from blendfusion.errors import ModelFailed
 from blendfusion.models.embedders.embedder import Vectors, normalised
+from blendfusion.models.vectors.vector import vectors_from
 
 
 class ScriptedEmbedder:
@@ -43,14 +43,7 @@ class ScriptedEmbedder:
     def embed(self, texts: Sequence[str]) -> Vectors:
         batch = list(texts)
         self.texts += batch
-        vectors = np.asarray(self._fn(batch), dtype=np.float32)
-        if vectors.ndim != 2 or len(vectors) != len(batch):
-            raise ModelFailed(
-                f"the embedder '{self.name}' gave an array of shape {vectors.shape} "
-                f"for {len(batch)} texts",
-                hint="Return one vector per text, all of one length.",
-            )
-        return normalised(vectors)
+        return normalised(vectors_from(self.name, self._fn(batch), len(batch)))
 
     def close(self) -> None:
         """Nothing to free."""

@@ -256,7 +256,8 @@ class Endpoint:
                 if reply.status_code != 200:
                     shortened = await whole(reply, self.most_bytes)
                     self._check_access(shortened)
-                    raise Passing(f"a file of replies: {status_of(shortened, self.key)}")
+                    problem = f"a file of replies: {status_of(shortened, self.key)}"
+                    raise Passing(problem, str(reply.status_code))
                 begun = bytearray()
                 async for chunk in reply.aiter_bytes():
                     *ended, rest = chunk.split(b"\n")

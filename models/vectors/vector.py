@@ -7,6 +7,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from blendfusion.errors import ModelFailed
+
 Vectors: TypeAlias = npt.NDArray[np.float32]
 """Vectors of texts, one row per text."""
 
@@ -19,3 +21,34 @@ def normalised(vectors: npt.NDArray[np.floating]) -> Vectors:
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+
+def vectors_from(embedder: str, given: object, texts: int) -> Vectors:
+    """What an embedder of this name gave for so many texts, as vectors of finite numbers. Raises
+    ModelFailed if it is anything else."""
+    problem = _fault_of(given, texts)
+    if problem:
+        raise ModelFailed(
+            f"the embedder '{embedder}' gave {problem}",
+            hint="Return one vector of finite numbers per text, all of one length.",
+        )
+    return np.asarray(given, dtype=np.float32)
+
+
+def _fault_of(given: object, texts: int) -> str:
+    """Why these are no vectors of so many texts; '' if they are.
+
+    >>> _fault_of(np.zeros((2, 3)), 1), _fault_of(np.array([[np.nan]]), 1)
+    ('2 vectors for 1 text(s)', 'a vector with a number that is not finite')
+    """
+    try:
+        array = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        return "no array of numbers, with one row per text"
+    if array.ndim != 2 or not array.shape[1]:
+        return f"an array of shape {array.shape} for {texts} texts"
+    if len(array) != texts:
+        return f"{len(array):,} vectors for {texts:,} text(s)"
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(array.astype(np.float32)).all()
+    return "" if finite else "a vector with a number that is not finite"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ from grammar_walks import walk
 import blendfusion as bf
 from blendfusion.models.constraints.grammar import admits, prefix_of
 from blendfusion.services.ask.grammar.lark import grammar_of
+from blendfusion.services.ask.grammar.terminals import DATE
 from blendfusion.services.ask.schema.catalog import read_catalog
 from blendfusion.udfs.register.user_functions import known_ingredients
 
@@ -145,3 +147,17 @@ def test_a_catalogue_of_many_tables_has_a_grammar_too(tables: int) -> None:
     dice = random.Random(8)
     for _ in range(10):
         session.sql(walk(grammar, dice), read_only=True)
+
+
+@pytest.mark.parametrize(
+    "day", ["0001-01-01", "0987-12-31", "1492-10-12", "2024-02-29", "9999-12-31"]
+)
+def test_a_literal_may_be_any_day(day: str) -> None:
+    assert re.fullmatch(DATE, f"'{day}'")
+
+
+@pytest.mark.parametrize(
+    "day", ["0000-01-01", "2023-02-29", "2024-04-31", "2024-13-01", "24-01-01"]
+)
+def test_a_literal_is_a_day_that_there_is(day: str) -> None:
+    assert not re.fullmatch(DATE, f"'{day}'")

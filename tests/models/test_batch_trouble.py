@@ -4,7 +4,9 @@ error, without keys and values."""
 from __future__ import annotations
 
 import json
+import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -153,6 +155,27 @@ def test_a_job_is_forgotten_only_when_it_was_read(tmp_path: Path, part: str, sta
         server.odd = lambda method, path: None
         assert [answer.text for answer in ask(url, tmp_path)] == ["true"] * 2
     assert server.jobs == 1
+
+
+@pytest.mark.parametrize("part", ["/content", "/batches/"])
+@pytest.mark.parametrize(("hours", "sent"), [(47, 1), (49, 2)])
+def test_a_job_that_is_unknown_for_two_days_is_sent_again(
+    tmp_path: Path, part: str, hours: int, sent: int
+) -> None:
+    server = Server()
+    server.odd = first(99, (500, b"no"), part)
+    with serving(server) as url:
+        with pytest.raises(ModelFailed):
+            ask(url, tmp_path, retries=0)
+        [file] = tmp_path.glob("*.job")
+        os.utime(file, (time.time() - hours * 3600,) * 2)
+        server.odd = first(1, (404, b"no"), part)
+        if sent == 1:
+            with pytest.raises(ModelFailed, match="404"):
+                ask(url, tmp_path, retries=0)
+        assert [answer.text for answer in ask(url, tmp_path, retries=0)] == ["true"] * 2
+    assert server.jobs == sent
+    assert list(tmp_path.iterdir()) == []
 
 
 ODD_BODIES = (

@@ -232,3 +232,52 @@ def test_weights_are_freed_and_loaded_again() -> None:
     lazy.close()
     lazy.close()
     assert np.array_equal(lazy().embed(["text"]), before)
+
+
+class Odd:
+    """An embedder that gives whatever it is told to."""
+
+    name, fingerprint, batch_size = "odd", "odd", 8
+
+    def __init__(self, vectors: object) -> None:
+        self._vectors = vectors
+
+    def embed(self, texts: list[str]) -> object:
+        return self._vectors
+
+    def close(self) -> None:
+        pass
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("vectors", "problem"),
+    [
+        ([[1.0], [2.0], [3.0]], "3 vectors for 2 text"),
+        ([[1.0]], "1 vectors for 2 text"),
+        ([[1.0], [NAN]], "not finite"),
+        ([[INF], [1.0]], "not finite"),
+        ([[1e300], [1.0]], "not finite"),
+        ([[], []], "an array of shape"),
+        ([1.0, 2.0], "an array of shape"),
+        ([[1.0], [1.0, 2.0]], "no array of numbers"),
+        ([["a"], ["b"]], "no array of numbers"),
+        (None, "no array of numbers|an array of shape"),
+    ],
+)
+@pytest.mark.parametrize("scripted", [True, False])
+def test_what_is_no_vector_of_each_text_is_an_error(
+    vectors: object, problem: str, scripted: bool
+) -> None:
+    inner = ScriptedEmbedder(lambda texts: vectors) if scripted else Odd(vectors)  # type: ignore[arg-type,return-value]
+    with pytest.raises(ModelFailed, match=problem):
+        CachedEmbedder(inner).embed(["a", "b"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400"])
+def test_a_server_whose_vectors_are_not_finite_is_an_error(number: str) -> None:
+    raw = f'{{"data": [{{"index": 0, "embedding": [1.0, {number}]}}]}}'
+    with serving(lambda body: Reply(raw=raw.encode())) as at, pytest.raises(ModelFailed):
+        CachedEmbedder(server(at.url, retries=0)).embed(["a"])

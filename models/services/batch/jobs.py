@@ -7,6 +7,7 @@ import json
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -62,6 +63,14 @@ class Job:
     @name.setter
     def name(self, name: str) -> None:
         _write_private(self.remote, name)
+
+    @property
+    def age(self) -> float:
+        """The seconds since it was sent; 0 if it was not."""
+        try:
+            return time.time() - self.remote.stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
 
     def remove(self) -> None:
         """Remove the files of the job."""

@@ -38,6 +38,15 @@ _MOST_POLL_SECONDS = 60.0
 _ENDED = ("completed", "failed", "expired", "cancelled")
 
 
+LOST_SECONDS = 48 * 3600.0
+"""A job that the server does not know so long after it was sent (its window is 24 hours) will not
+come back."""
+
+
+class JobUnknown(ModelFailed):
+    """The server does not know a job, or the file of its replies."""
+
+
 class Worker(Protocol):
     """Something that carries out jobs."""
 
@@ -207,7 +216,19 @@ class BatchApi:
             for job in jobs:
                 if job.name is None:
                     job.name = await self._submit(client, job)
-            return [await self._result(client, job) for job in jobs]
+            return [await self._result_or_again(client, job) for job in jobs]
+
+    async def _result_or_again(self, client: httpx.AsyncClient, job: Job) -> Mapping[int, Reply]:
+        """The replies of a job. One that the server still does not know ``LOST_SECONDS`` after it
+        was sent is given up, and its values are sent once more."""
+        try:
+            return await self._result(client, job)
+        except JobUnknown:
+            if job.age < LOST_SECONDS:
+                raise
+        job.remove()
+        job.name = await self._submit(client, job)
+        return await self._result(client, job)
 
     async def _submit(self, client: httpx.AsyncClient, job: Job) -> str:
         """The name of a new job at the server."""
@@ -250,7 +271,8 @@ class BatchApi:
             response = await self._endpoint.get(client, f"/batches/{job.name}")
             if response.status_code != 200:
                 reason = status_of(response, self.key)
-                raise Passing(f"the job {job.name} is not to be seen ({reason})")
+                problem = f"the job {job.name} is not to be seen ({reason})"
+                raise Passing(problem, str(response.status_code))
             state = object_in(response)
             if not isinstance(state.get("status"), str):
                 raise Passing(f"the job {job.name} is not to be seen: its state has no status")
@@ -274,7 +296,8 @@ class BatchApi:
             result: T = await self._endpoint.retry.tries(self._endpoint.host)(attempt)
             return result
         except Passing as trouble:
-            raise ModelFailed(
+            kind = JobUnknown if trouble.kind == "404" else ModelFailed
+            raise kind(
                 f"{self.url}: {trouble}",
                 hint="The job is kept: a later run reads it.",
                 retryable=True,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from blendfusion.models.constraints.constraint import regex_of
 from blendfusion.services.ask.schema.names import is_reserved
+from blendfusion.types import Constraint
 from blendfusion.udfs.declare.arguments import quoted_name
 
 BLANK = r"[ \t\n]+"
@@ -16,7 +18,8 @@ STRING = r"'([^'\\\x00-\x1f]|''){0,60}'"
 PATTERN = r"'%?([^'\\\x00-\x1f]|''){1,60}%?'"
 QUESTION = r"'[A-Za-z]([^'{}\\\x00-\x1f]|''){2,199}'"
 LABEL = r"'[A-Za-z0-9]([^'{}\\\x00-\x1f]|''){2,40}'"
-DATE = r"'(19|20)[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])'"
+DATE = f"'{regex_of(Constraint('date'))}'"
+"""Any day of the years 1 to 9999."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\\]")
 _SPECIAL = re.compile(r"['.^$*+?()\[\]{}|/&~#-]")
