@@ -292,6 +292,8 @@ class _Tree:
             parts.append(limit_text(block))
         if block.once:
             parts.append(ONE_OF_EQUAL)
+        if block.until is not None:
+            parts.append(UNTIL_DECIDED)
         return " ".join(parts)
 
 
@@ -312,6 +314,7 @@ def _limit(offset: int, count: int | None) -> str:
 
 
 ONE_OF_EQUAL = "one of equal rows is enough"
+UNTIL_DECIDED = "until its groups are decided"
 
 
 def limit_text(block: Block) -> str:

@@ -14,9 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from blendfusion.udfs.declare.call import Call
+
+if TYPE_CHECKING:
+    from blendfusion.planner.ir.groups import GroupNeed
 
 T = TypeVar("T")
 
@@ -147,6 +150,9 @@ class Block:
     each: tuple[int, ...] | None = None
     """The columns of its output for each of whose combinations of values the limit is one of its
     own. More rows of them may come, in any order."""
+    until: GroupNeed | None = None
+    """What is read of the groups of its rows. Rows about which no answer can change that may be
+    left out, or have NULL in place of answers; then their order is that of the source."""
 
     kind: ClassVar[str] = "block"
 
@@ -168,8 +174,8 @@ class Block:
 
     @known
     def _hash(self) -> int:
-        own = self.where, self.select, self.offset, self.count, self.once, self.each
-        return hash((self.source, *own))
+        limit = self.offset, self.count, self.once, self.each
+        return hash((self.source, self.where, self.select, *limit, self.until))
 
     def __hash__(self) -> int:
         return self._hash
@@ -196,7 +202,7 @@ class Block:
 
     def with_inputs(self, source: Plan) -> Block:
         limit = self.offset, self.count
-        new = Block(source, self.where, self.select, *limit, self.once, self.each)
+        new = Block(source, self.where, self.select, *limit, self.once, self.each, self.until)
         return _of_same_expressions(self, new)
 
 
@@ -365,7 +371,7 @@ def is_volatile_block(block: Block) -> bool:
 
 def may_move(block: Block) -> bool:
     """Whether the result of a block for a row is independent of the other rows."""
-    return not block.limited and not is_volatile_block(block)
+    return not block.limited and block.until is None and not is_volatile_block(block)
 
 
 def shift(expr: Expr, by: int) -> Expr:

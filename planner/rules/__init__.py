@@ -64,6 +64,7 @@ from blendfusion.planner.rules.subquery_columns import subquery_columns
 from blendfusion.planner.rules.tied_keys import tied_keys
 from blendfusion.planner.rules.tied_partitions import tied_partitions
 from blendfusion.planner.rules.tied_rows import tied_rows
+from blendfusion.planner.rules.undecided_groups import undecided_groups
 from blendfusion.planner.rules.union_pull_up import union_pull_up
 from blendfusion.planner.rules.unordered_aggregates import unordered_aggregates
 from blendfusion.planner.rules.unread_joins import unread_joins
@@ -176,6 +177,8 @@ RULES: tuple[Rule, ...] = (
     Rule(SIMILAR_FIRST, similar_first, ("block",), last=True),
     # From the top, where a limit stands; when blocks have their last predicates.
     Rule("tied_rows", tied_rows, at_end=True),
+    # From the top, where tests and limits stand; of blocks that no other rule has ended early.
+    Rule("undecided_groups", undecided_groups, at_end=True),
     # When no domain changes.
     Rule("columns_that_meet", columns_that_meet, required=True, at_end=True),
 )

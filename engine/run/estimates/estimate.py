@@ -14,7 +14,7 @@ from blendfusion.datafusion.error_gate import outward
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.planner.explain.expression_text import shown
 from blendfusion.planner.explain.plan_text import names_of
-from blendfusion.planner.ir.nodes import Ask, asks_model
+from blendfusion.planner.ir.nodes import Ask, Block, asks_model
 from blendfusion.planner.stages.split import Staged
 from blendfusion.run.estimates.dependencies import influences
 from blendfusion.run.estimates.loaded_models import Known, known
@@ -233,6 +233,10 @@ def estimated(frame: Frame) -> Estimate:
     return Estimate(tuple(report.operators(problem)), price, weights, orders)
 
 
+def _ends_early(block: Block) -> bool:
+    return block.limited or block.once or block.until is not None
+
+
 def _price(session: Session, models: Known) -> Price | None:
     """The price of the models: that of the first of a failover chain, or of the large one of a
     cascade."""
@@ -261,7 +265,7 @@ class _Report:
         for place, stage in enumerate(self._staged.stages, 1):
             block = stage.block
             seen = self._run.seen.get(stage.number)
-            stops = seen.stops if seen is not None else block.limited or block.once
+            stops = seen.stops if seen is not None else _ends_early(block)
             learns = seen.learns if seen is not None else True
             ending = seen.ending if seen is not None else frozenset[Ask]()
             own = influences(block, adaptive=learns, stops=stops)

@@ -242,7 +242,8 @@ class DryRun(Execution):
         bounds = block if above is None else above
         wanted = bounds.offset + (bounds.count or 0)
         few = sample.complete and sample.rows <= wanted
-        seen.stops = block.once or (block.count is not None and not few)
+        ends = block.once or block.until is not None
+        seen.stops = ends or (block.count is not None and not few)
         if above is not None and (above.multiplied or not few):
             seen.ending = self._asks_in(above.stages)
         if cut or not sample.complete:

@@ -171,7 +171,7 @@ class Execution:
         frame = self.source(stage)
         if found is not None:
             batches: Iterator[pa.RecordBatch] = iter(found)
-        elif stage.block.limited or most is not None:
+        elif stage.block.limited or stage.block.until is not None or most is not None:
             batches = self._in_order(stage.block.source)
         else:
             batches = streamed(frame)

@@ -6,7 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from blendfusion.planner.explain.expression_text import shown
-from blendfusion.planner.explain.plan_text import ONE_OF_EQUAL, limit_text, lines, names_of
+from blendfusion.planner.explain.plan_text import (
+    ONE_OF_EQUAL,
+    UNTIL_DECIDED,
+    limit_text,
+    lines,
+    names_of,
+)
 from blendfusion.planner.explain.truncate import cut, listed
 from blendfusion.planner.ir.nodes import Ask, asks
 from blendfusion.planner.rules import FEW_VALUES_FIRST, LIMITED_STAGES
@@ -151,6 +157,8 @@ def _limit(stage: Stage, limited: Limited | None, *, in_order: bool) -> str:
         others = [number for number in limited.stages if number != stage.number]
         turns = f"in turn with {_stages(others)} " if others else ""
         return f"{turns}until the limit of {_stages([limited.above])} is reached (stops early)"
+    if stage.block.until is not None:
+        return f"{UNTIL_DECIDED} (stops early)"
     if stage.block.once:
         several = f"{limit_text(stage.block)}; " if stage.block.limited else ""
         return f"{several}{ONE_OF_EQUAL} (stops early)"

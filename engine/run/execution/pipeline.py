@@ -19,6 +19,7 @@ from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
 from blendfusion.models.embedders.cache import VectorCounts
 from blendfusion.options import Options
 from blendfusion.planner.ir.nodes import Ask, Block, asks, fields
+from blendfusion.run.execution.decided_groups import decided_rows
 from blendfusion.run.execution.equal_rows import EqualRows
 from blendfusion.run.execution.expressions import Rows, RowWise, is_true
 from blendfusion.run.execution.first_of_each import FirstOfEach
@@ -128,6 +129,9 @@ def run(
     rowwise.rehearse((*block.where, *block.select), source.empty())
     counts.matched, counts.vectors = rowwise.matchers, rowwise.dispatcher.vectors
     order = counts.order = Order(len(block.where), adaptive=adaptive)
+    if block.until is not None:
+        yield _of_groups(block, source, rowwise, options, counts)
+        return
     # A cascade needs many values for its thresholds, so it gets all of them at once.
     whole = most is None and not block.limited and rowwise.cascades((*block.where, *block.select))
     learning = adaptive and len(block.where) > 1 and not whole
@@ -186,6 +190,26 @@ def run(
     if empty:
         # An empty chunk has the types of the columns; no model is asked about it.
         yield _selected(block, Rows(source.empty()), rowwise)
+
+
+def _of_groups(
+    block: Block, source: Chunks, rowwise: RowWise, options: Options, counts: Counts
+) -> pa.Table:
+    """The rows of a block of whose groups only something is read."""
+    chunks = [source.empty(), *iter(lambda: source.take(options.chunk_rows), None)]
+    table = pa.concat_tables(c for c in chunks if c is not None).combine_chunks()
+    start = perf_counter()
+
+    def survivors(own: Block, rows: Rows) -> Rows:
+        passed = _survivors(own, rows, rowwise, counts.order)
+        counts.order.revise()
+        return passed
+
+    out = decided_rows(block, table, rowwise, survivors)
+    counts.rows_in, counts.passed, counts.rows_out = len(table), len(out), len(out)
+    counts.chunks += len(chunks) - 1
+    counts.seconds += perf_counter() - start
+    return out
 
 
 def _first_size(block: Block, options: Options, eager: bool) -> int:

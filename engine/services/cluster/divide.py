@@ -121,6 +121,8 @@ def _check_calls(block: Block) -> None:
         raise Whole("it has no call")
     if block.limited:
         raise Whole(ENDED)
+    if block.until is not None:
+        raise Whole("answers decide which rows of a group are asked about, in whichever files")
     if block.once:
         raise Whole("one of equal rows is enough, in whichever files they are")
     for ask in calls:

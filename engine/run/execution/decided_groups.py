@@ -1,0 +1,106 @@
+"""Asks about the rows of a block until what is read of their groups is decided.
+
+``HAVING count(*) FILTER (WHERE f(x)) > 3`` is decided for a group as soon as four rows have a yes,
+or too few are left. Each group has a range of what its aggregates can be. Those whose tests can
+still go either way, or that may be among the first of a limit, are asked about, those rows first
+that move the aggregates most. A group is asked about an eighth as many rows as before, all groups
+together, and as many as a model answers at once. The other rows have NULL in place of answers:
+DataFusion then computes from them what it would compute from all answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from blendfusion.execution.expressions import RowWise
+from blendfusion.execution.group_ranges import Places
+from blendfusion.execution.group_states import GroupStates, Stage
+from blendfusion.execution.open_groups import OpenGroups, open_groups
+from blendfusion.execution.row_answers import RowAnswers, Survivors, codes_of
+from blendfusion.planner.ir.nodes import Block
+
+
+def decided_rows(block: Block, table: pa.Table, rowwise: RowWise, survivors: Survivors) -> pa.Table:
+    """The rows of a block over ``table`` from which DataFusion makes the groups that are read."""
+    need = block.until
+    assert need is not None
+    rows = RowAnswers(block, table, rowwise, survivors)
+    keys = [rows.value(i) for i in range(need.n_keys)]
+    codes = codes_of(keys, len(table)) if len(table) else None
+    if codes is None or rowwise.cascades(block.exprs):
+        _ask_all(rows)
+        return rows.output(np.ones(len(rows), dtype=bool))
+    if need.n_keys == 1:
+        codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
+    states = GroupStates(need, rows, codes, rowwise)
+    _read_stored(states)
+    kept = _decide(states)
+    _show(states, np.flatnonzero(kept))
+    if not need.n_keys:
+        kept = np.ones(1, dtype=bool)
+    return rows.output(kept[states.group])
+
+
+def _ask_all(rows: RowAnswers) -> None:
+    rows.ask(np.arange(len(rows)), range(rows.block.width))
+
+
+def _read_stored(states: GroupStates) -> None:
+    """Reads the stored answers, which cost nothing."""
+    for stage in (*states.tests_and_order, *states.shown):
+        places = states.rows.known(stage.columns)
+        if len(places):
+            _ask(states, places, stage.columns)
+
+
+def _decide(states: GroupStates) -> np.ndarray:
+    """Asks until it is known which groups are kept."""
+    while True:
+        found = open_groups(states, states.rows.at_once)
+        if not len(found.groups):
+            return found.kept
+        _ask_some(states, found)
+
+
+def _ask_some(states: GroupStates, found: OpenGroups) -> None:
+    """Asks about the next rows of each open group."""
+    for number in np.unique(found.tests):
+        own = found.tests == number
+        stage = states.tests_and_order[number]
+        _ask_next(states, found.groups[own], found.sizes[own], stage)
+
+
+def _ask_next(states: GroupStates, groups: Places, sizes: Places, stage: Stage) -> None:
+    """Asks about so many rows of each of some groups."""
+    places = states.askable(groups, stage)
+    own = states.group[places]
+    starts = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
+    rank = np.arange(len(own)) - np.repeat(starts, np.diff(np.r_[starts, len(own)]))
+    size = np.zeros(states.n, dtype=np.int64)
+    size[groups] = sizes
+    _ask(states, places[rank < size[own]], stage.columns)
+
+
+def _show(states: GroupStates, groups: Places) -> None:
+    """Asks until what is read of the kept groups has one value."""
+    for stage in states.shown:
+        assert stage.expr is not None
+        while True:
+            left = groups[~states.is_settled(stage.expr, groups)]
+            left = left[states.is_open(stage, left)]
+            if not len(left):
+                break
+            if stage.whole:
+                _ask(states, states.askable(left, stage), stage.columns)
+            else:
+                least = max(1, states.rows.at_once // len(left))
+                _ask_next(states, left, np.maximum(states.asked[left] // 8, least), stage)
+
+
+def _ask(states: GroupStates, places: Places, columns: Sequence[int]) -> None:
+    changed = states.rows.ask(places, columns)
+    states.asked += np.bincount(states.group[places], minlength=states.n)
+    states.learn(np.unique(states.group[changed]))

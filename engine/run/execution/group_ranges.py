@@ -1,0 +1,228 @@
+"""What the aggregates of groups can be while some answers are unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from substrait.proto import AggregateFunction
+from substrait.proto import Rel as RelMessage
+
+from blendfusion.execution.ranges import Masks, Numbers, Range, unknown, widened
+from blendfusion.planner.ir.aggregates import Measure
+from blendfusion.planner.ir.nodes import Expr
+
+Places = NDArray[np.int64]
+
+_EXACT = 2.0**53
+_WRAPS = 2.0**62
+"""Sums of 64-bit numbers below this do not wrap around."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Some rows, those of one group behind another: ``starts`` has the first row of each group."""
+
+    starts: Places
+    n: int
+
+    def sums(self, values: Numbers | Masks) -> Numbers:
+        total: Numbers = np.add.reduceat(values.astype(np.float64), self.starts)
+        return total
+
+    def greatest(self, values: Numbers) -> Numbers:
+        found: Numbers = np.maximum.reduceat(values, self.starts)
+        return found
+
+    @property
+    def places(self) -> Places:
+        """The number of each row's group."""
+        lengths = np.diff(np.r_[self.starts, self.n])
+        return np.repeat(np.arange(len(self.starts)), lengths)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The rows of which an aggregate may have a value (``possible``), those of which it has one for
+    certain, and the range of the value."""
+
+    possible: Masks
+    certain: Masks
+    value: Range
+
+
+def counted(measure: Measure, present: Range, column: Callable[[Expr], Range]) -> Counted:
+    """The rows of an aggregate, of which ``present`` says whether they are there."""
+    possible, certain = present.true, present.certain
+    if measure.filter is not None:
+        kept = column(measure.filter)
+        possible, certain = possible & kept.true, certain & kept.certain
+    value = column(measure.args[0])
+    return Counted(possible & value.value, certain & value.value & ~value.null, value)
+
+
+def is_bounded(measure: Measure) -> bool:
+    """Whether known answers bound the aggregate, so that a test of it may need no others."""
+    if measure.n_args != 1:
+        return False
+    return measure.name == "count" if is_of_distinct(measure) else measure.name in _RANGES
+
+
+def is_of_distinct(measure: Measure) -> bool:
+    inner = RelMessage.FromString(measure.template).aggregate.measures[0].measure
+    return bool(inner.invocation == AggregateFunction.AGGREGATION_INVOCATION_DISTINCT)
+
+
+def range_of_measure(measure: Measure, rows: Counted, groups: Grouped) -> Range:
+    """The range of an aggregate in each group, as DataFusion would compute it."""
+    return _RANGES[measure.name](rows, groups)
+
+
+def range_of_distinct(rows: Counted, codes: Places, groups: Grouped) -> Range:
+    """The range of a number of distinct values. ``codes``: equal ones in a group are equal values;
+    -1 is a value that nobody knows yet."""
+    known = codes >= 0
+    own = groups.places
+    n = len(groups.starts)
+    low = _distinct(own, codes, rows.certain & known, n)
+    some = np.minimum(groups.sums(rows.certain & ~known), 1.0)
+    high = _distinct(own, codes, rows.possible & known, n) + groups.sums(rows.possible & ~known)
+    return _always(np.maximum(low, some), high, "int")
+
+
+def _distinct(own: Places, codes: Places, mask: Masks, n: int) -> Numbers:
+    pairs = np.unique(np.stack([own[mask], codes[mask]]), axis=1)
+    return np.bincount(pairs[0], minlength=n).astype(np.float64)
+
+
+def weight(measure: Measure, rows: Counted) -> Numbers:
+    """How far the answers about a row can move an aggregate, from 0 to 2."""
+    value = rows.value
+    if measure.name in ("min", "max"):
+        high = value.high if measure.name == "max" else -value.low
+        return np.where(rows.possible, 1.0 + _share(high), 0.0)
+    if measure.name in ("sum", "avg") and not is_of_distinct(measure):
+        low, high = _parts(rows)
+        return _share(high - low)
+    return np.where(rows.possible & ~(rows.certain & value.single), 1.0, 0.0)
+
+
+def _share(values: Numbers) -> Numbers:
+    """Numbers on a scale from 0 to 1."""
+    finite = values[np.isfinite(values)]
+    least, most = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
+    least = min(least, 0.0)
+    scale = most - least or 1.0
+    return np.clip((np.clip(values, least, most) - least) / scale, 0.0, 1.0)
+
+
+def _parts(rows: Counted) -> tuple[Numbers, Numbers]:
+    """The least and the most that each row adds to a sum."""
+    value = rows.value
+    low = np.where(rows.certain, value.low, np.minimum(value.low, 0.0))
+    high = np.where(rows.certain, value.high, np.maximum(value.high, 0.0))
+    return np.where(rows.possible, low, 0.0), np.where(rows.possible, high, 0.0)
+
+
+def _always(low: Numbers, high: Numbers, kind: str) -> Range:
+    never = np.zeros(len(low), dtype=bool)
+    return Range(low, high, never, ~never, kind)
+
+
+def _count(rows: Counted, groups: Grouped) -> Range:
+    return _always(groups.sums(rows.certain), groups.sums(rows.possible), "int")
+
+
+def _sum(rows: Counted, groups: Grouped) -> Range:
+    low, high = _sums(rows, groups)
+    null = groups.sums(rows.certain) == 0
+    value = groups.sums(rows.possible) > 0
+    return Range(low, high, null, value, rows.value.kind if _adds(rows) else "other")
+
+
+def _adds(rows: Counted) -> bool:
+    return rows.value.kind in ("int", "float")
+
+
+def _sums(rows: Counted, groups: Grouped) -> tuple[Numbers, Numbers]:
+    least, most = _parts(rows)
+    low, high = groups.sums(least), groups.sums(most)
+    size = groups.sums(np.maximum(np.abs(least), np.abs(most)))
+    return _rounded(low, high, size, whole=_whole(least, most))
+
+
+def _whole(*values: Numbers) -> bool:
+    """Whether all of these are whole numbers, whose sums are exact in any order."""
+    return all(bool((v == np.rint(v)).all()) for v in values)
+
+
+def _rounded(low: Numbers, high: Numbers, size: Numbers, *, whole: bool) -> tuple[Numbers, Numbers]:
+    with np.errstate(invalid="ignore"):
+        wide = widened(low, high, size)
+    inexact = ~(size <= _EXACT) if whole else np.ones(len(low), dtype=bool)
+    low, high = np.where(inexact, wide[0], low), np.where(inexact, wide[1], high)
+    lost = ~(size < _WRAPS)
+    return np.where(lost, -np.inf, low), np.where(lost, np.inf, high)
+
+
+def _average(rows: Counted, groups: Grouped) -> Range:
+    certain, possible = groups.sums(rows.certain), groups.sums(rows.possible)
+    if not _adds(rows):
+        return _lone(unknown(len(certain)), certain == 0, possible > 0)
+    value = rows.value
+    own = np.where(rows.certain, value.low, 0.0), np.where(rows.certain, value.high, 0.0)
+    size = groups.sums(np.maximum(np.abs(own[0]), np.abs(own[1])))
+    sums = _rounded(groups.sums(own[0]), groups.sums(own[1]), size, whole=_whole(*own))
+    others = rows.possible & ~rows.certain
+    n = possible - certain
+    least = -groups.greatest(np.where(others, -value.low, -np.inf))
+    most = groups.greatest(np.where(others, value.high, -np.inf))
+    with np.errstate(all="ignore"):
+        # Those that may be left out count all or not at all: any other mean lies in between.
+        low = np.fmin(sums[0] / certain, (sums[0] + n * least) / (certain + n))
+        high = np.fmax(sums[1] / certain, (sums[1] + n * most) / (certain + n))
+    low = np.where(n > 0, low, sums[0] / np.maximum(certain, 1))
+    high = np.where(n > 0, high, sums[1] / np.maximum(certain, 1))
+    wide = widened(low, high, np.maximum(np.abs(low), np.abs(high)))
+    low, high = np.where(n > 0, wide[0], low), np.where(n > 0, wide[1], high)
+    lost = ~np.isfinite(low) | ~np.isfinite(high)
+    low, high = np.where(lost, -np.inf, low), np.where(lost, np.inf, high)
+    return _lone(Range(low, high, certain == 0, possible > 0, "float"), certain == 0, possible > 0)
+
+
+def _lone(found: Range, null: Masks, value: Masks) -> Range:
+    return Range(found.low, found.high, null, value, found.kind)
+
+
+def _most(rows: Counted, groups: Grouped) -> Range:
+    low = groups.greatest(np.where(rows.certain, rows.value.low, -np.inf))
+    high = groups.greatest(np.where(rows.possible, rows.value.high, -np.inf))
+    null, value = groups.sums(rows.certain) == 0, groups.sums(rows.possible) > 0
+    # Where no row is certain, the one that comes has at least the least value of all.
+    least = -groups.greatest(np.where(rows.possible, -rows.value.low, -np.inf))
+    low = np.where(null, least, low)
+    return Range(np.where(value, low, 0.0), np.where(value, high, 0.0), null, value, _kind(rows))
+
+
+def _kind(rows: Counted) -> str:
+    return rows.value.kind
+
+
+def _least(rows: Counted, groups: Grouped) -> Range:
+    value = rows.value
+    turned = Range(-value.high, -value.low, value.null, value.value, value.kind)
+    found = _most(Counted(rows.possible, rows.certain, turned), groups)
+    return Range(-found.high, -found.low, found.null, found.value, found.kind)
+
+
+_RANGES: dict[str, Callable[[Counted, Grouped], Range]] = {
+    "count": _count,
+    "sum": _sum,
+    "avg": _average,
+    "min": _least,
+    "max": _most,
+    "bool_or": _most,
+    "bool_and": _least,
+}

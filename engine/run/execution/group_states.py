@@ -1,0 +1,320 @@
+"""What is known of groups: which of them the tests keep, and what is still to be asked about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blendfusion.execution.expressions import RowWise
+from blendfusion.execution.group_ranges import (
+    Counted,
+    Grouped,
+    Places,
+    counted,
+    is_bounded,
+    is_of_distinct,
+    range_of_distinct,
+    range_of_measure,
+    weight,
+)
+from blendfusion.execution.ranges import Masks, Numbers, Range, range_of, range_of_values, unknown
+from blendfusion.execution.row_answers import RowAnswers, ranges
+from blendfusion.planner.ir.aggregates import Measure
+from blendfusion.planner.ir.groups import GroupNeed
+from blendfusion.planner.ir.nodes import Expr, Field, Node, fields, needs_model, walk
+from blendfusion.planner.ir.sorts import ASC, DESC, Direction, reverse
+
+_RANKED = (
+    *(pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_date),
+    *(pa.types.is_timestamp, pa.types.is_decimal),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Something that has to be known of groups: an expression over their columns, or, without one,
+    whether they have a row."""
+
+    expr: Expr | None
+    columns: tuple[int, ...]
+    """The columns of the rows that it reads, of those with calls."""
+    measures: tuple[int, ...]
+    whole: bool = False
+    """Whether it needs all rows of a group, and so may ask about all of them at once."""
+
+
+class GroupStates:
+    """The groups of ``rows``, whose group numbers by row are ``codes``. Rows are put in order."""
+
+    def __init__(self, need: GroupNeed, rows: RowAnswers, codes: Places, rowwise: RowWise) -> None:
+        self.need = need
+        self.rows = rows
+        self._literals: dict[Expr, Range] = {}
+        self._rowwise = rowwise
+        self.n = int(codes.max()) + 1
+        self.tests = [self._stage(e) for e in need.tests]
+        self.exists = Stage(None, (), ())
+        self.shown = [self._stage(e) for e in need.shown]
+        self.ordering = [self._stage(e) for e in need.order if self._measures(e)]
+        order = np.lexsort((-self._weights(), codes))
+        first = np.searchsorted(codes[order], np.arange(self.n))
+        self.starts: Places = np.r_[first, len(codes)]
+        self.sizes: Places = np.diff(self.starts)
+        self._keys = self._key_columns(order[first])
+        for measure in need.measures:
+            if is_of_distinct(measure) and is_bounded(measure):
+                for expr in measure.args:
+                    if isinstance(expr, Field):
+                        rows.count_distinct(expr.index)
+        rows.arrange(order)
+        self.group = codes[order]
+        self._plain: dict[Expr, Range] = {}
+        self.measured = [_of_kind(unknown(self.n), self._kind(m)) for m in need.measures]
+        self.complete = [np.zeros(self.n, dtype=bool) for _ in need.measures]
+        """The groups of which a measure has nothing left to ask."""
+        self.has_row = np.zeros(self.n, dtype=bool)
+        self.may_have_row = np.ones(self.n, dtype=bool)
+        self.there = np.zeros(self.n, dtype=bool)
+        """The groups of which it is known for every row whether it is there."""
+        self.fails = np.zeros(self.n, dtype=bool)
+        self.passes = np.zeros(self.n, dtype=bool)
+        self.asked = np.zeros(self.n, dtype=np.int64)
+        self._certain = [np.zeros(self.n, dtype=bool) for _ in self.tests]
+        self._possible = [np.ones(self.n, dtype=bool) for _ in self.tests]
+        self.learn(np.arange(self.n))
+
+    def learn(self, groups: Places) -> None:
+        """Takes note of what is known of the rows of some groups."""
+        places = ranges(self.starts[groups], self.starts[groups + 1])
+        lengths = self.starts[groups + 1] - self.starts[groups]
+        part = Grouped(np.r_[0, np.cumsum(lengths)[:-1]], len(places))
+        present = self.rows.present.take(places)
+        tested = self.rows.tested[places] | present.single
+        self.there[groups] = part.sums(~tested) == 0
+        self.has_row[groups] = part.sums(present.certain) > 0
+        self.may_have_row[groups] = part.sums(present.true) > 0
+        if not self.need.n_keys:
+            self.has_row[groups] = self.may_have_row[groups] = True
+        for i, measure in enumerate(self.need.measures):
+            left = present.true & ~tested
+            for column in self._asking(measure):
+                known = (
+                    self.rows.asked[column][places] | self.rows.columns[column].take(places).single
+                )
+                left |= present.true & ~known
+            self.complete[i][groups] = part.sums(left) == 0
+            if is_bounded(measure):
+                own = counted(measure, present, lambda e, at=places: self._column(e, at))  # type: ignore[misc]
+                self.measured[i].put(groups, self._range(measure, own, part, places))
+        self._judge(groups)
+
+    def _judge(self, groups: Places) -> None:
+        fails, passes = ~self.may_have_row[groups], self.has_row[groups].copy()
+        for j, stage in enumerate(self.tests):
+            assert stage.expr is not None
+            found = self.value(stage.expr, groups)
+            self._certain[j][groups], self._possible[j][groups] = found.certain, found.true
+            fails |= ~found.true
+            passes &= found.certain
+        self.fails[groups], self.passes[groups] = fails, passes
+
+    def value(self, expr: Expr, groups: Places) -> Range:
+        """The range of an expression over the columns of some groups."""
+
+        def leaf(part: Expr) -> Range | None:
+            if self._is_plain(part):
+                return self._plain_value(part).take(groups)
+            if isinstance(part, Field):
+                return self.measured[part.index - self.need.n_keys].take(groups)
+            return None
+
+        return range_of(expr, leaf, len(groups))
+
+    def is_settled(self, expr: Expr, groups: Places) -> Masks:
+        """Whether an expression has one value, whatever the answers are."""
+        done = np.ones(len(groups), dtype=bool)
+        for i in self._measures(expr):
+            done &= self.complete[i][groups]
+        return done | self._is_one(expr, groups)
+
+    def _is_one(self, expr: Expr, groups: Places) -> Masks:
+        if self._is_plain(expr):
+            return np.ones(len(groups), dtype=bool)
+        found = self.value(expr, groups)
+        single = found.single & (found.kind in ("int", "bool"))
+        if isinstance(expr, Field):
+            return np.asarray(single | self.complete[expr.index - self.need.n_keys][groups])
+        assert isinstance(expr, Node)
+        if expr.name == "if_then":
+            return np.asarray(single | self._is_one_case(expr, groups))
+        parts = np.ones(len(groups), dtype=bool)
+        for child in expr.children:
+            parts &= self._is_one(child, groups)
+        return np.asarray(single | parts)
+
+    def _is_one_case(self, expr: Node, groups: Places) -> Masks:
+        left, one = np.ones(len(groups), dtype=bool), np.ones(len(groups), dtype=bool)
+        branches = expr.children
+        for condition, result in zip(branches[0::2], branches[1::2], strict=False):
+            met = self.value(condition, groups)
+            decided = met.certain | ~met.true
+            one &= ~left | decided
+            one &= ~(left & met.certain) | self._is_one(result, groups)
+            left = left & ~met.true
+        if len(branches) % 2:
+            one &= ~left | self._is_one(branches[-1], groups)
+        return one
+
+    def next_test(self, groups: Places, *, order: bool = False) -> Places:
+        """The number of the first stage of ``tests_and_order`` about which each of some groups has
+        something left to ask that may decide; -1 if there is none."""
+        found = np.full(len(groups), -1, dtype=np.int64)
+        for j, stage in enumerate(self.tests_and_order):
+            if j < len(self.tests):
+                wanted = ~self._certain[j][groups] & ~self.fails[groups]
+            elif stage is self.exists:
+                wanted = ~self.has_row[groups] & ~self.fails[groups]
+            else:
+                wanted = np.full(len(groups), order)
+            found = np.where((found < 0) & wanted & self.is_open(stage, groups), j, found)
+        return found
+
+    @property
+    def tests_and_order(self) -> list[Stage]:
+        return [*self.tests, self.exists, *self.ordering]
+
+    def is_open(self, stage: Stage, groups: Places) -> Masks:
+        """Whether something is left to ask about a stage."""
+        if stage.expr is None:
+            return ~self.there[groups]
+        done = np.ones(len(groups), dtype=bool)
+        for i in stage.measures:
+            done &= self.complete[i][groups]
+        return ~done
+
+    def askable(self, groups: Places, stage: Stage) -> Places:
+        """The places of rows of groups about which a stage has something left to ask, those of one
+        group behind another, the most moving first."""
+        places = ranges(self.starts[groups], self.starts[groups + 1])
+        present, rows = self.rows.present, self.rows
+        left = ~rows.tested[places] & ~present.single.take(places)
+        for column in stage.columns:
+            some = places[present.true.take(places)]
+            unasked = ~rows.asked[column][some] & ~rows.columns[column].take(some).single
+            left[np.isin(places, some[unasked], assume_unique=True)] = True
+        return places[left]
+
+    def ranks(self, expr: Expr, direction: Direction) -> tuple[Numbers, Numbers]:
+        """The least and the greatest place of each group in an order, where a greater one comes
+        earlier."""
+        every = np.arange(self.n)
+        found = self._plain_ranks(expr) if self._is_plain(expr) else self.value(expr, every)
+        descending = direction in (DESC, reverse(ASC))
+        low, high = (found.low, found.high) if descending else (-found.high, -found.low)
+        first = direction not in (ASC, DESC)
+        at = np.inf if first else -np.inf
+        low = np.where(found.null, np.minimum(at, np.where(found.value, low, np.inf)), low)
+        high = np.where(found.null, np.maximum(at, np.where(found.value, high, -np.inf)), high)
+        return low, high
+
+    def _plain_ranks(self, expr: Expr) -> Range:
+        column = self._plain_column(expr)
+        if any(test(column.type) for test in _RANKED):
+            ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense")
+            numbers = ranks.to_numpy(zero_copy_only=False).astype(np.float64)
+            valid = column.is_valid().to_numpy(zero_copy_only=False)
+            return Range(numbers, numbers.copy(), ~valid, valid, "int")
+        return self._plain_value(expr)
+
+    def _is_plain(self, expr: Expr) -> bool:
+        return not self._measures(expr)
+
+    def _measures(self, expr: Expr) -> list[int]:
+        n = self.need.n_keys
+        return sorted(i - n for i in fields(expr) if i >= n)
+
+    def _plain_value(self, expr: Expr) -> Range:
+        if expr not in self._plain:
+            self._plain[expr] = range_of_values(self._plain_column(expr))
+        return self._plain[expr]
+
+    def _plain_column(self, expr: Expr) -> pa.Array:
+        if isinstance(expr, Field):
+            return self._keys.column(expr.index).combine_chunks()
+        values = self._rowwise.workbench().columns([expr], self._keys)[0]
+        return values.combine_chunks()
+
+    def _key_columns(self, first: Places) -> pa.Table:
+        """The keys of each group, in the order of their numbers."""
+        at = pa.array(first)
+        columns = [self.rows.value(i).take(at) for i in range(self.need.n_keys)]
+        columns = columns or [pa.nulls(len(first), pa.bool_())]
+        return pa.table(columns, [str(i) for i in range(len(columns))])
+
+    def _stage(self, expr: Expr) -> Stage:
+        measures = self._measures(expr)
+        columns = {c for i in measures for c in self._asking(self.need.measures[i])}
+        return Stage(expr, tuple(sorted(columns)), tuple(measures), isinstance(expr, Field))
+
+    def _asking(self, measure: Measure) -> list[int]:
+        """The columns with calls that a measure reads."""
+        read = {e.index for part in measure.exprs for e in walk(part) if isinstance(e, Field)}
+        return sorted(i for i in read if needs_model(self.rows.block.select[i]))
+
+    def _column(self, expr: Expr, places: Places) -> Range:
+        if isinstance(expr, Field):
+            return self.rows.columns[expr.index].take(places)
+        return self._plain_literal(expr, len(places))
+
+    def _plain_literal(self, expr: Expr, n: int) -> Range:
+        if expr not in self._literals:
+            row = pa.table({"0": pa.nulls(1, pa.bool_())})
+            self._literals[expr] = range_of_values(
+                self._rowwise.workbench().columns([expr], row)[0]
+            )
+        return self._literals[expr].take(np.zeros(n, dtype=np.int64))
+
+    def _range(self, measure: Measure, own: Counted, part: Grouped, places: Places) -> Range:
+        if not is_of_distinct(measure):
+            return range_of_measure(measure, own, part)
+        (value,) = measure.args
+        if not isinstance(value, Field):  # a literal
+            return range_of_distinct(own, np.zeros(len(places), dtype=np.int64), part)
+        return range_of_distinct(own, self.rows.codes[value.index][places], part)
+
+    def _kind(self, measure: Measure) -> str:
+        if measure.name == "count":
+            return "int"
+        if not is_bounded(measure):
+            return "other"
+        (value,) = measure.args
+        kind = self._column(value, np.arange(0)).kind
+        if measure.name == "avg":
+            return "float" if kind in ("int", "float") else "other"
+        return kind
+
+    def _weights(self) -> Numbers:
+        """How far the answers about each row can move what is tested."""
+        tested = {i for stage in (*self.tests, *self.ordering) for i in stage.measures}
+        total = np.zeros(len(self.rows))
+        for i in tested or range(len(self.need.measures)):
+            measure = self.need.measures[i]
+            if is_bounded(measure):
+                own = counted(measure, self.rows.present, self._whole_column)
+                total += weight(measure, own)
+        if self.rows.questions is None:
+            return total
+        times = np.bincount(self.rows.questions)[self.rows.questions]
+        return total * np.minimum(times, 1_000)
+
+    def _whole_column(self, expr: Expr) -> Range:
+        return self._column(expr, np.arange(len(self.rows)))
+
+
+def _of_kind(found: Range, kind: str) -> Range:
+    if found.kind == kind:
+        return found
+    return Range(found.low, found.high, found.null, found.value, kind)

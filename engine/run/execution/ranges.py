@@ -1,0 +1,419 @@
+"""What expressions can be while some answers are unknown: ranges of numbers and truth values.
+
+``range_of`` is at least as wide as the values that DataFusion can give for any answers. It never
+has to be narrow: a wide range costs questions, and no result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from substrait.proto import Expression as ExpressionMessage
+
+from blendfusion.planner.ir.nodes import Ask, Expr, Node
+
+Numbers = NDArray[np.float64]
+Masks = NDArray[np.bool_]
+
+_EXACT = 2.0**53
+"""Whole numbers up to here are exact as floating-point numbers."""
+_TINY = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """For each row: NULL is possible where ``null``, and a value from ``low`` to ``high`` where
+    ``value``. FALSE is 0 and TRUE is 1; anything else but a number is from -inf to inf.
+
+    ``kind``: bool, int, float, or other, with which no arithmetic is done.
+    """
+
+    low: Numbers
+    high: Numbers
+    null: Masks
+    value: Masks
+    kind: str
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    @property
+    def true(self) -> Masks:
+        """Where TRUE is possible."""
+        return self.value & (self.high >= 1)
+
+    @property
+    def false(self) -> Masks:
+        """Where FALSE is possible."""
+        return self.value & (self.low <= 0)
+
+    @property
+    def certain(self) -> Masks:
+        """Where TRUE is the one possible value."""
+        return self.true & ~self.false & ~self.null
+
+    @property
+    def single(self) -> Masks:
+        """Where one value is possible."""
+        one = self.value & ~self.null & (self.low == self.high) & np.isfinite(self.low)
+        return one | (self.null & ~self.value)
+
+    def take(self, places: NDArray[np.int64]) -> Range:
+        parts = self.low[places], self.high[places], self.null[places], self.value[places]
+        return Range(*parts, self.kind)
+
+    def put(self, places: NDArray[np.int64], new: Range) -> None:
+        """Replaces the ranges at ``places``."""
+        self.low[places], self.high[places] = new.low, new.high
+        self.null[places], self.value[places] = new.null, new.value
+
+
+def unknown(n: int, *, null: bool | Masks = True) -> Range:
+    """``n`` values of which nothing is known."""
+    nulls = np.broadcast_to(np.asarray(null), (n,)).copy()
+    return Range(np.full(n, -np.inf), np.full(n, np.inf), nulls, np.ones(n, dtype=bool), "other")
+
+
+def between(n: int, low: float, high: float, kind: str) -> Range:
+    """``n`` values between two numbers, or NULL."""
+    some = np.ones(n, dtype=bool)
+    return Range(np.full(n, low), np.full(n, high), some, some.copy(), kind)
+
+
+def truths(true: Masks, false: Masks, null: Masks) -> Range:
+    """Truth values, from those that are possible."""
+    low, high = np.where(false, 0.0, 1.0), np.where(true, 1.0, 0.0)
+    return Range(low, high, null, true | false, "bool")
+
+
+def kind_of(type_: pa.DataType) -> str:
+    """The kind of a column."""
+    if pa.types.is_boolean(type_):
+        return "bool"
+    if pa.types.is_integer(type_):
+        return "int"
+    return "float" if pa.types.is_float64(type_) else "other"
+
+
+def range_of_values(column: pa.Array | pa.ChunkedArray) -> Range:
+    """The ranges of known values. Texts and the like are from -inf to inf, where not NULL."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    type_, kind = whole.type, kind_of(whole.type)
+    valid = whole.is_valid().to_numpy(zero_copy_only=False)
+    if kind == "bool":
+        whole = whole.cast(pa.int8())
+    elif kind == "other" and not (pa.types.is_decimal(type_) or pa.types.is_floating(type_)):
+        if not pa.types.is_null(type_):
+            return _where_valid(unknown(len(whole), null=~valid), valid)
+        whole = pa.nulls(len(whole), pa.int8())
+    numbers = pc.fill_null(pc.cast(whole, pa.float64(), safe=False), 0.0)
+    low: Numbers = numbers.to_numpy(zero_copy_only=False).astype(np.float64)
+    high = low.copy()
+    if kind == "other" or (kind == "int" and np.abs(low).max(initial=0.0) > _EXACT):
+        low, high = widened(low, high, np.abs(low))
+    nan = np.isnan(low)
+    if nan.any():  # DataFusion orders NaN behind all numbers, and finds it equal to itself
+        low, high = np.where(nan, -np.inf, low), np.where(nan, np.inf, high)
+    if kind == "float":  # DataFusion orders -0.0 before 0.0
+        negative = (low == 0) & np.signbit(low)
+        low, high = np.where(negative, -_TINY, low), np.where(negative, _TINY, high)
+    return Range(low, high, ~valid, valid.copy(), kind)
+
+
+def _where_valid(found: Range, valid: Masks) -> Range:
+    return Range(found.low, found.high, found.null, valid.copy(), found.kind)
+
+
+def widened(low: Numbers, high: Numbers, size: Numbers) -> tuple[Numbers, Numbers]:
+    """Bounds with room for the rounding of numbers of this size, in any order of a sum."""
+    room = size * 1e-9
+    return low - room, high + room
+
+
+Leaf = Callable[[Expr], "Range | None"]
+"""The range of an expression that is known otherwise; None of others."""
+
+
+def range_of(expr: Expr, leaf: Leaf, n: int) -> Range:
+    """The range of ``expr`` on ``n`` rows."""
+    found = leaf(expr)
+    if found is not None:
+        return found
+    if not isinstance(expr, Node) or expr.rels or expr.name not in _FUNCTIONS:
+        return unknown(n)
+    if expr.name == "cast":
+        return _cast(expr, range_of(expr.children[0], leaf, n))
+    return _FUNCTIONS[expr.name]([range_of(child, leaf, n) for child in expr.children])
+
+
+def range_of_answers(ask: Ask, n: int, present: Masks) -> Range:
+    """The range of a call's answers before it is asked; NULL is always possible, and the only one
+    where its values are not ``present``."""
+    call, constraint = ask.call, ask.call.task.constraint
+    found = between(n, -np.inf, np.inf, kind_of(call.type))
+    plain = not call.kept and call.type == call.answer_type
+    if plain and pa.types.is_boolean(call.type):
+        found = between(n, 0.0, 1.0, "bool")
+    elif plain and constraint.kind == "score" and constraint.scale is not None:
+        low, high = constraint.scale
+        found = between(n, float(low), float(high), "float")
+    return _where_valid(found, present)
+
+
+def _connected(parts: Sequence[Range], *, conjunction: bool) -> Range:
+    result = parts[0]
+    for part in parts[1:]:
+        a, b = result, part
+        if conjunction:
+            true, false = a.true & b.true, a.false | b.false
+            null = (a.null & (b.true | b.null)) | (b.null & (a.true | a.null))
+        else:
+            true, false = a.true | b.true, a.false & b.false
+            null = (a.null & (b.false | b.null)) | (b.null & (a.false | a.null))
+        result = truths(true, false, null)
+    return result
+
+
+def _compared(
+    test: Callable[[Range, Range], tuple[Masks, Masks]],
+) -> Callable[[Sequence[Range]], Range]:
+    def compare(parts: Sequence[Range]) -> Range:
+        a, b = parts
+        both = a.value & b.value
+        true, false = test(a, b)
+        return truths(true & both, false & both, a.null | b.null)
+
+    return compare
+
+
+def _less(a: Range, b: Range) -> tuple[Masks, Masks]:
+    return a.low < b.high, a.high >= b.low
+
+
+def _at_most(a: Range, b: Range) -> tuple[Masks, Masks]:
+    return a.low <= b.high, a.high > b.low
+
+
+def _same(a: Range, b: Range) -> tuple[Masks, Masks]:
+    one = (a.low == a.high) & (b.low == b.high) & (a.low == b.low)
+    return (a.low <= b.high) & (b.low <= a.high), ~one
+
+
+def _turned(
+    test: Callable[[Range, Range], tuple[Masks, Masks]],
+) -> Callable[[Range, Range], tuple[Masks, Masks]]:
+    return lambda a, b: test(b, a)
+
+
+def _negated(
+    test: Callable[[Range, Range], tuple[Masks, Masks]],
+) -> Callable[[Range, Range], tuple[Masks, Masks]]:
+    return lambda a, b: test(a, b)[::-1]
+
+
+def _not(parts: Sequence[Range]) -> Range:
+    (a,) = parts
+    return truths(a.false, a.true, a.null)
+
+
+def _test(
+    *, true: bool = False, false: bool = False, null: bool = False, no: bool = False
+) -> Callable[[Sequence[Range]], Range]:
+    """A test for one of the truth values; ``no``: for any other."""
+
+    def tested(parts: Sequence[Range]) -> Range:
+        (a,) = parts
+        met, other = np.zeros(len(a), dtype=bool), np.zeros(len(a), dtype=bool)
+        for wanted, possible in ((true, a.true), (false, a.false), (null, a.null)):
+            met, other = (met | possible, other) if wanted else (met, other | possible)
+        met, other = (other, met) if no else (met, other)
+        return truths(met, other, np.zeros(len(a), dtype=bool))
+
+    return tested
+
+
+def _null_test(*, no: bool) -> Callable[[Sequence[Range]], Range]:
+    def tested(parts: Sequence[Range]) -> Range:
+        (a,) = parts
+        never = np.zeros(len(a), dtype=bool)
+        return truths(a.value, a.null, never) if no else truths(a.null, a.value, never)
+
+    return tested
+
+
+def hull(parts: Sequence[tuple[Masks, Range]]) -> Range:
+    """The range of a value that is one of several, each possible where its mask says so."""
+    n = len(parts[0][1])
+    low, high = np.full(n, np.inf), np.full(n, -np.inf)
+    null, value = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    for mask, part in parts:
+        some = mask & part.value
+        low, high = (
+            np.where(some, np.minimum(low, part.low), low),
+            np.where(some, np.maximum(high, part.high), high),
+        )
+        null, value = null | (mask & part.null), value | some
+    kinds = {p.kind for m, p in parts if (m & p.value).any()}
+    kind = kinds.pop() if len(kinds) == 1 else "other"
+    return Range(np.where(value, low, 0.0), np.where(value, high, 0.0), null, value, kind)
+
+
+def _case(parts: Sequence[Range]) -> Range:
+    n = len(parts[0])
+    left = np.ones(n, dtype=bool)
+    found: list[tuple[Masks, Range]] = []
+    for condition, result in zip(parts[0::2], parts[1::2], strict=False):
+        found.append((left & condition.true, result))
+        left = left & (condition.false | condition.null)
+    found.append((left, parts[-1] if len(parts) % 2 else _nothing(n)))
+    return hull(found)
+
+
+def _nothing(n: int) -> Range:
+    never = np.zeros(n, dtype=bool)
+    return Range(np.zeros(n), np.zeros(n), ~never, never, "other")
+
+
+def _coalesced(parts: Sequence[Range]) -> Range:
+    n = len(parts[0])
+    left = np.ones(n, dtype=bool)
+    found: list[tuple[Masks, Range]] = []
+    for part in parts:
+        no_null = Range(part.low, part.high, np.zeros(n, dtype=bool), part.value, part.kind)
+        found.append((left, no_null))
+        left = left & part.null
+    found.append((left, _nothing(n)))
+    return hull(found)
+
+
+def _among(parts: Sequence[Range]) -> Range:
+    value, *items = parts
+    return _connected([_COMPARISONS["equal"]([value, i]) for i in items], conjunction=False)
+
+
+def _bounded_by(*, least: bool) -> Callable[[Sequence[Range]], Range]:
+    """``least(…)`` and ``greatest(…)``, which leave out NULLs."""
+
+    def found(parts: Sequence[Range]) -> Range:
+        pick = np.minimum if least else np.maximum
+        absent = np.inf if least else -np.inf
+        n, kinds = len(parts[0]), {p.kind for p in parts}
+        lows = [np.where(p.value, p.low, absent) for p in parts]
+        highs = [np.where(p.value, p.high, absent) for p in parts]
+        # One that may be NULL bounds the result on one side only.
+        sure = [p.value & ~p.null for p in parts]
+        every = [
+            np.where(s, x, absent) for s, x in zip(sure, highs if least else lows, strict=True)
+        ]
+        near = pick.reduce(every)
+        far = pick.reduce(lows if least else highs)
+        loose = (np.maximum if least else np.minimum).reduce(
+            [np.where(p.value, p.high if least else p.low, -absent) for p in parts]
+        )
+        null, value = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
+        for p in parts:
+            null, value = null & p.null, value | p.value
+        near = np.where(np.isfinite(near), near, loose)
+        low, high = (far, near) if least else (near, far)
+        kind = kinds.pop() if len(kinds) == 1 else "other"
+        return Range(np.where(value, low, 0.0), np.where(value, high, 0.0), null, value, kind)
+
+    return found
+
+
+def _arithmetic(
+    combine: Callable[[Range, Range], tuple[Numbers, Numbers]],
+) -> Callable[[Sequence[Range]], Range]:
+    def computed(parts: Sequence[Range]) -> Range:
+        a, b = parts
+        null, value = a.null | b.null, a.value & b.value
+        if a.kind != b.kind or a.kind not in ("int", "float"):
+            return _where_valid(unknown(len(a), null=null), value)
+        with np.errstate(all="ignore"):
+            low, high = combine(a, b)
+        lost = ~np.isfinite(low) | ~np.isfinite(high)
+        if a.kind == "int":
+            lost |= np.maximum(np.abs(low), np.abs(high)) > _EXACT
+        else:  # 0.0 * -1.0 is -0.0
+            low, high = np.where(low == 0, -_TINY, low), np.where(high == 0, _TINY, high)
+        low, high = np.where(lost, -np.inf, low), np.where(lost, np.inf, high)
+        return Range(low, high, null, value, a.kind)
+
+    return computed
+
+
+def _sum(a: Range, b: Range) -> tuple[Numbers, Numbers]:
+    return a.low + b.low, a.high + b.high
+
+
+def _difference(a: Range, b: Range) -> tuple[Numbers, Numbers]:
+    return a.low - b.high, a.high - b.low
+
+
+def _extremes(corners: Sequence[Numbers]) -> tuple[Numbers, Numbers]:
+    every = np.array(corners)
+    return every.min(axis=0), every.max(axis=0)
+
+
+def _product(a: Range, b: Range) -> tuple[Numbers, Numbers]:
+    return _extremes([x * y for x in (a.low, a.high) for y in (b.low, b.high)])
+
+
+def _quotient(a: Range, b: Range) -> tuple[Numbers, Numbers]:
+    corners = [x / y for x in (a.low, a.high) for y in (b.low, b.high)]
+    if a.kind == "int":
+        corners = [np.trunc(c) for c in corners]
+    low, high = _extremes(corners)
+    crosses = (b.low <= 0) & (b.high >= 0)
+    return np.where(crosses, -np.inf, low), np.where(crosses, np.inf, high)
+
+
+def _cast(expr: Node, part: Range) -> Range:
+    to = ExpressionMessage.FromString(expr.template).cast.type.WhichOneof("kind")
+    if part.kind in ("int", "bool") and to in ("i32", "i64", "fp64"):
+        within = (part.low >= -(2.0**31)) & (part.high < 2.0**31)
+        if to != "i32" or bool(within[part.value].all()):
+            kind = "float" if to == "fp64" else "int"
+            return Range(part.low, part.high, part.null, part.value, kind)
+    if part.kind == "float" and to == "fp64":
+        return part
+    return _where_valid(unknown(len(part), null=part.null), part.value)
+
+
+_COMPARISONS: dict[str, Callable[[Sequence[Range]], Range]] = {
+    "lt": _compared(_less),
+    "lte": _compared(_at_most),
+    "gt": _compared(_turned(_less)),
+    "gte": _compared(_turned(_at_most)),
+    "equal": _compared(_same),
+    "not_equal": _compared(_negated(_same)),
+}
+_FUNCTIONS: dict[str, Callable[[Sequence[Range]], Range]] = {
+    **_COMPARISONS,
+    "and": lambda parts: _connected(parts, conjunction=True),
+    "or": lambda parts: _connected(parts, conjunction=False),
+    "not": _not,
+    "is_true": _test(true=True),
+    "is_not_true": _test(true=True, no=True),
+    "is_false": _test(false=True),
+    "is_not_false": _test(false=True, no=True),
+    "is_unknown": _test(null=True),
+    "is_not_unknown": _test(null=True, no=True),
+    "is_null": _null_test(no=False),
+    "is_not_null": _null_test(no=True),
+    "if_then": _case,
+    "coalesce": _coalesced,
+    "singular_or_list": _among,
+    "least": _bounded_by(least=True),
+    "greatest": _bounded_by(least=False),
+    "add": _arithmetic(_sum),
+    "subtract": _arithmetic(_difference),
+    "multiply": _arithmetic(_product),
+    "divide": _arithmetic(_quotient),
+    "cast": lambda parts: unknown(len(parts[0])),
+}

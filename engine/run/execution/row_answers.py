@@ -1,0 +1,290 @@
+"""The rows of a block by groups, with what is known of each: whether it is there, and its columns.
+
+The rows of one group stand together, those first whose answers can move its aggregates most. A row
+that nobody asked about is known by the range of what it may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from blendfusion.execution.expressions import Column, Rows, RowWise
+from blendfusion.execution.ranges import (
+    Masks,
+    Range,
+    kind_of,
+    range_of,
+    range_of_answers,
+    range_of_values,
+    truths,
+)
+from blendfusion.planner.ir.necessary import ALWAYS, never_fails, not_null
+from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, asks, fields, needs_model
+from blendfusion.planner.ir.possible_answers import over_answers
+
+Places = NDArray[np.int64]
+Survivors = Callable[[Block, Rows], Rows]
+"""The rows that pass the predicates of a block."""
+
+_CODED = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_string)
+"""Types whose values are equal in Python where they are in DataFusion."""
+
+
+def codes_of(columns: Sequence[Column], n: int) -> Places | None:
+    """A number for each row, equal for equal values of all columns; None for columns of a type
+    that has no hash, or that DataFusion may tell apart otherwise."""
+    codes = np.zeros(n, dtype=np.int64)
+    for column in columns:
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        if isinstance(whole, pa.ChunkedArray) or pa.types.is_floating(whole.type):
+            return None
+        try:
+            encoded = pc.dictionary_encode(whole, null_encoding="encode")
+        except pa.ArrowNotImplementedError:
+            return None
+        own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = codes * max(len(encoded.dictionary), 1) + own
+        if len(columns) > 1:
+            codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
+    return codes
+
+
+class RowAnswers:
+    """The rows of ``table``, the source of ``block``. Ranges are in the order of ``order``, which
+    gives each place the row of the table."""
+
+    def __init__(
+        self, block: Block, table: pa.Table, rowwise: RowWise, survivors: Survivors
+    ) -> None:
+        self.block = block
+        self.table = table.append_column(str(table.num_columns), pa.array(np.arange(len(table))))
+        self._rowwise = rowwise
+        self._survivors = survivors
+        self._plain: dict[Expr, Column] = {}
+        self._ranges: dict[Expr, Range] = {}
+        n = len(table)
+        self._compute_plain()
+        empty = rowwise.columns(block.select, Rows(table.schema.empty_table()))
+        self._types = [column.type for column in empty]
+        self.columns = [
+            replace(self._range(e), kind=kind_of(kind))
+            for e, kind in zip(block.select, self._types, strict=True)
+        ]
+        self.present = self._presence()
+        self.asked = [np.full(n, not needs_model(e)) for e in block.select]
+        self.tested = np.full(n, not any(map(needs_model, block.where)))
+        """The rows of which it is known whether they are there."""
+        self.codes: dict[int, Places] = {}
+        """Of columns whose distinct values are counted, a code for each value; -1: unknown."""
+        self._codes: dict[int, dict[object, int]] = {}
+        self.order = np.arange(n)
+        self._answers: list[list[tuple[Places, pa.Array]]] = [[] for _ in block.select]
+        self._same: tuple[Places, Places] | None = None
+        read = {i for e in block.exprs for ask in asks(e) for i in fields(ask)}
+        questions = codes_of([table.column(i) for i in sorted(read)], n)
+        several = questions is not None and np.bincount(questions).max(initial=0) > 1
+        self.questions = questions if several else None
+        """Equal numbers for rows about which all questions are the same; None if there are none."""
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @property
+    def at_once(self) -> int:
+        """The number of answers that the model gives in the time of one."""
+        return self._rowwise.dispatcher.at_once
+
+    def value(self, place: int) -> Column:
+        """A column of the block that needs no answer, in the order of the table."""
+        expr = self.block.select[place]
+        return self.table.column(expr.index) if isinstance(expr, Field) else self._plain[expr]
+
+    def count_distinct(self, i: int) -> None:
+        """Gives the values of a column codes, before the rows are put in an order."""
+        found = None
+        if not needs_model(self.block.select[i]):
+            found = codes_of([self.value(i)], len(self))
+        elif any(test(self._types[i]) for test in _CODED):
+            self._codes[i] = {}
+        self.codes[i] = np.full(len(self), -1, dtype=np.int64) if found is None else found
+
+    def arrange(self, order: Places) -> None:
+        """Puts the rows in an order, before any is asked about."""
+        self.order = order
+        self.present = self.present.take(order)
+        self.columns = [column.take(order) for column in self.columns]
+        self.codes = {i: codes[order] for i, codes in self.codes.items()}
+        if self.questions is not None:
+            self.questions = self.questions[order]
+            by = np.argsort(self.questions, kind="stable")
+            self._same = by, np.r_[0, np.cumsum(np.bincount(self.questions))]
+
+    def with_equal(self, places: Places) -> Places:
+        """These places, and those of all rows about which the same questions are asked."""
+        if self._same is None or self.questions is None:
+            return places
+        by, starts = self._same
+        numbers = np.unique(self.questions[places])
+        return by[ranges(starts[numbers], starts[numbers + 1])]
+
+    def known(self, columns: Sequence[int]) -> Places:
+        """The places of rows with stored answers to all questions of some columns."""
+        rows = Rows(self.table)
+        known = np.full(len(self), True)
+        for expr in (*self.block.where, *(self.block.select[i] for i in columns)):
+            if known.any() and needs_model(expr):
+                known &= self._rowwise.known_rows(expr, rows)
+        return np.flatnonzero(known[self.order])
+
+    def ask(self, places: Places, columns: Sequence[int]) -> Places:
+        """Asks whether rows are there, and for those that are, for some columns. Returns the places
+        of which more is known now."""
+        places = self.with_equal(places)
+        new = places[~self.tested[places] & ~self.present.single[places]]
+        if len(new):
+            self._test(new)
+        self.tested[places] = True
+        left = places[self.present.certain[places]]
+        for i in self._answered_with(columns):
+            some = left[~self.asked[i][left]]
+            if len(some):
+                values = self._rowwise.columns([self.block.select[i]], self._rows(some))[0]
+                whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+                self._answers[i].append((some, whole))
+                self.columns[i].put(some, range_of_values(whole))
+                self.asked[i][some] = True
+                if i in self._codes:
+                    known = self._codes[i]
+                    self.codes[i][some] = [
+                        known.setdefault(v, len(known)) for v in whole.to_pylist()
+                    ]
+        return places
+
+    def output(self, kept: Masks) -> pa.Table:
+        """The rows of the block at the places ``kept``, in the order of the table. Those that
+        nobody asked about have NULL in place of answers."""
+        n = len(self)
+        there = self.present.certain & kept
+        open_ = np.flatnonzero(kept & ~self.present.single)
+        if len(open_):
+            passed = np.ones(len(open_), dtype=bool)
+            for values in self._without_answers(self.block.where, open_):
+                passed &= pc.fill_null(values, False).to_numpy(zero_copy_only=False)
+            there[open_[passed]] = True
+        places = np.flatnonzero(there)
+        places = places[np.argsort(self.order[places], kind="stable")]
+        at = np.full(n, -1, dtype=np.int64)
+        at[places] = np.arange(len(places))
+        names = [str(i) for i in range(self.block.width)]
+        return pa.table([self._column(i, places) for i in range(self.block.width)], names)
+
+    def _column(self, i: int, places: Places) -> Column:
+        if not needs_model(self.block.select[i]):
+            return self.value(i).take(pa.array(self.order[places]))
+        kind = self._types[i]
+        pieces, origin = [], np.full(len(self), -1, dtype=np.int64)
+        for some, values in self._answers[i]:
+            origin[some] = sum(map(len, pieces)) + np.arange(len(some))
+            pieces.append(values.cast(kind))
+        missing = places[origin[places] < 0]
+        if len(missing):
+            (filled,) = self._without_answers([self.block.select[i]], missing)
+            origin[missing] = sum(map(len, pieces)) + np.arange(len(missing))
+            pieces.append(filled.cast(kind))
+        if not pieces:
+            return pa.nulls(0, kind)
+        return pa.concat_arrays(pieces).take(pa.array(origin[places]))
+
+    def _without_answers(self, exprs: Sequence[Expr], places: Places) -> list[pa.Array]:
+        """Expressions on rows, with NULL for all answers."""
+        table = self.table.take(pa.array(self.order[places]))
+        found: dict[Ask, Field] = {}
+        for ask in dict.fromkeys(a for e in exprs for a in asks(e)):
+            found[ask] = Field(table.num_columns)
+            table = table.append_column(str(table.num_columns), pa.nulls(len(table), ask.call.type))
+        plain = [over_answers(e, found) for e in exprs]
+        if not plain:
+            return []
+        values = self._rowwise.workbench().columns(plain, table)
+        return [v.combine_chunks() for v in values]
+
+    def _answered_with(self, columns: Sequence[int]) -> list[int]:
+        """These columns, and those that ask nothing more."""
+        select = self.block.select
+        wanted = {ask for i in columns for ask in asks(select[i])}
+        wanted.update(ask for e in self.block.where for ask in asks(e))
+        return [i for i, e in enumerate(select) if needs_model(e) and {*asks(e)} <= wanted]
+
+    def _test(self, places: Places) -> None:
+        number = Field(self.table.num_columns - 1)
+        rows = self._rows(places)
+        passed = self._survivors(replace(self.block, select=(number,)), rows)
+        column = passed.table.column(number.index)
+        at = np.empty(len(self), dtype=np.int64)
+        at[self.order] = np.arange(len(self))
+        there = np.zeros(len(self), dtype=bool)
+        there[at[column.to_numpy()]] = True
+        never = np.zeros(len(places), dtype=bool)
+        self.present.put(places, truths(there[places], ~there[places], never))
+
+    def _rows(self, places: Places) -> Rows:
+        return Rows(self.table.take(pa.array(self.order[places])))
+
+    def _compute_plain(self) -> None:
+        """Evaluates all parts without calls, by one plan."""
+        parts = [e for e in self.block.select if not needs_model(e)]
+        parts += [p for e in self.block.exprs for p in _plain_parts(e)]
+        parts += [not_null(ask) for e in self.block.exprs for ask in asks(e)]
+        wanted = [p for p in dict.fromkeys(parts) if not isinstance(p, Field) and p != ALWAYS]
+        values = self._rowwise.workbench().columns(wanted, self.table) if wanted else []
+        self._plain.update(zip(wanted, values, strict=True))
+
+    def _presence(self) -> Range:
+        n = len(self.table)
+        true, certain = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
+        for term in self.block.where:
+            own = self._range(term)
+            true, certain = true & own.true, certain & own.certain
+        return truths(true, ~certain, np.zeros(n, dtype=bool))
+
+    def _range(self, expr: Expr) -> Range:
+        return range_of(expr, self._leaf, len(self.table))
+
+    def _leaf(self, expr: Expr) -> Range | None:
+        if expr in self._ranges:
+            return self._ranges[expr]
+        if isinstance(expr, Ask):
+            test = not_null(expr)
+            n = len(self.table)
+            present = np.ones(n, dtype=bool)
+            if test != ALWAYS:
+                present = range_of_values(self._plain[test]).true
+            found = range_of_answers(expr, n, present)
+        elif isinstance(expr, Field):
+            found = range_of_values(self.table.column(expr.index))
+        elif expr in self._plain:
+            found = range_of_values(self._plain[expr])
+        else:
+            return None
+        self._ranges[expr] = found
+        return found
+
+
+def _plain_parts(expr: Expr) -> list[Expr]:
+    """The largest parts of an expression without calls that have a value on every row."""
+    if not needs_model(expr) and never_fails(expr):
+        return [expr]
+    return [] if isinstance(expr, Ask) else [p for c in expr.children for p in _plain_parts(c)]
+
+
+def ranges(starts: Places, ends: Places) -> Places:
+    """The numbers from each start to its end, one range behind another."""
+    lengths = ends - starts
+    first = np.repeat(starts - np.r_[0, np.cumsum(lengths)[:-1]], lengths)
+    return first + np.arange(int(lengths.sum()))

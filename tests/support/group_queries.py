@@ -1,0 +1,171 @@
+"""Random queries that read something of groups of rows, most of them without showing it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+import blendfusion as bf
+
+_QUESTION = "llm_filter('f', x)"
+_CONDITIONS = (
+    _QUESTION,
+    f"NOT {_QUESTION}",
+    f"({_QUESTION} OR n > 1)",
+    f"({_QUESTION} AND n < 2)",
+    "llm_classify(x, ['a', 'b', 'c']) = 'a'",
+    "llm_score('s', x) > 5",
+    "llm_int('i', x) IN (1, 2)",
+    f"CASE WHEN n = 1 THEN {_QUESTION} ELSE n = 0 END",
+)
+_NUMBERS = (
+    f"CASE WHEN {_QUESTION} THEN 1 ELSE 0 END",
+    f"CASE WHEN {_QUESTION} THEN n END",
+    f"CASE WHEN {_QUESTION} THEN m ELSE -1 END",
+    f"CASE WHEN {_QUESTION} THEN w ELSE 0.5 END",
+    "llm_score('s', x)",
+    "llm_score('s', x, low => 0, high => 2)",
+    "llm_int('i', x)",
+    "llm_score('s', x) * n",
+    f"coalesce(CASE WHEN {_QUESTION} THEN n END, 1)",
+)
+_PLAIN = ("n", "m", "w", "id", "dec")
+_COMPARED = ("=", "<>", "<", "<=", ">", ">=")
+
+
+def grouped_rows(source: random.Random) -> pa.Table:
+    """A table of a few groups of very different sizes: ``k`` and ``l`` are keys, ``n``, ``m``,
+    ``w`` and ``dec`` numbers, ``x`` texts, some of which come several times. All but ``id`` may be
+    NULL."""
+    size = source.choice([0, 1, 5, 40, 80, 160])
+    groups, texts = source.choice([1, 2, 5, 12]), source.choice([6, 60, 10_000])
+
+    def column(values: Callable[[], object], *, null: float = 0.1) -> list[object]:
+        return [None if source.random() < null else values() for _ in range(size)]
+
+    columns = {
+        "id": [*range(size)],
+        "k": column(lambda: min(source.randrange(groups), source.randrange(groups))),
+        "l": column(lambda: source.choice("uv")),
+        "n": column(lambda: source.randrange(3)),
+        "m": column(lambda: source.randrange(-5, 6)),
+        "w": column(lambda: source.choice([0.1, 0.25, 1.5, -2.0, 0.0])),
+        "dec": column(lambda: f"{source.randrange(500) / 100:.2f}"),
+        "x": column(lambda: f"v{source.randrange(texts)}", null=0.05),
+    }
+    table = pa.table(columns)
+    kinds = {"id": "int64", "k": "int64", "l": "string", "n": "int64", "m": "int64", "w": "float64"}
+    schema = pa.schema(
+        [(name, kinds.get(name, "string")) for name in columns if name != "dec"]
+        + [("dec", pa.decimal128(10, 2))]
+    )
+    return pa.table(
+        {name: table.column(name).cast(schema.field(name).type) for name in schema.names}
+    )
+
+
+class GroupQueries:
+    """Random queries over ``t``, a table of ``grouped_rows``."""
+
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+
+    def query(self) -> str:
+        """A query whose rows have one order, or none."""
+        one = self._source.random
+        keys = self._source.choice([["k"], ["k"], ["k"], ["k", "l"], ["l"], []])
+        where = [self._source.choice(_CONDITIONS)] if one() < 0.4 else []
+        having = [self._test() for _ in range(self._source.choice([0, 1, 1, 1, 2]))]
+        shown = [f"{self._shown()} AS v{i}" for i in range(self._source.choice([0, 0, 1, 1, 2]))]
+        text = f"SELECT {', '.join([*keys, *shown]) or '1 AS one'} FROM t"
+        text += f" WHERE {' AND '.join(where)}" if where else ""
+        text += f" GROUP BY {', '.join(keys)}" if keys else ""
+        text += f" HAVING {self._joined(having)}" if having else ""
+        if keys and one() < 0.5:
+            order = [self._ordered(self._measure()) for _ in range(self._source.choice([0, 1, 1]))]
+            order += [self._ordered(key) for key in keys]
+            text += f" ORDER BY {', '.join(order)} LIMIT {self._source.choice([1, 2, 3, 20])}"
+            text += self._source.choice(["", "", " OFFSET 1"])
+        return self._nested(text) if one() < 0.1 else text
+
+    def _nested(self, text: str) -> str:
+        return f"SELECT count(*) AS n FROM ({text}) AS q"
+
+    def _joined(self, tests: Sequence[str]) -> str:
+        return self._source.choice([" AND ", " OR "]).join(tests)
+
+    def _ordered(self, key: str) -> str:
+        return (
+            f"{key} {self._source.choice(['', 'DESC'])} {self._source.choice(['', 'NULLS FIRST'])}"
+        )
+
+    def _shown(self) -> str:
+        test, number = self._test(), self._measure()
+        return self._source.choice(
+            [
+                test,
+                number,
+                f"CASE WHEN {test} THEN 'many' WHEN {self._test()} THEN 'some' END",
+                f"least({number}, 3)",
+                f"greatest({number}, 2, {self._measure()})",
+                f"coalesce({test}, false)",
+            ]
+        )
+
+    def _test(self) -> str:
+        measure, number = self._measure(), self._source.choice(["0", "1", "2", "4", "0.3", "10"])
+        return self._source.choice(
+            [
+                f"{measure} {self._source.choice(_COMPARED)} {number}",
+                f"{measure} {self._source.choice(_COMPARED)} {number}",
+                f"{measure} {self._source.choice(_COMPARED)} {self._measure()}",
+                f"{measure} BETWEEN 1 AND {number}",
+                f"{measure} IN (0, {number})",
+                f"2 * {measure} + 1 > {number} * {self._measure()}",
+                f"{measure} / 2 < {number}",
+                f"{measure} IS NULL",
+                f"({measure} > {number}) IS NOT TRUE",
+                f"bool_or({self._condition()})",
+                f"bool_and({self._condition()}) IS NOT FALSE",
+            ]
+        )
+
+    def _condition(self) -> str:
+        return self._source.choice(_CONDITIONS)
+
+    def _measure(self) -> str:
+        number = self._source.choice((*_NUMBERS, *_NUMBERS, *_PLAIN))
+        kept = f" FILTER (WHERE {self._condition()})" if self._source.random() < 0.4 else ""
+        return self._source.choice(
+            [
+                f"count(*){kept}",
+                f"count({number}){kept}",
+                f"count(DISTINCT {self._source.choice(_PLAIN)}){kept}",
+                f"count(DISTINCT {number})",
+                f"sum({number}){kept}",
+                f"avg({number}){kept}",
+                f"min({number}){kept}",
+                f"max({number}){kept}",
+            ]
+        )
+
+
+def seeded_script(seed: int) -> Callable[[bf.Request], object]:
+    """A script whose answers depend on the value and the question alone; some of them fail."""
+
+    def answer(call: bf.Request) -> object:
+        own = random.Random(f"{seed} {call.question} {call.values}")
+        if own.random() < 0.05:
+            return None
+        constraint = call.constraint
+        if constraint.kind == "boolean":
+            return own.random() < random.Random(seed).choice([0.0, 0.1, 0.3, 0.7, 1.0])
+        if constraint.kind == "choice":
+            return own.choice(constraint.options)
+        if constraint.scale is not None:
+            return own.randint(*constraint.scale)
+        return own.randrange(5)
+
+    return answer
