@@ -25,6 +25,8 @@ def influences(block: Block, *, adaptive: bool, stops: bool) -> Influences:
     where = [frozenset(asks(term)) for term in block.where]
     everywhere = frozenset[Ask]().union(*where)
     ending = everywhere if stops else frozenset[Ask]()
+    if block.until is not None:
+        ending = frozenset(ask for expr in block.exprs for ask in asks(expr))
     for i, term in enumerate(block.where):
         others = where[:i] + where[i + 1 :] if adaptive else where[:i]
         note(term, frozenset[Ask]().union(*others), ending)
