@@ -15,12 +15,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from blendfusion.execution.expressions import RowWise
-from blendfusion.execution.group_ranges import Places
-from blendfusion.execution.group_states import GroupStates, Stage
-from blendfusion.execution.open_groups import OpenGroups, open_groups
-from blendfusion.execution.row_answers import RowAnswers, Survivors, codes_of
 from blendfusion.planner.ir.nodes import Block
+from blendfusion.run.execution.expressions import RowWise
+from blendfusion.run.execution.group_ranges import Places
+from blendfusion.run.execution.group_states import GroupStates, Stage
+from blendfusion.run.execution.open_groups import OpenGroups, open_groups
+from blendfusion.run.execution.row_answers import RowAnswers, Survivors, codes_of
 
 
 def decided_rows(block: Block, table: pa.Table, rowwise: RowWise, survivors: Survivors) -> pa.Table:

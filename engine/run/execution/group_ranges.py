@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from substrait.proto import AggregateFunction
 from substrait.proto import Rel as RelMessage
 
-from blendfusion.execution.ranges import Masks, Numbers, Range, unknown, widened
 from blendfusion.planner.ir.aggregates import Measure
 from blendfusion.planner.ir.nodes import Expr
+from blendfusion.run.execution.ranges import Masks, Numbers, Range, unknown, widened
 
 Places = NDArray[np.int64]
 

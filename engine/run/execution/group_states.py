@@ -8,8 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blendfusion.execution.expressions import RowWise
-from blendfusion.execution.group_ranges import (
+from blendfusion.planner.ir.aggregates import Measure
+from blendfusion.planner.ir.groups import GroupNeed
+from blendfusion.planner.ir.nodes import Expr, Field, Node, fields, needs_model, walk
+from blendfusion.planner.ir.sorts import ASC, DESC, Direction, reverse
+from blendfusion.run.execution.expressions import RowWise
+from blendfusion.run.execution.group_ranges import (
     Counted,
     Grouped,
     Places,
@@ -20,12 +24,15 @@ from blendfusion.execution.group_ranges import (
     range_of_measure,
     weight,
 )
-from blendfusion.execution.ranges import Masks, Numbers, Range, range_of, range_of_values, unknown
-from blendfusion.execution.row_answers import RowAnswers, ranges
-from blendfusion.planner.ir.aggregates import Measure
-from blendfusion.planner.ir.groups import GroupNeed
-from blendfusion.planner.ir.nodes import Expr, Field, Node, fields, needs_model, walk
-from blendfusion.planner.ir.sorts import ASC, DESC, Direction, reverse
+from blendfusion.run.execution.ranges import (
+    Masks,
+    Numbers,
+    Range,
+    range_of,
+    range_of_values,
+    unknown,
+)
+from blendfusion.run.execution.row_answers import RowAnswers, ranges
 
 _RANKED = (
     *(pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_date),

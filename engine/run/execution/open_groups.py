@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendfusion.execution.group_ranges import Places
-from blendfusion.execution.group_states import GroupStates
-from blendfusion.execution.ranges import Masks, Numbers
+from blendfusion.run.execution.group_ranges import Places
+from blendfusion.run.execution.group_states import GroupStates
+from blendfusion.run.execution.ranges import Masks, Numbers
 
 
 @dataclass(frozen=True, slots=True)

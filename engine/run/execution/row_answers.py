@@ -14,8 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from blendfusion.execution.expressions import Column, Rows, RowWise
-from blendfusion.execution.ranges import (
+from blendfusion.planner.ir.necessary import ALWAYS, never_fails, not_null
+from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, asks, fields, needs_model
+from blendfusion.planner.ir.possible_answers import over_answers
+from blendfusion.run.execution.expressions import Column, Rows, RowWise
+from blendfusion.run.execution.ranges import (
     Masks,
     Range,
     kind_of,
@@ -24,9 +27,6 @@ from blendfusion.execution.ranges import (
     range_of_values,
     truths,
 )
-from blendfusion.planner.ir.necessary import ALWAYS, never_fails, not_null
-from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, asks, fields, needs_model
-from blendfusion.planner.ir.possible_answers import over_answers
 
 Places = NDArray[np.int64]
 Survivors = Callable[[Block, Rows], Rows]
