@@ -61,7 +61,7 @@ class Range:
     def single(self) -> Masks:
         """Where one value is possible."""
         one = self.value & ~self.null & (self.low == self.high) & np.isfinite(self.low)
-        return one | (self.null & ~self.value)
+        return np.asarray(one | (self.null & ~self.value))
 
     def take(self, places: NDArray[np.int64]) -> Range:
         parts = self.low[places], self.high[places], self.null[places], self.value[places]

@@ -187,7 +187,8 @@ class RowAnswers:
         if not needs_model(self.block.select[i]):
             return self.value(i).take(pa.array(self.order[places]))
         kind = self._types[i]
-        pieces, origin = [], np.full(len(self), -1, dtype=np.int64)
+        pieces: list[pa.Array] = []
+        origin = np.full(len(self), -1, dtype=np.int64)
         for some, values in self._answers[i]:
             origin[some] = sum(map(len, pieces)) + np.arange(len(some))
             pieces.append(values.cast(kind))
