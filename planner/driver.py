@@ -250,6 +250,7 @@ _UNSUPPORTED = (
         r"type \1 cannot be expressed in Substrait",
     ),
     (r"Unsupported plan type: (\w+)", r"a plan node of type \1 cannot be expressed in Substrait"),
+    (r"window frame unit: Groups", "a window frame of GROUPS cannot be expressed in Substrait"),
     (r"OuterReferenceColumn", "a correlated subquery that DataFusion keeps as it is"),
 )
 

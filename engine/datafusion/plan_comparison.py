@@ -62,6 +62,8 @@ _TRUTH_TESTS = {_IS_TRUE: (_SAME, _TRUE), 26: (_SAME, _FALSE), 28: (_OTHER, _TRU
 _TRUTH_TESTS[29] = _OTHER, _FALSE
 _NULL_TESTS = {27: 6, 30: 7}
 """IS UNKNOWN and IS NOT UNKNOWN, which are null tests of booleans."""
+_RESPECT_NULLS_OF_WINDOW, _RESPECT_NULLS_OF_AGGREGATE = b"\x58\x00", b"\x38\x00"
+"""What is meant without these words, too."""
 _ZONED_CAST = re.compile(r', Utf8\("Timestamp\(\w+, "[^"]*"\)"\)')
 """The type of a function in a copy that is a cast to a zone."""
 _NO_CONDITION = re.compile(r"Join:  Filter: Boolean\(true\)$", re.MULTILINE)
@@ -263,7 +265,9 @@ def _normal_parts(given: Sequence[Part], context: Any, *, of_join: bool) -> list
         elif kind in (IN_LIST, LIKE, ILIKE, SIMILAR):
             found += _negated(kind, own)
         elif kind == WINDOW:
-            found.append((kind, _with_plain_frame(own)))
+            found.append((kind, _with_plain_frame(_without(own, _RESPECT_NULLS_OF_WINDOW))))
+        elif kind == AGGREGATE:
+            found.append((kind, _without(own, _RESPECT_NULLS_OF_AGGREGATE)))
         elif kind == CASE:
             found.append((kind, b""))
         else:
@@ -311,6 +315,14 @@ def _negated(kind: int, own: bytes) -> Iterator[Part]:
         else:
             kept += same_field(head, content)
     yield kind, kept
+
+
+def _without(own: bytes, flag: bytes) -> bytes:
+    """A message without the field of a number that is ``flag``."""
+    fields = message_fields(own)
+    return b"".join(
+        same_field(head, content) for _, head, content in fields if (head, content) != (flag, None)
+    )
 
 
 def _with_plain_frame(own: bytes) -> bytes:

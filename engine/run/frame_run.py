@@ -12,7 +12,7 @@ from datafusion import DataFrame
 
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.errors import BlendFusionError, PlanError
-from blendfusion.language.doubts.plan_warnings import warn_of_refusal, warn_of_type
+from blendfusion.language.doubts.plan_warnings import warn_of_plain, warn_of_refusal
 from blendfusion.language.unsupported.provenance import given, written
 from blendfusion.planner.driver import reason
 from blendfusion.run.execution.executor import Execution, as_schema, joined
@@ -46,7 +46,7 @@ def tables_of(frame: Frame, *, eager: bool) -> Generator[pa.Table, None, None]:
     trace.given = given(frame) if options.show_values == "off" else set()
     dispatcher.ledger.expected, latest.expected = latest.expected, None
     prepared = frame.prepared
-    warn_of_type(prepared.reason, session.plan_warnings)
+    warn_of_plain(prepared.reason, session.plan_warnings)
     run = trace.begin(session, written(frame), len(prepared.calls), prepared.shape)
     with reporter, run, session.media.running(), frame.running():
         try:

@@ -59,8 +59,8 @@ def holes(message: Message) -> list[Message]:
 
 @cache
 def _held(field: FieldDescriptor) -> Literal["holes", "more", "nothing"]:
-    """What a field holds: holes, messages with more holes inside, or none of both, such as a type
-    or a literal."""
+    """The contents of a field: holes, messages with more holes inside, or neither, as in a type
+    and a literal."""
     name = field.message_type and field.message_type.full_name
     if name in _HOLE_NAMES:
         return "holes"

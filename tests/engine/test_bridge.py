@@ -245,9 +245,44 @@ def test_a_frame_below_calls_and_above_them(session: bf.Session) -> None:
     )
 
 
-def test_groups_run_plain(session: bf.Session) -> None:
-    frame = "sum(id) OVER (ORDER BY n GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW)"
-    check(session, f"SELECT id, {frame} AS s FROM t WHERE {{f}}", planned=False)
+WINDOWS_OF_DATAFUSION = {
+    "sum(id) OVER (ORDER BY n GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW)": "GROUPS",
+    "sum(id) FILTER (WHERE n > 1) OVER (ORDER BY id)": "FILTER of a window",
+    "count(DISTINCT g) OVER (ORDER BY id)": "DISTINCT in a window",
+    "last_value(n) IGNORE NULLS OVER (ORDER BY id)": "IGNORE NULLS",
+    "lag(n) IGNORE NULLS OVER (ORDER BY id)": "IGNORE NULLS",
+}
+
+
+@pytest.mark.parametrize("window", WINDOWS_OF_DATAFUSION)
+def test_windows_that_substrait_lacks_run_plain_with_one_warning(
+    session: bf.Session, window: str
+) -> None:
+    query = f"SELECT id, {window} AS s FROM t WHERE {{f}}"
+    with pytest.warns(bf.PlanWarning, match=WINDOWS_OF_DATAFUSION[window]) as noted:
+        check(session, query, planned=False)
+    check(session, f"{query} AND id > 0", planned=False)  # a second warning would be an error
+    assert len(noted) == 1
+    assert "over a table of the answers" in str(noted[0].message)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "first_value(n) RESPECT NULLS OVER (ORDER BY id)",
+        "lead(n) RESPECT NULLS OVER (ORDER BY id)",
+        "nth_value(n, 2) RESPECT NULLS OVER (PARTITION BY g ORDER BY id)",
+    ],
+)
+def test_respect_nulls_is_what_every_window_does(session: bf.Session, expression: str) -> None:
+    check(session, f"SELECT id, {expression} AS s FROM t WHERE {{f}}")
+
+
+def test_respect_nulls_is_what_every_aggregate_does(session: bf.Session) -> None:
+    check(
+        session,
+        "SELECT g, first_value(n ORDER BY id) RESPECT NULLS AS s FROM t WHERE {f} GROUP BY g",
+    )
 
 
 # --- the proof ------------------------------------------------------------------------------------

@@ -27,10 +27,7 @@ class Analytic(NamedTuple):
 
     @property
     def asking(self) -> str:
-        """The same query with calls for the functions of the notes; itself without any, and with a
-        frame of values, which Substrait does not carry."""
-        if "RANGE BETWEEN" in self.sql:
-            return self.sql
+        """The same query with calls for the functions of the notes; itself without any."""
         text = _HOLDS.sub(r"llm_filter('holds \2', \1)", self.sql)
         text = _UPPER.sub(r"llm_text('upper', \1)", text)
         return _LENGTH.sub(r"llm_int('length', \1)", text)

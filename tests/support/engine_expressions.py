@@ -100,7 +100,7 @@ FORMS = (
     *("{a} = {b}", "{a} <> {b}", "{a} < {b}", "{a} >= {b}", "{a} + {b}", "{a} - {b}"),
     *("{a} * {b}", "{a} / {b}", "{a} % {b}", "{a} || {b}", "{a} & {b}", "{a} | {b}"),
     *("{a} # {b}", "{a} << {b}", "{a} >> {b}", "{a} ~ {b}", "{a} ~* {b}", "{a} !~ {b}"),
-    *("{a} LIKE {b}", "{a} NOT ILIKE {b}", "{a} SIMILAR TO {b}", "{a} IS DISTINCT FROM {b}"),
+    *("{a} LIKE {b}", "{a} NOT ILIKE {b}", "{a} !~* {b}", "{a} IS DISTINCT FROM {b}"),
     *("{a} IS NOT DISTINCT FROM {b}", "{a} IN ({b}, {b})", "{a} NOT IN ({b}, NULL)"),
     *("{a} BETWEEN {b} AND {b}", "{a} NOT BETWEEN {b} AND {a}", "{a} @> {b}", "{a} <@ {b}"),
     *("CASE WHEN {a} IS NULL THEN {b} END", "CASE {a} WHEN {b} THEN 1 ELSE 2 END"),

@@ -9,17 +9,24 @@ from collections.abc import Iterable
 
 from blendfusion.errors import PlanWarning, level_of_caller
 
+_OF_WINDOWS = re.compile(r"\bwindow\b|\bIGNORE NULLS\b")
 _OF_TYPES = re.compile(
     r"\b(?<!node of )(?<!plan )(type|literal|decimals)\b|Substrait would change|own plan"
 )
 _PLAIN = "This query runs without the planner and may ask more values than it needs"
 
 
-def warn_of_type(reason: str | None, known: set[str]) -> None:
-    """Warn once for each ``reason`` that names a type or a literal; ``known`` holds the earlier
-    ones."""
-    if reason is not None and _OF_TYPES.search(reason):
+def warn_of_plain(reason: str | None, known: set[str]) -> None:
+    """Warn once for each ``reason`` why a query runs plain that names a window, a type or a
+    literal; ``known`` holds the earlier ones."""
+    if reason is None:
+        return
+    remedy = ""
+    if _OF_WINDOWS.search(reason):
+        remedy = "The same window over a table of the answers, CREATE TABLE … AS, asks no more."
+    elif _OF_TYPES.search(reason):
         remedy = "A cast of the column in a view, CAST(… AS …), plans it."
+    if remedy:
         _warn_once(reason, f"{_PLAIN}: {reason}. {remedy}", known)
 
 

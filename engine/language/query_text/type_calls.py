@@ -153,7 +153,7 @@ class CallReading:
     """None for a text without calls."""
     sites: Sequence[Site] = ()
     contexts: Sequence[Context] = ()
-    """What the place of each call says of its answer."""
+    """The place of each call, as far as it tells the type of its answer."""
     inferred: Sequence[Constraint | None] = ()
     places: _Places = _Places({})  # noqa: RUF009
     doubts: Sequence[str] = ()
