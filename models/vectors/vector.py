@@ -24,7 +24,7 @@ def normalised(vectors: npt.NDArray[np.floating]) -> Vectors:
 
 
 def vectors_from(embedder: str, given: object, texts: int) -> Vectors:
-    """What an embedder of this name gave for so many texts, as vectors of finite numbers. Raises
+    """The vectors of so many texts, finite numbers, that an embedder of this name gave. Raises
     ModelFailed if it is anything else."""
     problem = _fault_of(given, texts)
     if problem:

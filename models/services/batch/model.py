@@ -38,7 +38,7 @@ _MOST_POLL_SECONDS = 60.0
 _ENDED = ("completed", "failed", "expired", "cancelled")
 
 
-LOST_SECONDS = 48 * 3600.0
+MOST_ABSENT_SECONDS = 48 * 3600.0
 """A job that the server does not know so long after it was sent (its window is 24 hours) will not
 come back."""
 
@@ -219,12 +219,12 @@ class BatchApi:
             return [await self._result_or_again(client, job) for job in jobs]
 
     async def _result_or_again(self, client: httpx.AsyncClient, job: Job) -> Mapping[int, Reply]:
-        """The replies of a job. One that the server still does not know ``LOST_SECONDS`` after it
+        """The replies of a job. One that the server still does not know ``MOST_ABSENT_SECONDS`` after it
         was sent is given up, and its values are sent once more."""
         try:
             return await self._result(client, job)
         except JobUnknown:
-            if job.age < LOST_SECONDS:
+            if job.age < MOST_ABSENT_SECONDS:
                 raise
         job.remove()
         job.name = await self._submit(client, job)
