@@ -31,7 +31,7 @@ QUERIES = {
     "llm_bool": "SELECT id, llm_bool('q', x) AS a FROM t",
     "llm_int": "SELECT id, llm_int('q', x) AS a FROM t",
     "llm_float": "SELECT id, llm_float('q', x) AS a FROM t",
-    "llm_date": "SELECT id, llm_date('q', x) AS a FROM t",
+    "llm_date": "SELECT id, llm_date('q', x, evidence => false) AS a FROM t",
     "llm_text": "SELECT id, llm_text('q', x) AS a FROM t",
     "llm_list": "SELECT id, llm_list('q', x) AS a FROM t",
     "llm_classify": "SELECT id, llm_classify(x, ['a', 'b', 'c']) AS a FROM t",

@@ -131,5 +131,8 @@ def test_bytes_that_are_no_image_are_said_to_be_none_of_the_function(name: str) 
 def test_bytes_are_no_text_of_a_group() -> None:
     session = bf.connect(bf.ScriptedModel(answered), cache=None)
     session.from_arrow(pa.table({"b": pa.array([b"\xff\xfe"])}), name="t")
-    with pytest.raises(bf.QueryError, match="llm_qa: a value of type BINARY is no text in UTF-8"):
-        session.sql("SELECT llm_qa('q', b) FROM t").collect()
+    with pytest.raises(bf.AnswerError, match="llm_qa: bytes that are neither text nor the image"):
+        session.sql("SELECT llm_qa('q', b, on_error => 'raise') FROM t").collect()
+    with pytest.warns(bf.AnswerWarning, match="1 value got no valid answer"):
+        rows = session.sql("SELECT llm_qa('q', b) AS a FROM t").to_pylist()
+    assert rows == [{"a": None}]

@@ -219,7 +219,7 @@ class BatchApi:
             return [await self._result_or_again(client, job) for job in jobs]
 
     async def _result_or_again(self, client: httpx.AsyncClient, job: Job) -> Mapping[int, Reply]:
-        """The replies of a job. One that the server still does not know ``MOST_ABSENT_SECONDS`` after it
+        """The replies of a job. One that the server does not know ``MOST_ABSENT_SECONDS`` after it
         was sent is given up, and its values are sent once more."""
         try:
             return await self._result(client, job)
