@@ -238,7 +238,11 @@ class Dispatcher:
         if certain is not None:
             return [certain] * len(values)
         sent = sent or self.sent(task)
-        if any_lent() and not sent.images and (shown := [v for v in values if has_media(v)]):
+        if (
+            any_lent()
+            and not (sent.images or sent.audio)
+            and (shown := [v for v in values if has_media(v)])
+        ):
             return self._ask_with_media(task, values, {*shown}, call, sent, stops=stops)
         targets = self.targets_of(call)
         names = self._names(call)
