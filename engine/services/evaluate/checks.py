@@ -35,8 +35,10 @@ class Check:
     kind: AnswerKind | None = None
     within: float = 0.0
     at_least: Mapping[str, float]
-    """The lowest allowed value of each figure. ``answered`` is at least 1 unless it is limited."""
+    """The lowest allowed value of each figure: the lower bound of its interval must reach it.
+    ``answered``, which is known of all rows, is at least 1 unless it is limited."""
     at_most: Mapping[str, float]
+    """The highest allowed value of each figure: the upper bound of its interval must keep to it."""
 
     def run(self, session: Session, table: str) -> tuple[Evaluation, list[str]]:
         """The evaluation on a table of the session, and a line for each figure beyond its limit."""
@@ -57,11 +59,16 @@ class Check:
             if figure is None:
                 hint = close_matches(name, evaluation.figures)
                 raise ArgumentError(f"check '{self.name}': no figure '{name}'", hint=hint)
-            beyond = figure.value < limit if side == "below" else figure.value > limit
-            if beyond or math.isnan(figure.value):
+            known = name == "answered"
+            value, low, high = figure[1:4]
+            bound = value if known else low if side == "below" else high
+            beyond = bound < limit if side == "below" else bound > limit
+            if beyond or math.isnan(bound):
+                outside = value < limit if side == "below" else value > limit
+                verb = "is" if outside or math.isnan(value) else "may be"
                 found.append(
-                    f"{self.name}: {name} {figure.value:.3f} is {side} {limit:g} "
-                    f"({figure.rows:,} rows, 95 % interval {figure.low:.3f} to {figure.high:.3f})"
+                    f"{self.name}: {name} {value:.3f} {verb} {side} {limit:g} "
+                    f"({figure.rows:,} rows, 95 % interval {low:.3f} to {high:.3f})"
                 )
         return found
 

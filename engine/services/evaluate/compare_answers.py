@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from blendfusion.errors import ArgumentError
 from blendfusion.redaction import Redaction
@@ -34,6 +36,13 @@ class Compared:
     confidences: list[float | None]
     """The probabilities of the answers."""
     within: float = 0.0
+    values: Sequence[int] = ()
+    """The number of the value that each row's call was asked about; () if every row has its own."""
+
+    @property
+    def groups(self) -> NDArray[np.intp]:
+        """The number of each row's value."""
+        return np.asarray(self.values or range(len(self.labels)), np.intp)
 
     @property
     def counted(self) -> list[int]:
@@ -59,6 +68,7 @@ def compared(
     closed: bool = False,
     within: float = 0.0,
     redaction: Redaction = _SHOWN,
+    values: Sequence[int] = (),
 ) -> Compared:
     """The comparison of two columns of one length.
 
@@ -76,7 +86,7 @@ def compared(
     read = {"boolean": _yes_no, "number": _number}.get(kind, _text)
     held = [None if a is None else read(a, "an answer", redaction) for a in given.to_pylist()]
     true = [None if _missing(v) else read(v, "a label", redaction) for v in labels.to_pylist()]
-    return Compared(kind, held, true, confidences, within)
+    return Compared(kind, held, true, confidences, within, values)
 
 
 def _parts(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[float | None]]:
@@ -125,9 +135,13 @@ def _number(value: object, noun: str, redaction: Redaction) -> float:
         ) from None
 
 
-def _text(value: object, _noun: str, _redaction: Redaction) -> str:
+def comparable(value: object) -> str:
     """A text in the form in which it is compared: NFKC, without letter case and outer blanks, every
     run of blanks one."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         value = ", ".join(map(str, value))
     return " ".join(unicodedata.normalize("NFKC", str(value)).casefold().split())
+
+
+def _text(value: object, _noun: str, _redaction: Redaction) -> str:
+    return comparable(value)

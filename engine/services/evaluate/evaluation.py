@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -30,13 +31,13 @@ from blendfusion.services.evaluate.figures import (
     bin_of,
     confidence_figures,
     confusion,
+    figures_of_class,
     label_figures,
     number_figures,
-    per_class,
     share,
     yes_no_figures,
 )
-from blendfusion.services.evaluate.intervals import sign_test
+from blendfusion.services.evaluate.intervals import corrected, sign_test
 from blendfusion.types import Usage
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ class Evaluation:
     ``rows`` counts all rows, ``unlabelled`` those whose label is NULL, ``unanswered`` the labelled
     ones whose answer is NULL. The figures are over the other rows, except ``answered``, the share
     of labelled rows that have an answer. ``figures`` maps their names to ``Figure``s with intervals
-    at 95 %: Wilson's for shares, the bootstrap's for the rest. ``usage`` and ``cost`` are the
-    spending of the run.
+    at 95 %, which count rows of one value only as far as they say more than one row does.
+    ``usage`` and ``cost`` are the spending of the run.
     """
 
     name: str
@@ -105,14 +106,19 @@ class Evaluation:
         return tuple(sorted({str(v) for v in (*held.answers, *held.labels) if v is not None}))
 
     @cached_property
-    def _counts(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    def _numbered(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The numbers of the answers and of the labels among the classes, of the counted rows."""
         held, place = self.compared, {name: i for i, name in enumerate(self.classes)}
         if held.kind == "boolean":
             place |= {False: 0, True: 1}  # type: ignore[dict-item]
-        rows = held.counted
-        answers = [place[held.answers[i]] for i in rows]  # type: ignore[index]
-        labels = [place[held.labels[i]] for i in rows]  # type: ignore[index]
-        return confusion(answers, labels, len(self.classes))
+        answers = [place[held.answers[i]] for i in held.counted]  # type: ignore[index]
+        labels = [place[held.labels[i]] for i in held.counted]  # type: ignore[index]
+        return np.array(answers, np.intp), np.array(labels, np.intp)
+
+    @cached_property
+    def _groups(self) -> NDArray[np.intp]:
+        """The numbers of the values of the counted rows."""
+        return self.compared.groups[np.array(self.compared.counted, np.intp)]
 
     @cached_property
     def right(self) -> list[bool | None]:
@@ -121,25 +127,30 @@ class Evaluation:
 
     @cached_property
     def figures(self) -> Mapping[str, Figure]:
-        held, rows = self.compared, self.compared.counted
-        made = [share("answered", len(rows), self.rows - self.unlabelled)]
+        held, rows, groups = self.compared, self.compared.counted, self._groups
+        labelled = np.array([i for i, v in enumerate(held.labels) if v is not None], np.intp)
+        answered = np.array([held.answers[i] is not None for i in labelled], bool)
+        right = np.array([bool(self.right[i]) for i in rows], bool)
+        made = [share("answered", answered, held.groups[labelled])]
         if held.kind == "boolean":
-            made += yes_no_figures(self._counts)
+            answers, labels = self._numbered
+            made += yes_no_figures(answers.astype(bool), labels.astype(bool), groups)
         elif held.kind == "label":
-            made += label_figures(self._counts)
+            made += label_figures(*self._numbered, len(self.classes), groups)
         elif held.kind == "number":
-            answers = [float(held.answers[i] or 0) for i in rows]
-            labels = [float(held.labels[i] or 0) for i in rows]
-            made += number_figures(answers, labels, held.within)
+            numbers = [float(held.answers[i] or 0) for i in rows]
+            true = [float(held.labels[i] or 0) for i in rows]
+            made += number_figures(numbers, true, held.within, groups)
         else:
-            made.append(share("accuracy", sum(bool(self.right[i]) for i in rows), len(rows)))
+            made.append(share("accuracy", right, groups))
         stated = [(i, held.confidences[i]) for i in rows if held.confidences[i] is not None]
         confidences = [float(c) for _, c in stated if c is not None]
-        made += confidence_figures(confidences, [bool(self.right[i]) for i, _ in stated])
+        of_stated = held.groups[np.array([i for i, _ in stated], np.intp)]
+        made += confidence_figures(confidences, [bool(self.right[i]) for i, _ in stated], of_stated)
         if held.kind == "boolean" and len(stated) == len(rows):
             pairs = zip(stated, confidences, strict=True)
             yes = [c if held.answers[i] else 1 - c for (i, _), c in pairs]
-            made += area_figures(yes, [bool(held.labels[i]) for i in rows])
+            made += area_figures(yes, [bool(held.labels[i]) for i in rows], groups)
         return {figure.name: figure for figure in made}
 
     @property
@@ -151,8 +162,9 @@ class Evaluation:
     def confusion(self) -> pa.Table:
         """The number of rows for each pair of ``label`` and ``answer``; empty for numbers and
         texts."""
+        counts = confusion(*self._numbered, len(self.classes))
         pairs = [
-            {"label": label, "answer": answer, "rows": int(self._counts[i, j])}
+            {"label": label, "answer": answer, "rows": int(counts[i, j])}
             for i, label in enumerate(self.classes)
             for j, answer in enumerate(self.classes)
         ]
@@ -201,11 +213,9 @@ class Evaluation:
         """One row per figure, with its interval; precision, recall and F1 of each class, too."""
         rows = [self._row(figure) for figure in self.figures.values()]
         if self.compared.kind == "label":
-            precision, recall, f1 = per_class(self._counts)
-            for i, name in enumerate(self.classes):
-                rows += [self._row(precision[i], name), self._row(recall[i], name)]
-                alone = Figure("f1", float(f1[i]), math.nan, math.nan, "", recall[i].rows)
-                rows.append(self._row(alone, name))
+            for of, name in enumerate(self.classes):
+                figures = figures_of_class(*self._numbered, of, self._groups)
+                rows += [self._row(figure, name) for figure in figures]
         return pa.Table.from_pylist(rows, FIGURES_SCHEMA)
 
     def _row(self, figure: Figure, of: str | None = None) -> dict[str, object]:
@@ -217,7 +227,9 @@ class Evaluation:
     def summary(self) -> str:
         """The rows and the spending in one line."""
         wrong = sum(right is False for right in self.right)
-        parts = [counted(self.rows, "row"), f"{wrong:,} wrong"]
+        values = len({*self.compared.values})
+        repeated = f" of {counted(values, 'value')}" if 0 < values < self.rows else ""
+        parts = [f"{counted(self.rows, 'row')}{repeated}", f"{wrong:,} wrong"]
         parts += [f"{self.unanswered:,} without an answer"] if self.unanswered else []
         parts += [f"{self.unlabelled:,} without a label"] if self.unlabelled else []
         return f"{', '.join(parts)}; {_spending(self)}"
@@ -266,12 +278,21 @@ class Comparison(Sequence[Evaluation]):
         return max(self._all, key=lambda e: sum(right is True for right in e.right))
 
     def p_value(self, name: int | str) -> float:
-        """The probability that a variant is right this much more often than the first one if there
-        is no difference: McNemar's exact test on the rows that both answer otherwise."""
-        first, other = self._all[0].right, self[name].right
-        pairs = list(zip(first, other, strict=True))
-        better = sum(b is True and a is not True for a, b in pairs)
-        return sign_test(better, sum(a is True and b is not True for a, b in pairs))
+        """The probability that a variant is right on this many more values than the first one if
+        there is no difference: McNemar's exact test, one-sided, on the values that both answer
+        otherwise. A value of several rows has one vote, that of most of them. For several variants
+        see ``corrected_p_values``."""
+        first, other = self._all[0], self[name]
+        votes: dict[tuple[int, int], int] = {}
+        values = zip(first.compared.groups, other.compared.groups, strict=True)
+        for value, a, b in zip(values, first.right, other.right, strict=True):
+            votes[value] = votes.get(value, 0) + (b is True) - (a is True)
+        return sign_test(sum(v > 0 for v in votes.values()), sum(v < 0 for v in votes.values()))
+
+    @property
+    def corrected_p_values(self) -> list[float]:
+        """The p-value of each variant but the first, corrected for their number (Holm 1979)."""
+        return corrected([self.p_value(place) for place in range(1, len(self))])
 
     def to_arrow_table(self) -> pa.Table:
         """The figures of all variants, one row each."""
@@ -282,7 +303,7 @@ class Comparison(Sequence[Evaluation]):
         heads = ["variant", *names, "spending"]
         if len(self._all) > 1:
             heads.append("p")
-        rows = []
+        rows, p_values = [], ["", *(f"{p:.3f}" for p in self.corrected_p_values)]
         for place, one in enumerate(self._all):
             figures = [one.figures.get(name) for name in names]
             cells = [
@@ -293,13 +314,13 @@ class Comparison(Sequence[Evaluation]):
             ]
             row = [cut(printable(one.name), _NAME), *cells, _spending(one)]
             if len(self._all) > 1:
-                row.append(f"{self.p_value(place):.3f}" if place else "")
+                row.append(p_values[place])
             rows.append(row)
         return heads, rows
 
     def __repr__(self) -> str:
         heads, rows = self._cells()
-        more = "; p: were a variant no better than the first" if len(self) > 1 else ""
+        more = "; p: one-sided, were no variant better than the first" if len(self) > 1 else ""
         return (
             f"{_drawn(heads, rows)}\n{counted(self._all[0].rows, 'row')}, intervals at 95 %{more}"
         )

@@ -1,19 +1,34 @@
-"""The figures of answers beside labels: shares, errors, calibration."""
+"""The figures of answers beside labels: shares, errors, calibration.
+
+Rows that repeat a value count as far as they say more than one row does: ``groups`` has the number
+of each row's value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blendfusion.services.evaluate.intervals import LEVEL, bootstrap, count_bootstrap, wilson
+from blendfusion.services.evaluate.distinct_values import Groups, effective_size, mean_error
+from blendfusion.services.evaluate.intervals import (
+    area_interval,
+    calibration_interval,
+    macro_f1_interval,
+    mean_interval,
+    mean_of_shares,
+    wilson,
+)
 
 Counts = NDArray[np.int64]
 Numbers = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Classes = NDArray[np.intp]
 
-WILSON, BOOTSTRAP = "Wilson", "bootstrap"
+WILSON, SMOOTHED = "Wilson", "Price-Bonett"
+DELTA, STUDENT, SCORE, INVERSION = "delta method", "log t", "Newcombe", "test inversion"
 BINS = 10
 
 
@@ -28,86 +43,127 @@ class Figure(NamedTuple):
     rows: int
 
 
-def share(name: str, found: int, sampled: int) -> Figure:
-    """The share of ``found`` in ``sampled``; NaN without a sample."""
-    value = found / sampled if sampled else float("nan")
-    return Figure(name, value, *wilson(found, sampled, LEVEL), WILSON, sampled)
+def share(name: str, found: Flags, groups: Groups) -> Figure:
+    """The share of rows that are ``found``; NaN without rows."""
+    rows = len(found)
+    if not rows:
+        return Figure(name, float("nan"), *wilson(0, 0), WILSON, 0)
+    value, size = float(found.mean()), effective_size(found, groups)
+    return Figure(name, value, *wilson(value * size, size), WILSON, rows)
 
 
-def confusion(answers: Sequence[int], labels: Sequence[int], classes: int) -> Counts:
+def confusion(answers: Classes, labels: Classes, classes: int) -> Counts:
     """The number of rows by label (rows of the table) and answer (columns)."""
     table = np.zeros((classes, classes), np.int64)
-    np.add.at(table, (np.asarray(labels, np.intp), np.asarray(answers, np.intp)), 1)
+    np.add.at(table, (labels, answers), 1)
     return table
 
 
-def yes_no_figures(table: Counts) -> list[Figure]:
-    """The figures of yes and no; ``table`` counts no first, as ``confusion`` does."""
-    (_, false_yes), (false_no, true_yes) = (map(int, row) for row in table)
-    total, right = int(table.sum()), int(table.trace())
+def yes_no_figures(answers: Flags, labels: Flags, groups: Groups) -> list[Figure]:
+    """The figures of yes and no."""
+    right = answers == labels
     return [
-        share("accuracy", right, total),
-        _counted("balanced_accuracy", _macro_recall, table),
-        share("precision", true_yes, true_yes + false_yes),
-        share("recall", true_yes, true_yes + false_no),
-        _counted("f1", lambda t: _f1_of_each(t)[1], table),
+        share("accuracy", right, groups),
+        _balanced(right, labels, groups),
+        share("precision", labels[answers], groups[answers]),
+        share("recall", answers[labels], groups[labels]),
+        f1_figure(answers, labels, groups),
     ]
 
 
-def label_figures(table: Counts) -> list[Figure]:
+def _balanced(right: Flags, labels: Flags, groups: Groups) -> Figure:
+    """The mean of the shares of right rows among those of yes and of no; of one, where there are no
+    rows of the other."""
+    parts = [(right[labels == of], groups[labels == of]) for of in (True, False)]
+    full = [part for part in parts if len(part[0])]
+    sizes = np.array([effective_size(*part) for part in full])
+    found = sizes * np.array([part[0].mean() for part in full])
+    return _macro("balanced_accuracy", found, sizes, len(right))
+
+
+def f1_figure(answers: Flags, labels: Flags, groups: Groups) -> Figure:
+    """F1 of yes, which is 2 s / (1 + s) of the share s of rows of two yes among those of any."""
+    any_yes = answers | labels
+    both = share("f1", (answers & labels)[any_yes], groups[any_yes])
+    value, low, high = (2 * s / (1 + s) for s in both[1:4])
+    return Figure("f1", value, low, high, WILSON, len(answers))
+
+
+def label_figures(answers: Classes, labels: Classes, classes: int, groups: Groups) -> list[Figure]:
     """The figures of several labels. Micro averages of precision, recall and F1 all equal the
     accuracy, as each row has one label."""
+    right, table = answers == labels, confusion(answers, labels, classes)
+    accuracy = share("accuracy", right, groups)
+    counts = table * (effective_size(right, groups) / max(1, len(right)))
+    known = table.sum(0) + table.sum(1) > 0
+    f1 = macro_f1_interval(counts[np.ix_(known, known)]) if known.any() else wilson(0, 0)
     return [
-        share("accuracy", int(table.trace()), int(table.sum())),
-        _counted("macro_precision", _macro_precision, table),
-        _counted("macro_recall", _macro_recall, table),
-        _counted("macro_f1", lambda t: _mean(_f1_of_each(t)), table),
-        share("micro_f1", int(table.trace()), int(table.sum())),
+        accuracy,
+        _macro("macro_precision", np.diag(counts), counts.sum(0), len(right)),
+        _macro("macro_recall", np.diag(counts), counts.sum(1), len(right)),
+        Figure("macro_f1", _mean(_f1_of_each(table)), *f1, DELTA, len(right)),
+        accuracy._replace(name="micro_f1"),
     ]
+
+
+def _macro(name: str, found: Numbers, sampled: Numbers, rows: int) -> Figure:
+    found, sampled = found[sampled > 0], sampled[sampled > 0]
+    if not len(found):
+        return Figure(name, float("nan"), *wilson(0, 0), SMOOTHED, 0)
+    value = float((found / sampled).mean())
+    return Figure(name, value, *mean_of_shares(found, sampled), SMOOTHED, rows)
 
 
 def number_figures(
-    answers: Sequence[float], labels: Sequence[float], within: float
+    answers: Sequence[float], labels: Sequence[float], within: float, groups: Groups
 ) -> list[Figure]:
     """The share of answers within ``within`` of their labels, and the mean absolute error."""
     errors = np.abs(np.asarray(answers, float) - np.asarray(labels, float))
-    figures = [share("accuracy", int((errors <= within).sum()), len(errors))]
+    figures = [share("accuracy", errors <= within, groups)]
     if len(errors):
-        interval = bootstrap(lambda rows: float(errors[rows].mean()), len(errors))
-        figures.append(Figure("mae", float(errors.mean()), *interval, BOOTSTRAP, len(errors)))
+        mean = float(errors.mean())
+        interval = mean_interval(mean, *mean_error(errors, groups))
+        figures.append(Figure("mae", mean, *interval, STUDENT, len(errors)))
     return figures
 
 
-def confidence_figures(confidences: Sequence[float], right: Sequence[bool]) -> list[Figure]:
+def confidence_figures(
+    confidences: Sequence[float], right: Sequence[bool], groups: Groups
+) -> list[Figure]:
     """The expected calibration error (Naeini, Cooper and Hauskrecht 2015) in ten bins of equal
-    width."""
+    width. Its interval is that of the true error, and has 0 where nothing speaks against perfect
+    calibration; the figure itself is above 0 also then."""
     stated, held = np.asarray(confidences, float), np.asarray(right, bool)
     if not len(stated):
         return []
-
-    def error(rows: NDArray[np.intp]) -> float:
-        return calibration_error(stated[rows], held[rows])
-
+    bins = bin_of(stated)
+    counts = np.bincount(bins, minlength=BINS)
+    full = counts > 0
+    confidence, accuracy = (
+        np.bincount(bins, of, BINS)[full] / counts[full] for of in (stated, held.astype(float))
+    )
+    sizes = counts[full] * (effective_size(held, groups) / len(held))
+    interval = calibration_interval(confidence, accuracy, sizes)
     value = calibration_error(stated, held)
-    return [
-        Figure("calibration_error", value, *bootstrap(error, len(stated)), BOOTSTRAP, len(held))
-    ]
+    return [Figure("calibration_error", value, *interval, INVERSION, len(held))]
 
 
-def area_figures(yes: Sequence[float], labels: Sequence[bool]) -> list[Figure]:
+def area_figures(yes: Sequence[float], labels: Sequence[bool], groups: Groups) -> list[Figure]:
     """The area under the ROC curve of the probabilities of yes; nothing without both labels."""
     scores, truth = np.asarray(yes, float), np.asarray(labels, bool)
     if not len(truth) or truth.all() or not truth.any():
         return []
-
-    def of(rows: NDArray[np.intp]) -> float:
-        return area(scores[rows], truth[rows])
-
-    interval = bootstrap(of, len(truth))
-    return [Figure("area", area(scores, truth), *interval, BOOTSTRAP, len(truth))]
+    value = area(scores, truth)
+    sizes = [_different(groups[truth == of]) for of in (True, False)]
+    return [Figure("area", value, *area_interval(value, *sizes), SCORE, len(truth))]
 
 
-def calibration_error(confidences: Numbers, right: NDArray[np.bool_]) -> float:
+def _different(groups: Groups) -> float:
+    """The effective number of rows whose values are alike."""
+    return effective_size(np.ones(len(groups), bool), groups)
+
+
+def calibration_error(confidences: Numbers, right: Flags) -> float:
     """The mean distance of confidence and accuracy over ten bins, weighted by rows.
 
     >>> calibration_error(np.array([0.9, 0.9]), np.array([True, False]))
@@ -125,7 +181,7 @@ def bin_of(confidences: Numbers) -> NDArray[np.intp]:
     return np.minimum((confidences * BINS).astype(np.intp), BINS - 1)
 
 
-def area(scores: Numbers, labels: NDArray[np.bool_]) -> float:
+def area(scores: Numbers, labels: Flags) -> float:
     """The probability that a row of yes has a higher score than a row of no, ties counting half;
     NaN without both.
 
@@ -141,36 +197,23 @@ def area(scores: Numbers, labels: NDArray[np.bool_]) -> float:
     return float((rank[labels].sum() - yes * (yes + 1) / 2) / (yes * no))
 
 
-def per_class(table: Counts) -> tuple[list[Figure], list[Figure], Numbers]:
-    """Precision, recall and F1 of each class, in the order of the table."""
-    found, answered, labelled = np.diag(table), table.sum(0), table.sum(1)
-    precision = [share("precision", int(f), int(n)) for f, n in zip(found, answered, strict=True)]
-    recall = [share("recall", int(f), int(n)) for f, n in zip(found, labelled, strict=True)]
-    return precision, recall, _f1_of_each(table)
-
-
-def _counted(name: str, figure: Callable[[Counts], float], table: Counts) -> Figure:
-    total = int(table.sum())
-    if not total:
-        return Figure(name, float("nan"), float("nan"), float("nan"), BOOTSTRAP, 0)
-    return Figure(name, figure(table), *count_bootstrap(figure, table), BOOTSTRAP, total)
+def figures_of_class(
+    answers: Classes, labels: Classes, of: int, groups: Groups
+) -> tuple[Figure, Figure, Figure]:
+    """Precision, recall and F1 of one class."""
+    answered, labelled = answers == of, labels == of
+    return (
+        share("precision", labelled[answered], groups[answered]),
+        share("recall", answered[labelled], groups[labelled]),
+        f1_figure(answered, labelled, groups),
+    )
 
 
 def _f1_of_each(table: Counts) -> Numbers:
     total = table.sum(0) + table.sum(1)
-    return _ratio(2 * np.diag(table), total)
-
-
-def _macro_precision(table: Counts) -> float:
-    return _mean(_ratio(np.diag(table), table.sum(0)))
-
-
-def _macro_recall(table: Counts) -> float:
-    return _mean(_ratio(np.diag(table), table.sum(1)))
-
-
-def _ratio(found: Counts, of: Counts) -> Numbers:
-    ratios: Numbers = np.divide(found, of, out=np.full(len(of), np.nan), where=of > 0)
+    ratios: Numbers = np.divide(
+        2 * np.diag(table), total, out=np.full(len(total), np.nan), where=total > 0
+    )
     return ratios
 
 

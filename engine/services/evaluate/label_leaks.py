@@ -14,6 +14,7 @@ from blendfusion.planner.ir.lineage import read_names
 from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, Plan, Stored, walk
 from blendfusion.planner.ir.traversal import expressions, subplans
 from blendfusion.run.reports.trace import Trace
+from blendfusion.services.evaluate.compare_answers import comparable
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
@@ -43,16 +44,23 @@ def check_examples_apart(session: Session, trace: Trace) -> None:
     """Raise QueryError if a row that a call was asked about is among its examples, whose answers
     are labels; also if it is a row of the subquery from which they are picked."""
     for task, values, _ in trace.batches:
-        shown = {example.values for example in task.examples}
+        shown = {_spelled(example.values) for example in task.examples}
         if task.examples_query is not None:
             table = session.calls.labelled_frame(session, task).to_arrow_table()
-            shown |= set(zip(*(column.to_pylist() for column in table.columns[:-1]), strict=True))
-        both = sum(row in shown for row in values)
+            rows = zip(*(column.to_pylist() for column in table.columns[:-1]), strict=True)
+            shown |= set(map(_spelled, rows))
+        both = sum(_spelled(row) in shown for row in values)
         if both:
             raise QueryError(
                 f"{both:,} rows of the evaluation are among the examples of {task.ingredient}",
                 hint="Take examples from other rows than those that are evaluated.",
             )
+
+
+def _spelled(values: Iterable[object]) -> tuple[str, ...]:
+    """Values as they are compared: an example in other letters or blanks gives the label away,
+    too."""
+    return tuple(map(comparable, values))
 
 
 def _readers(prepared: Prepared, column: int) -> list[Call]:

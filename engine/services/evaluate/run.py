@@ -16,6 +16,11 @@ from blendfusion.language.query_text.stored_calls import with_stored_calls
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.prepare.function_registry import ingredients
 from blendfusion.run.reports.trace import Trace
+from blendfusion.services.evaluate.call_values import (
+    numbers_at_worst,
+    numbers_of_values,
+    with_call_values,
+)
 from blendfusion.services.evaluate.compare_answers import AnswerKind, compared
 from blendfusion.services.evaluate.evaluation import Comparison, Evaluation
 from blendfusion.services.evaluate.label_leaks import check_examples_apart, check_label_unseen
@@ -45,10 +50,14 @@ def evaluate_frame(
         if name not in names:
             raise QueryError(f"the frame has no column '{name}'", hint=close_matches(name, names))
     check_label_unseen(frame, label)
-    table = frame.to_arrow_table()
     calls = frame.prepared.calls
+    whole, values = with_call_values(frame, [answer])
+    try:
+        table = whole.to_arrow_table()
+    finally:
+        frame.latest.trace = whole.latest.trace
     check_examples_apart(frame.session, frame.trace)
-    others = table.select([n for n in table.column_names if n not in (answer, label)])
+    others = table.select([n for n in names if n not in (answer, label)])
     return _evaluation(
         answer,
         frame.session,
@@ -57,6 +66,7 @@ def evaluate_frame(
         table[label],
         calls,
         [frame.trace],
+        numbers_of_values(table, values[answer]) if answer in values else None,
         kind,
         within,
     )
@@ -117,7 +127,9 @@ def _side_by_side(
                 hint = "An example: llm_filter('Is it a complaint?', text)."
                 raise QueryError(f"{text} asks no model", hint=hint)
         columns = ", ".join(f"{text} AS answer_{i}" for i, text in enumerate(texts))
-        frame = session.sql(f"{_BEFORE}{_ROW}, {columns} {origin}", budget=budget)
+        query = session.sql(f"{_BEFORE}{_ROW}, {columns} {origin}", budget=budget)
+        names = [f"answer_{i}" for i in range(len(texts))]
+        frame, values = with_call_values(query, names)
         try:
             result = frame.to_arrow_table().sort_by(_ROW)
             break
@@ -127,11 +139,12 @@ def _side_by_side(
         finally:
             traces.append(frame.trace)
     check_examples_apart(session, frame.trace)
+    numbers = {name: numbers_of_values(result, held) for name, held in values.items()}
     return Comparison(
         [
             _evaluation(
-                *(name, session, rows, result[f"answer_{i}"], labels),
-                *(alone[i], traces, kind, within),
+                *(name, session, rows, result[names[i]], labels),
+                *(alone[i], traces, numbers.get(names[i]), kind, within),
             )
             for i, name in enumerate(variants)
         ]
@@ -146,18 +159,23 @@ def _evaluation(
     labels: pa.ChunkedArray,
     calls: Sequence[Call],
     traces: Sequence[Trace],
+    numbers: Sequence[int] | None,
     kind: AnswerKind | None,
     within: float,
 ) -> Evaluation:
     closed = any(call.task.constraint.kind == "choice" for call in calls)
-    redaction = session.options.redaction
-    held = compared(answers, labels, kind, closed=closed, within=within, redaction=redaction)
     taken = [n for n in rows.column_names if n not in ("answer", "label")]
     table = rows.select(taken).append_column("answer", answers).append_column("label", labels)
     once = dict.fromkeys(calls)
     before = Usage.total(trace.usage_of(call) for trace in traces[:-1] for call in once)
     spent = Usage.total((before, *(traces[-1].usage_of(call) for call in once)))
     spent = replace(spent, cached=max(0, spent.cached - before.values - before.cached))
+    if numbers is None:
+        numbers = numbers_at_worst(answers, labels, spent.values + spent.cached)
+    redaction = session.options.redaction
+    held = compared(
+        answers, labels, kind, closed=closed, within=within, redaction=redaction, values=numbers
+    )
     return Evaluation(name, held, table, session, spent, _cost(session, calls, spent))
 
 
