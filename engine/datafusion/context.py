@@ -19,6 +19,7 @@ from datafusion import (
 )
 
 from blendfusion.datafusion.parquet_dictionaries import decoding_schema
+from blendfusion.datafusion.parquet_folders import folder_arguments
 from blendfusion.datafusion.parquet_statistics import read_as_written
 from blendfusion.datafusion.process_guard import check_process, no_pickle, this_process
 from blendfusion.datafusion.schema_metadata import WithoutMetadata
@@ -65,10 +66,13 @@ class OwnContext(WithoutMetadata):
             self._ctx = adopted.inner
 
     def register_parquet(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
-        """Register a Parquet file, or a folder of such, as the table ``name``. Raises QueryError
-        for a table of Delta Lake, Iceberg or Hudi."""
+        """Register a Parquet file, or a folder of such, as the table ``name``. Folders called
+        ``name=value`` in it are columns, unless ``table_partition_cols`` says which are; a column
+        of several widths has the widest. Raises QueryError for a table of Delta Lake, Iceberg or
+        Hudi."""
         self._check_lake(path, kwargs.get("object_store"))
         read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
+        kwargs |= folder_arguments(path, args, kwargs)
         super().register_parquet(name, path, *args, **kwargs)
         try:
             schema = decoding_schema(SessionContext.table(self, name).schema(), args, kwargs)
@@ -80,10 +84,11 @@ class OwnContext(WithoutMetadata):
             super().register_parquet(name, path, *args, **kwargs | {"schema": schema})
 
     def read_parquet(self, path: Any, *args: Any, **kwargs: Any) -> DataFrame:
-        """A frame of a Parquet file, or of a folder of such. Raises as ``register_parquet``
-        does."""
+        """A frame of a Parquet file, or of a folder of such, with the columns and the errors of
+        ``register_parquet``."""
         self._check_lake(path, kwargs.get("object_store"))
         read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
+        kwargs |= folder_arguments(path, args, kwargs)
         frame = super().read_parquet(path, *args, **kwargs)
         schema = decoding_schema(frame.schema(), args, kwargs)
         if schema is None:

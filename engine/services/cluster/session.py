@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 
+from blendfusion.datafusion.parquet_folders import folder_arguments
 from blendfusion.files.parts import Sniffed
 from blendfusion.models.protocol.model import Model
 from blendfusion.options import Options
@@ -38,6 +39,8 @@ class ClusterSession(SearchSession):
     _file_tables: FileTables | None = None
 
     def register_parquet(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        if not args:  # workers read the folder as it is read here
+            kwargs = {"table_partition_cols": []} | kwargs | folder_arguments(path, args, kwargs)
         super().register_parquet(name, path, *args, **kwargs)
         self._note("register_parquet", name, path, args, kwargs)
 
