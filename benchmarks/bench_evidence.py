@@ -1,6 +1,6 @@
 """How often does a model make up a number or a date, and what does ``evidence => true`` cost?
 
-    python benchmarks/bench_evidence.py [--data FOLDER] [--rows 100] [--model smollm2|gemma|FILE]
+    python benchmarks/bench_evidence.py [--data FOLDER] [--rows 100] [--model smollm2|gemma|llama:FILE] [--only bill]
 
 Messages of guests (restaurant8k): for each slot the first messages that state it, and the first that
 do not. Bills, made here: half of them with a date and an amount, half without, all with the number
@@ -134,6 +134,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(data))
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--only", default="", help="sets with this in their name")
     arguments = parser.parse_args()
     table = pq.read_table(arguments.data / "restaurant8k" / "utterances.parquet")
     made = [*bills(arguments.rows)]
@@ -150,7 +151,9 @@ def main() -> None:
     print(f"| value | {columns} | {columns} with evidence |")
     print(f"|---|{'--:|' * 8}")
     for name, (call, cases) in sets.items():
-        plain = measured(session, cases, call.replace(MORE, ""))
+        if arguments.only not in name:
+            continue
+        plain = measured(session, cases, call.replace(MORE, ", evidence => false"))
         shown = measured(session, cases, call.replace(MORE, ", evidence => true"))
         grounded = [value_of(p, c.text) for p, c in zip(shown, cases, strict=True)]
         line = [name, *cells(cases, plain), *cells(cases, grounded)]
