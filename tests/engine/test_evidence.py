@@ -488,6 +488,15 @@ def test_a_call_whose_texts_state_nothing_is_warned_of() -> None:
     assert rows_of(call, DAY, ["Rome", "Bern", "3 March 2024"]) == [None, None, DAY]
 
 
+def test_answers_of_the_cache_count_among_those_that_are_stated() -> None:
+    session = bf.connect(bf.ScriptedModel(lambda _: DAY), progress="off")
+    texts = ["Rome", "Bern", "Oslo", "3 March 2024"]
+    session.from_pydict({"x": texts}, name="t")
+    for _ in range(2):
+        rows = session.sql("SELECT llm_date('When?', x) AS d FROM t").to_pylist()
+        assert [row["d"] for row in rows] == [None, None, None, DAY]
+
+
 def test_the_words_of_a_text_are_not_asked_of_counts_and_of_several_values() -> None:
     assert rows_of("llm_int('How many stars?', x)", 5, ["Lovely!"]) == [5]
     assert rows_of("llm_float('How good?', x)", 0.5, ["Lovely!"]) == [0.5]

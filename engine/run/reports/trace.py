@@ -502,7 +502,8 @@ class Trace:
         if self.cut_off:
             warnings.warn(cut_summary(self.cut_off), AnswerWarning, stacklevel=level_of_caller())
         for call, values in self._withheld.items():
-            if call.stated and _FEW < len(values) >= self.usage_of(call).values:
+            usage = self.usage_of(call)
+            if call.stated and _FEW < len(values) >= usage.values + usage.cached:
                 message = unstated_summary(call, len(values))
                 warnings.warn(message, AnswerWarning, stacklevel=level_of_caller())
         if self._conflicts:
