@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import random
 import sys
@@ -175,6 +176,41 @@ def test_files_of_text(clusters: Callable[[int], Cluster], tmp_path: Path) -> No
     frame = there.sql("SELECT id, llm_text('q', x) AS y FROM c ORDER BY id")
     assert "in the cluster" in frame.explain_text()
     assert frame.to_pydict() == {"id": [1, 2, 3, 4], "y": ["a!", "b!", "c!", None]}
+
+
+MOMENTS = (
+    "CAST(to_timestamp(CAST(at AS TEXT)) AS TEXT)",
+    "CAST(CAST(at AS TIMESTAMPTZ) AS TEXT)",
+    "CAST(to_timestamp(CAST(at AS TEXT)) AS DATE)",
+    "date_part('hour', to_timestamp(CAST(at AS TEXT)))",
+)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "+05:30", None])
+def test_the_time_zone_of_the_session_is_that_of_workers(
+    clusters: Callable[[int], Cluster], tmp_path: Path, zone: str | None
+) -> None:
+    """Before a call, behind it, and as what it is asked about."""
+    at = datetime.datetime(2024, 10, 31, 23, 30)
+    for n in range(2):
+        moments = pa.array([at, at + datetime.timedelta(days=n)], pa.timestamp("us"))
+        pq.write_table(
+            pa.table({"id": [2 * n, 2 * n + 1], "at": moments}), tmp_path / f"{n}.parquet"
+        )
+    here, there = session(tmp_path, None), session(tmp_path, clusters(2))
+    for made in (here, there):
+        if zone is not None:
+            made.sql(f"SET datafusion.execution.time_zone = '{zone}'")
+    for moment in MOMENTS:
+        for query in (
+            f"SELECT id, {moment} AS z, llm_text('q', CAST(at AS TEXT)) AS v FROM t ORDER BY id",
+            f"SELECT id, llm_text('q', CAST({moment} AS TEXT)) AS v FROM t ORDER BY id",
+            f"SELECT id FROM t WHERE llm_int('q', CAST(at AS TEXT)) IS NULL OR {moment} IS NOT NULL",
+        ):
+            frame = there.sql(query)
+            assert "in the cluster" in frame.explain_text()
+            found = sorted(frame.to_pylist(), key=repr)
+            assert found == sorted(here.sql(query).to_pylist(), key=repr), query
 
 
 @pytest.mark.filterwarnings("ignore:lance is not fork-safe")

@@ -45,6 +45,11 @@ class Tables(Protocol):
         """The names of the functions that only this process has."""
         ...
 
+    @property
+    def time_zone(self) -> str | None:
+        """The time zone of timestamps without one; None: DataFusion's own."""
+        ...
+
     def files_of(self, name: str) -> Files | None:
         """The files behind a table; None for another one."""
         ...
@@ -102,6 +107,7 @@ class Cluster:
             tables.own_names,
             options,
             adaptive=adaptive,
+            time_zone=tables.time_zone,
         )
 
     def tables(

@@ -78,9 +78,11 @@ def divide(
     options: Options,
     *,
     adaptive: bool = True,
+    time_zone: str | None = None,
 ) -> Division:
     """The fragments of a stage. ``files_of``: the files behind a table; ``rows_of``: the rows of a
-    table in memory that is small enough to travel. Raises Whole."""
+    table in memory that is small enough to travel; ``time_zone``: that of the session. Raises
+    Whole."""
     _check_calls(block)
     names = [_table(read) for read in _reads(block.source)]
     for expr in _exprs(block):
@@ -107,7 +109,14 @@ def divide(
     above = replace(block, source=Stored(0, block.source.width))
     files = large[chosen]
     fragments = tuple(
-        Fragment(plan, above, {**others, chosen: files.only(path)}, options, adaptive)
+        Fragment(
+            plan,
+            above,
+            {**others, chosen: files.only(path)},
+            options,
+            adaptive,
+            time_zone=time_zone,
+        )
         for path in files.paths
     )
     if not has_bytes(replace(fragments[0], tables={})):

@@ -55,6 +55,8 @@ class Fragment:
     adaptive: bool = True
     run: str = ""
     """The run that it belongs to: a worker remembers the answers of one."""
+    time_zone: str | None = None
+    """The session's time zone; None: it has none of its own."""
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,13 @@ class ClusterSession(SearchSession):
         if not args and not {"object_store", "options"} & kwargs.keys():
             self.file_tables.note(method, name, path, kwargs)
 
+    @property
+    def time_zone(self) -> str | None:
+        """The time zone of timestamps without one; None: DataFusion's own."""
+        moment = SessionContext.sql(self, "SELECT CAST(NULL AS TIMESTAMPTZ)").schema().types[0]
+        zone: str | None = moment.tz
+        return zone
+
     def files_of(self, name: str) -> Files | None:
         """The files behind a table; None for another one. Raises Whole where workers would read
         them in another way."""

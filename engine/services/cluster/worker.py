@@ -47,6 +47,8 @@ from blendfusion.services.cluster.worker_models import WorkerModels
 from blendfusion.services.search.lance_table import RegisteredLance
 from blendfusion.udfs.register.open_during import open_during_function
 
+_TIME_ZONE = "datafusion.execution.time_zone"
+
 
 class Cancelled(Exception):
     """Nobody wants the rest of a fragment."""
@@ -143,7 +145,10 @@ class _Steps:
     def _run(self, counts: Counts, noted: Noted) -> None:
         fragment = self._fragment
         function = open_during_function()
-        context = SessionContext(SessionConfig({SETTING: "false"}).with_target_partitions(1))
+        settings = {SETTING: "false"}
+        if fragment.time_zone is not None:
+            settings[_TIME_ZONE] = fragment.time_zone
+        context = SessionContext(SessionConfig(settings).with_target_partitions(1))
         context.register_udf(function)
         for name, table in fragment.tables.items():
             if isinstance(table, FileTable) and table.method == "register_lance":
@@ -155,7 +160,7 @@ class _Steps:
                 context.register_record_batches(name, [batches_of(table)])
         frame = frame_of(context, fragment.plan)
         batches = (batch.to_pyarrow() for batch in frame.execute_stream())
-        workbench = Workbench([function])
+        workbench = Workbench([function], SessionConfig(settings))
         dispatcher = RemoteDispatcher(self._step, fragment, noted, self._memory, self._peers)
         for table in run(
             fragment.block,
