@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from amounts import long_after
 from scripts import Counted, hashed, tuples, unordered
 
 import blendfusion as bf
@@ -133,9 +134,7 @@ def decoded(kind: pa.DataType) -> pa.Array:
 
 
 @pytest.mark.parametrize("kind", VALUES, ids=str)
-@pytest.mark.parametrize(
-    "part", [pytest.param(n, marks=[pytest.mark.long] * (n > 0)) for n in PARTS]
-)
+@pytest.mark.parametrize("part", long_after(1, PARTS))
 def test_every_clause(kind: pa.DataType, part: int) -> None:
     """Each clause meets each type of indexes and each form with some type of values. The clauses of
     the first part differ from type to type."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
+from amounts import long_after
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripts import tuples
@@ -120,7 +121,7 @@ def run(
                 return error
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", long_after(12, SHAPES))
 @settings(max_examples=15)
 @given(case=cases())
 def test_what_fails_is_null_or_kept_and_all_else_is_as_it_was(

@@ -7,6 +7,7 @@ import re
 
 import pyarrow as pa
 import pytest
+from amounts import long_after
 from grammar_walks import walk
 
 import blendfusion as bf
@@ -133,7 +134,7 @@ def test_random_walks_plan_and_ask_nothing(session: bf.Session, grammar: str) ->
         session.sql(query, read_only=True)
 
 
-@pytest.mark.parametrize("tables", [21, 30])
+@pytest.mark.parametrize("tables", long_after(1, [21, 30]))
 def test_a_catalogue_of_many_tables_has_a_grammar_too(tables: int) -> None:
     session = bf.connect(bf.ScriptedModel(_never), cache=None, progress="off")
     columns = {f"column_{i}": ["a"] if i % 2 else [i] for i in range(12)}

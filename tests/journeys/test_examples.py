@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from amounts import long_after
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
@@ -29,7 +30,7 @@ def shown(notebook: Any) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", long_after(2, NOTEBOOKS), ids=lambda path: path.stem)
 def test_a_notebook_shows_what_is_stored_in_it(path: Path, update_golden: bool) -> None:
     nbformat = pytest.importorskip("nbformat", reason="the extra dev has nbclient")
     nbclient = pytest.importorskip("nbclient", reason="the extra dev has nbclient")

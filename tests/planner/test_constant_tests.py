@@ -10,6 +10,7 @@ from itertools import product
 import duckdb
 import pyarrow as pa
 import pytest
+from amounts import long_after
 from scripts import hashed
 
 import blendfusion as bf
@@ -84,7 +85,7 @@ def _possible(condition: str) -> bool:
     return bool(found.fetchall())
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", long_after(2, range(6)))
 def test_a_condition_that_no_answer_makes_true_asks_nothing(seed: int, cases: int) -> None:
     chance = random.Random(seed)
     sessions = [

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from amounts import long_after
 from datafusion import DataFrame
 from seconds import TRIES, least_seconds
 
@@ -100,7 +101,7 @@ def seconds_of(work: Callable[[], object]) -> float:
     return least_seconds(work, 0.0)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", long_after(4, SHAPES))
 def test_planning_time_is_linear(session: bf.Session, shape: str) -> None:
     """The time over DataFusion's own, whose optimizer takes four times as long for twice the inner
     joins."""
