@@ -37,6 +37,8 @@ CALLS: dict[str, tuple[str, object, object]] = {
     "llm_list": ("llm_list('What?', x, {})", ["a"], ["a"]),
     "llm_score": ("llm_score('How late?', x, {})", 7, 7.0),
     "llm_classify": ("llm_classify(x, ['a', 'b'], {})", "b", "b"),
+    "llm_text": ("llm_text('What?', x, {})", "a", "a"),
+    "llm_sentiment": ("llm_sentiment(x, {})", "negative", "negative"),
     "llm_extract": ("llm_extract(x, 'n TEXT', {})", {"n": "a"}, {"n": "a"}),
 }
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.declare.options import CONFIDENCE, EXAMPLES, MODEL, ON_ERROR
+from blendfusion.udfs.declare.options import (
+    CONFIDENCE,
+    EXAMPLES,
+    MODEL,
+    ON_ERROR,
+    REASONING,
+    REASONS,
+)
 
 LLM_SENTIMENT = Ingredient(
     name="llm_sentiment",
@@ -12,7 +19,7 @@ LLM_SENTIMENT = Ingredient(
     example="SELECT llm_sentiment(text) AS mood, count(*) AS n FROM reviews GROUP BY mood",
     leading=(),
     values=("value",),
-    options=(EXAMPLES, CONFIDENCE, MODEL, ON_ERROR),
+    options=(EXAMPLES, CONFIDENCE, REASONING, REASONS, MODEL, ON_ERROR),
     question="What is the sentiment of the text?",
     returns=Constraint("choice", options=("positive", "neutral", "negative")),
     result="TEXT: positive, neutral or negative",

@@ -14,6 +14,8 @@ from blendfusion.udfs.declare.options import (
     MODEL,
     ON_ERROR,
     OPTIONS,
+    REASONING,
+    REASONS,
     REGEX,
     RETRIES,
 )
@@ -31,6 +33,8 @@ LLM_TEXT = Ingredient(
         EVIDENCE,
         CHECK,
         RETRIES,
+        REASONING,
+        REASONS,
         MODEL,
         *CHOICE_CASCADE,
         ON_ERROR,

@@ -350,6 +350,8 @@ def llm_text(
     evidence: bool | None = None,
     check: str | None = None,
     retries: int = 2,
+    reasoning: str | int | None = None,
+    reasons: bool = False,
     model: str | Sequence[str] | None = None,
     accuracy: float | None = None,
     delta: float | None = None,
@@ -377,6 +379,10 @@ def llm_text(
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
+    - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``accuracy``: A target of a cascade, a small model before a large one: the least share of
@@ -927,6 +933,8 @@ def llm_sentiment(
     *,
     examples: Sequence[Sequence[object]] | None = None,
     confidence: float | str | None = None,
+    reasoning: str | int | None = None,
+    reasons: bool = False,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
 ) -> Expr:
@@ -940,6 +948,10 @@ def llm_sentiment(
     - ``examples``: Worked examples: the values, then the answer.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
+    - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
