@@ -162,6 +162,7 @@ class BalancedModel:
             at_once=self.at_once,
             call_per_value=True,
             sees_images=True,
+            hears_audio=self._api.name == "openai",
             fingerprint_lasts=True,
             check=self.check,
         )

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import base64
 import random
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from loopback import Body, Reply, serving
 
 import blendfusion as bf
+from blendfusion.apps.cli.main import main
 from blendfusion.models.protocol.images import _LENT, split
 from blendfusion.udfs.functions.llm_prefers import SIDES
 
@@ -225,3 +228,21 @@ def test_a_server_gets_the_parts_of_a_message_in_their_places(table: pa.Table) -
         session.sql("SELECT llm_prefers('Nicer?', m) AS a FROM t").collect()
         ranked = [part for part in bodies[-1] if part in NAMES.values()]
         assert sorted(ranked) == sorted([first, second])
+
+
+@pytest.mark.parametrize("table", [IMAGES, SOUNDS], ids=["images", "recordings"])
+def test_a_recorded_run_over_bytes_is_repeated_without_a_model(
+    table: pa.Table, tmp_path: Path
+) -> None:
+    pq.write_table(table, tmp_path / "t.parquet")
+    query = "SELECT id, llm_map('What?', m) AS a FROM t ORDER BY id"
+    groups = "SELECT llm_qa('What?', m ORDER BY id) AS a FROM t"
+    for place, sql in enumerate((query, groups)):
+        model = bf.ScriptedModel(lambda request: "seen", fingerprint="f")
+        session = bf.connect(model, progress="off")
+        session.from_arrow(table, "t")
+        frame = session.sql(sql)
+        frame.collect()
+        frame.manifest().save(tmp_path / f"{place}.json")
+        rows = f"t={tmp_path / 't.parquet'}"
+        assert main(["replay", str(tmp_path / f"{place}.json"), "--table", rows]) == 0

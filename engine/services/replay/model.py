@@ -16,6 +16,7 @@ _ABILITIES = (
     "at_once",
     "call_per_value",
     "sees_images",
+    "hears_audio",
     "hears_speech",
     "stops_early",
     "scores_options",

@@ -94,7 +94,11 @@ class BatchModel:
     @property
     def abilities(self) -> Abilities:
         return Abilities(
-            at_once=_VALUES, call_per_value=False, sees_images=True, fingerprint_lasts=True
+            at_once=_VALUES,
+            call_per_value=False,
+            sees_images=True,
+            hears_audio=True,
+            fingerprint_lasts=True,
         )
 
     @property
