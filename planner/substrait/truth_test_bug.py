@@ -1,13 +1,14 @@
-"""Rewrites truth tests among the keys of grouping sets, which DataFusion 55 would refuse.
+"""Rewrites truth tests below groups, which DataFusion 55 would refuse: in columns, and among the
+keys of grouping sets, which it computes below the aggregate.
 
-It computes a key of several sets once, below the aggregate. Its logical plan takes ``b IS TRUE``
-for a column without NULLs, its physical plan does not, and it refuses plans that differ in this.
+Its logical plan takes ``b IS TRUE`` for a column without NULLs, its physical plan does not, and it
+refuses plans that differ in this.
 """
 
 from __future__ import annotations
 
 from blendfusion.planner.ir.builders import boolean_literal, function
-from blendfusion.planner.ir.nodes import Expr, Node, substitute
+from blendfusion.planner.ir.nodes import Expr, Field, Node, substitute
 
 _COMPARISONS = {
     "is_true": ("is_not_distinct_from", True),
@@ -31,4 +32,4 @@ def compared(key: Expr) -> Expr:
         name, value = _COMPARISONS[expr.name]
         return function(name, (compared(expr.children[0]), boolean_literal(value)))
 
-    return substitute(key, written)
+    return key if isinstance(key, Field) else substitute(key, written)

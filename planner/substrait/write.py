@@ -15,6 +15,7 @@ from blendfusion.planner.ir.messages import holes
 from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, Plan, Rel, Stored
 from blendfusion.planner.ir.opaque_names import is_leaf
 from blendfusion.planner.ir.plan_details import zoned_type
+from blendfusion.planner.substrait.truth_test_bug import compared
 
 
 def write(
@@ -68,7 +69,10 @@ class _Writer:
             self._leaf(into)
             return
         body = getattr(into, plan.kind)
-        self._fill(body, plan.inputs, plan.exprs)
+        exprs = plan.exprs
+        if plan.kind == "aggregate":
+            exprs = tuple(map(compared, exprs))
+        self._fill(body, plan.inputs, exprs)
         if plan.kind == "aggregate":
             for measure, name in zip(
                 body.measures, list(body.common.hint.output_names), strict=True
@@ -82,7 +86,7 @@ class _Writer:
         start = plan.inputs[0].width
         body.common.emit.output_mapping.extend(range(start, start + len(plan.exprs)))
         for expr in plan.exprs:
-            self.expr(expr, body.expressions.add())
+            self.expr(compared(expr), body.expressions.add())
 
     def _leaf(self, into: RelMessage) -> None:
         """A leaf is a view. DataFusion cannot select columns of a view while reading Substrait, so
