@@ -67,6 +67,11 @@ def cases(request: pytest.FixtureRequest, share: int = 1) -> Iterator[random.Ran
         yield random.Random(number)
 
 
+def some(request: pytest.FixtureRequest) -> int:
+    """So many of the cases at least are taken: what is always refused would prove nothing."""
+    return int(request.config.getoption("--cases")) * 3 // 200
+
+
 class Store:
     """A store of somebody else's, with one answer to everything."""
 
@@ -117,7 +122,7 @@ def test_stored_answers(request: pytest.FixtureRequest) -> None:
             if answer.finish != "decided" or constraint.kind != "regex":
                 decode([answer.text], arrow_type(constraint))
         assert all(holds(constraint, text) for text in model.earlier(task, 2))
-    assert taken > 30
+    assert taken > some(request)
 
 
 @pytest.mark.filterwarnings("ignore:.* cut off at max_tokens")
@@ -275,7 +280,7 @@ def test_batch_files(request: pytest.FixtureRequest, tmp_path: Path) -> None:
             assert answer.text is None or holds(constraint, answer.text)
             assert answer.probability is None or 0 <= answer.probability <= 1
             assert min(answer.usage.numbers) >= 0
-    assert answered > 30
+    assert answered > some(request)
 
 
 def test_lists_of_models(request: pytest.FixtureRequest) -> None:
