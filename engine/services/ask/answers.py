@@ -48,7 +48,7 @@ _CONSTRAINTS: dict[Form, Constraint] = {
     "list": Constraint("list", item=Constraint()),
     "span": Constraint(),
 }
-_ASKED: dict[Form, str] = {"number": "number", "date": "date", "span": "value"}
+_ONE: dict[Form, str] = {"number": "number", "date": "date", "span": "value"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +142,12 @@ def several(question: str, form: Form, rows: pa.Table, sql: str) -> str:
         return ""
     cells = {_text(value) for value in rows.column(0).to_pylist() if value is not None}
     numbers = [name for name in rows.column_names if _has_numbers(rows.column(name))]
-    asked = f"the question asks for one {_ASKED[form]}"
+    one = f"the question asks for one {_ONE[form]}"
     if rows.num_rows == 1 and form == "number" and len(numbers) > 1:
-        return f"{asked}, and the query gives {len(numbers)}"
+        return f"{one}, and the query gives {len(numbers)}"
     if len(cells) < 2 or (form == "number" and _counts_rows(question) and not _aggregates(sql)):
         return ""
-    return f"{asked}, and the query gives {counted(rows.num_rows, 'row')}: see draft.run()"
+    return f"{one}, and the query gives {counted(rows.num_rows, 'row')}: see draft.run()"
 
 
 def _counts_rows(question: str) -> bool:

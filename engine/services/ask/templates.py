@@ -55,8 +55,8 @@ class Template:
     parts: tuple[tuple[str, ...], ...]
 
     def stated(self, question: str) -> list[str] | None:
-        """What ``question`` states for each slot, in its own words, or a number as SQL writes it;
-        None if it differs in other words, or a number has several meanings."""
+        """The text that ``question`` states for each slot, in its own words, or a number as SQL
+        writes it; None if it differs in other words, or a number has several meanings."""
         own = tokens(question)
         gaps = [self._gap(at) for at in range(len(self.order))]
         texts = [" ".join(part) for part in self.parts]
@@ -235,8 +235,8 @@ class Filled:
 
 
 def _choices(slot: Slot, stated: str, catalog: Catalog) -> Choice:
-    """What words of a question may mean in a slot; nothing if they fit no literal. A column with
-    known values takes these alone."""
+    """The literals that words of a question may mean in a slot; none if they fit none. A column
+    with known values takes these alone."""
     if slot.is_number:
         return Choice((stated,) if stated else ())
     known = [
