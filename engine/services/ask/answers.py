@@ -113,6 +113,8 @@ def answer(
         why = problem.message.partition(";")[0]
     else:
         spent = made.usage
+        if not made.may_run:
+            return Reply(question, "", form, made, made.searched, spent, made.problem.rstrip("."))
         frame = made.frame.with_budget(_left(budget, begun, session.ledger.usage))
         rows = frame.to_arrow_table()
         if unclear := several(question, form, rows, made.sql):

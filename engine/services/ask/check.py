@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
 
-FAILS, EMPTY, NULLS, COSTLY, GIVES_ROWS = range(5)
-"""The results of a check, from worst to best: no plan, no rows, a column without a value, a run
-beyond the budget, and rows."""
+FAILS, UNJOINED, EMPTY, NULLS, COSTLY, GIVES_ROWS = range(6)
+"""The results of a check, from worst to best: no plan, a join of every row with every other, which
+is not run, no rows, a column without a value, a run beyond the budget, and rows."""
 _MOST_PREDICATES = 6
 _AGREEMENT_ROWS = 1_000
 
@@ -39,12 +39,17 @@ class Attempt:
     hint: str = ""
     rank: int = GIVES_ROWS
     quotes: tuple[str, ...] = ()
-    """The parts of ``problem`` and ``hint`` that are text of the query."""
+    """The parts of ``problem``, ``hint`` and ``notes`` that are text of the query."""
+    notes: tuple[str, ...] = ()
+    """Further doubts, each a sentence."""
 
     def problem_shown(self, query: Callable[[str], str], redaction: Redaction) -> str:
         """The problem with its hint: parts of the query as ``query`` shows them, other values as
         ``redaction`` does."""
-        text = f"{self.problem}. {self.hint}".rstrip()
+        return self.text_shown(f"{self.problem}. {self.hint}".rstrip(), query, redaction)
+
+    def text_shown(self, text: str, query: Callable[[str], str], redaction: Redaction) -> str:
+        """A text about the query, as ``problem_shown`` shows it."""
         if not self.quotes:
             return shown(text, redaction)
         parts = re.split(rf"(?<!\w)({'|'.join(map(re.escape, self.quotes))})(?!\w)", text)
@@ -72,8 +77,15 @@ class Checked:
         return self.rows is not None and set(self.rows) == {"[0]"}
 
 
-def check(session: Session, sql: str, tables: Collection[str], budget: Budget | None) -> Checked:
-    """Plan ``sql`` and see whether it gives rows. Only reading ``tables`` is allowed."""
+def check(
+    session: Session,
+    sql: str,
+    tables: Collection[str],
+    budget: Budget | None,
+    unjoined: tuple[str, str] | None = None,
+) -> Checked:
+    """Plan ``sql`` and see whether it gives rows. Only reading ``tables`` is allowed. A query with
+    a doubt that it is ``unjoined`` is planned, and not run."""
     try:
         if _first_word(sql) not in ("SELECT", "WITH"):
             return Checked(Attempt(sql, "a draft is a read-only query", "Write SELECT …", FAILS))
@@ -82,6 +94,8 @@ def check(session: Session, sql: str, tables: Collection[str], budget: Budget | 
         if outside is not None:
             problem = f"the table {outside} is not among the tables of the question"
             return Checked(Attempt(sql, problem, f"Use {', '.join(sorted(tables))}.", FAILS))
+        if unjoined is not None:
+            return Checked(Attempt(sql, *unjoined, UNJOINED), frame)
         table = _table(frame)
         estimate = frame.estimate()
         empty = not table.num_rows if table is not None else _reaches_no_model(estimate)

@@ -4,33 +4,46 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from sqlglot import exp
 
 from blendfusion.budget import Budget
 from blendfusion.datafusion.error_translation import functions_in
-from blendfusion.errors import BudgetExceeded, ModelError, QueryError
+from blendfusion.errors import BlendFusionError, BudgetExceeded, ModelError, QueryError
 from blendfusion.redaction import Redaction
 from blendfusion.run.estimates.estimate import Estimate
 from blendfusion.run.observe.progress import counted, progress
 from blendfusion.run.reports.trace import Trace
 from blendfusion.services.ask.advice import advice
 from blendfusion.services.ask.before import Before
-from blendfusion.services.ask.check import FAILS, GIVES_ROWS, NULLS, Attempt, Checked, check
+from blendfusion.services.ask.check import (
+    FAILS,
+    GIVES_ROWS,
+    NULLS,
+    UNJOINED,
+    Attempt,
+    Checked,
+    check,
+)
+from blendfusion.services.ask.doubts.case import Case, Doubt
+from blendfusion.services.ask.doubts.joins import unjoined
+from blendfusion.services.ask.doubts.spellings import as_stored
+from blendfusion.services.ask.doubts.table import Rule, doubts
 from blendfusion.services.ask.grammar.lark import grammar_of
 from blendfusion.services.ask.links import ValueIndex
 from blendfusion.services.ask.listed_values import listed
 from blendfusion.services.ask.literals import shown_query
 from blendfusion.services.ask.named_values import omitted_value, unnamed_value
 from blendfusion.services.ask.prompt import drafting, has_free_text, values_of, visible
-from blendfusion.services.ask.question_form import doubtful_form
 from blendfusion.services.ask.rules import by_rule
 from blendfusion.services.ask.schema.catalog import Catalog, read_catalog
 from blendfusion.services.ask.search_summary import searched
 from blendfusion.services.ask.similar_questions import similar
+from blendfusion.services.ask.where import parsed
 from blendfusion.types import Constraint, Usage
 from blendfusion.udfs.declare.arguments import quoted
 from blendfusion.udfs.register.user_functions import known_ingredients
@@ -104,17 +117,35 @@ class Draft:
         """The problem of the query although it plans, as far as checks see it and no repair
         mended it: no rows, a column without a value, a value of the question left out, a run beyond
         the budget. '' if nothing is."""
-        found = next((attempt for attempt in self.tried if attempt.sql == self.sql), None)
+        found = self._attempt
         if found is None or not found.problem:
             return ""
         return found.problem_shown(self._shown, self._redaction)
 
     @property
+    def may_run(self) -> bool:
+        """Whether a run ends: False for a query that joins every row of a table with every row of
+        another."""
+        return self._attempt is None or self._attempt.rank != UNJOINED
+
+    @property
+    def _attempt(self) -> Attempt | None:
+        return next((attempt for attempt in self.tried if attempt.sql == self.sql), None)
+
+    @property
     def doubts(self) -> list[str]:
-        """The lines to read before the query is run: its problem, what ended the drafting early,
-        and the caution."""
+        """The lines to read before the query is run: its problem, further doubts, what ended the
+        drafting early, and the caution."""
         problem = f"Problem: {self.problem}" if self.problem else ""
-        return [line for line in (problem, self.stopped, self.caution) if line]
+        return [line for line in (problem, *self._notes, self.stopped, self.caution) if line]
+
+    @property
+    def _notes(self) -> list[str]:
+        attempt = self._attempt
+        if attempt is None:
+            return []
+        shown = (attempt.text_shown(n, self._shown, self._redaction) for n in attempt.notes)
+        return [f"Note: {note}" for note in shown]
 
     @property
     def notes(self) -> str:
@@ -274,7 +305,7 @@ class _Writer:
         if filled is None:
             return None
         if filled.sql is not None:
-            checked = check(self._session, filled.sql, self._tables, self._budget)
+            checked = self._check(filled.sql)
         else:
             checked = self._checked(Constraint("regex", pattern=filled.pattern), None, None, 0)
             if not filled.holds(checked.attempt.sql):
@@ -312,15 +343,17 @@ class _Writer:
         return self._checked(self._any_query, None, None, variant)
 
     def with_rules(self, checked: Checked) -> list[Checked]:
-        """The draft, and behind one that does not plan, what rules make of it if that plans."""
+        """The draft, and behind one that does not plan, or has a literal in another letter case
+        than the stored value, what rules make of it if that plans."""
         mended = checked
         for _ in range(_MOST_RULES):
-            if mended.attempt.rank != FAILS:
-                break
-            sql = by_rule(mended.attempt, self._catalog, self._count)
+            if mended.attempt.rank == FAILS:
+                sql = by_rule(mended.attempt, self._catalog, self._count)
+            else:
+                sql = as_stored(mended.attempt.sql, self._catalog)
             if sql is None:
                 break
-            mended = self._with_doubt(check(self._session, sql, self._tables, self._budget))
+            mended = self._with_doubt(self._check(sql))
         return [checked] if mended.attempt.rank == FAILS or mended is checked else [checked, mended]
 
     @property
@@ -336,7 +369,25 @@ class _Writer:
 
     def _count(self, sql: str) -> object:
         counted = f"SELECT count(*) AS n FROM ({sql}) AS counted"
-        return check(self._session, counted, self._tables, self._budget).rows
+        return self._check(counted).rows
+
+    def _check(self, sql: str) -> Checked:
+        case = self._case(sql)
+        found = unjoined(case) if case is not None else None
+        return check(self._session, sql, self._tables, self._budget, found)
+
+    def _case(self, sql: str) -> Case | None:
+        tree = parsed(sql)
+        if tree is None:
+            return None
+        return Case(self._question, tree, self._catalog, self._has_rows, tuple(self._links))
+
+    def _has_rows(self, sql: str) -> bool | None:
+        try:
+            frame = self._session.sql(sql, read_only=True)
+            return None if frame.prepared.calls else bool(frame.limit(1).to_arrow_table().num_rows)
+        except BlendFusionError:
+            return None
 
     def continued(self, failed: Attempt) -> Checked | None:
         """The longest beginning of a draft that does not plan, written on under the grammar of the
@@ -362,7 +413,8 @@ class _Writer:
         """A draft that sees a failed one and its problem; under the grammar if the model follows
         one."""
         facts = advice(failed, self._catalog, self._index)
-        problem = " ".join(filter(None, (f"{failed.problem}.", failed.hint, *facts)))
+        notes = failed.notes if failed.rank == NULLS else ()
+        problem = " ".join(filter(None, (f"{failed.problem}.", failed.hint, *notes, *facts)))
         constraint = (
             Constraint(grammar=self._grammar(failed.sql, problem))
             if self._follows_grammars
@@ -387,47 +439,67 @@ class _Writer:
         sql = query_in(answer.text)
         if self._before is not None:
             sql = self._before.standing_alone(sql)
-        return self._with_doubt(check(self._session, sql, self._tables, self._budget))
+        return self._with_doubt(self._check(sql))
 
     def _with_doubt(self, checked: Checked) -> Checked:
-        """The draft with a problem that its rows do not show: it leaves out a value that the
-        question names, takes an item of lists for a whole value, counts nothing for a literal with
-        another spelling than the stored one, or has another form than the question."""
+        """The draft with a problem that its rows do not show: one to repair, and else one to read.
+        Further doubts are its notes."""
         attempt = checked.attempt
-        if attempt.rank != GIVES_ROWS:
+        case = self._case(attempt.sql)
+        if attempt.rank != GIVES_ROWS or case is None:
             return checked
+        found = [doubt for rule, doubt in self._rules(case) if rule.is_strong]
+        strong = [*self._of_values(checked), *found]
+        weak = [*self._unnamed(attempt), *(d for r, d in self._rules(case) if not r.is_strong)]
+        first, *others = [*strong, *weak] or [("", "")]
+        notes = tuple(f"{problem}. {hint}".rstrip() for problem, hint in others)
+        told = "\n".join((*first, *notes))
+        quotes = _fragments(case.tree, told)
+        rank = NULLS if strong else GIVES_ROWS
+        problem, hint = first
+        made = replace(attempt, problem=problem, hint=hint, rank=rank, quotes=quotes, notes=notes)
+        return replace(checked, attempt=made)
+
+    def _rules(self, case: Case) -> list[tuple[Rule, Doubt]]:
+        """The doubts of the rules. The queries of a conversation keep earlier predicates, and what
+        they have need not be in the last message."""
+        alone = self._before is None
+        return [(rule, doubt) for rule, doubt in doubts(case) if alone or not rule.is_of_whole]
+
+    def _of_values(self, checked: Checked) -> Iterator[Doubt]:
+        """The doubts of stored values: the draft leaves out one that the question names, takes an
+        item of lists for a whole value, or counts nothing for a literal with another spelling."""
+        attempt = checked.attempt
         omitted = omitted_value(self._question, attempt.sql, self._links, self._catalog)
-        facts = advice(attempt, self._catalog, self._index) if checked.counts_nothing else []
-        misspelled = next((fact for fact in facts if "is no value" in fact), None)
         if omitted is not None:
             problem = f"the query leaves out {quoted(omitted.value)}, which the question names"
-            hint = f"It is a value of {omitted.column}."
-        elif (item := listed(attempt.sql, self._catalog)) is not None:
-            problem = f"{item.column} has lists, and the query compares whole values"
-            hint = item.fact
-        elif misspelled is not None:
-            problem, hint = "the query counts nothing", misspelled
-        elif form := doubtful_form(self._question, attempt.sql, self._catalog):
-            problem, hint = form
-        else:
-            return self._with_note(checked)
-        return replace(checked, attempt=replace(attempt, problem=problem, hint=hint, rank=NULLS))
+            yield problem, f"It is a value of {omitted.column}."
+        if (item := listed(attempt.sql, self._catalog)) is not None:
+            yield f"{item.column} has lists, and the query compares whole values", item.fact
+        facts = advice(attempt, self._catalog, self._index) if checked.counts_nothing else []
+        misspelled = next((fact for fact in facts if "is no value" in fact), None)
+        if misspelled is not None:
+            yield "the query counts nothing", misspelled
 
-    def _with_note(self, checked: Checked) -> Checked:
-        """The draft with a problem to read, not to repair: it compares with a value that the
-        question does not name. The queries of a conversation keep earlier predicates, and have no
-        such problem."""
+    def _unnamed(self, attempt: Attempt) -> Iterator[Doubt]:
+        """A comparison with a value that the question does not name."""
         if self._before is not None:
-            return checked
-        attempt = checked.attempt
+            return
         found = unnamed_value(self._question, attempt.sql, self._index, self._catalog)
-        if found is None:
-            return checked
-        column, text = found
-        problem = (
-            f"the question does not name {quoted(text)}, with which the query compares {column}"
-        )
-        return replace(checked, attempt=replace(attempt, problem=problem))
+        if found is not None:
+            column, text = found
+            problem = (
+                f"the question does not name {quoted(text)}, with which the query compares {column}"
+            )
+            yield problem, ""
+
+
+def _fragments(tree: exp.Expr, text: str) -> tuple[str, ...]:
+    """The conditions and calls of a query that a text about it repeats, the longest first."""
+    parts = {
+        node.sql("postgres") for node in tree.walk() if isinstance(node, exp.Binary | exp.Func)
+    }
+    return tuple(sorted((part for part in parts if part in text), key=len, reverse=True))
 
 
 def _names(session: Session, catalog: Catalog) -> frozenset[str]:
@@ -451,10 +523,10 @@ def query_in(reply: str) -> str:
 
 
 def _best(tried: Sequence[Checked]) -> Checked:
-    """The draft of the highest rank; among equals the one whose rows most others give, then the
-    first."""
+    """The draft of the highest rank; among equals the one with the fewest doubts, the one whose
+    rows most others give, then the first."""
     votes = Counter(_result(checked) for checked in tried)
-    return max(tried, key=lambda c: (c.attempt.rank, votes[_result(c)]))
+    return max(tried, key=lambda c: (c.attempt.rank, -len(c.attempt.notes), votes[_result(c)]))
 
 
 def _result(checked: Checked) -> tuple[str, ...]:

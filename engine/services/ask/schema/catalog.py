@@ -55,6 +55,8 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     note: str = ""
+    rows: int = 0
+    """The rows that were read: at most ``READ_ROWS``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,8 @@ def _data(session: Session, name: str) -> pa.Table:
 
 def _table(name: str, data: pa.Table) -> Table:
     columns = zip(data.schema, data.columns, strict=True)
-    return Table(name, tuple(_column(field, values) for field, values in columns))
+    own = tuple(_column(field, values) for field, values in columns)
+    return Table(name, own, rows=data.num_rows)
 
 
 def _column(field: pa.Field, values: pa.ChunkedArray) -> Column:

@@ -1,0 +1,126 @@
+"""The end of a period that a question names against the bounds of the query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlglot import exp
+
+from blendfusion.services.ask.doubts.case import Case, Doubt
+
+_MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
+_PERIOD = re.compile(
+    rf"\b(?P<word>in|during|of|from|for|throughout)\s+(?:the (?:year|month)\s+(?:of\s+)?)?"
+    rf"(?:(?P<month>{'|'.join(_MONTHS)})\s+(?:of\s+)?|(?P<quarter>Q[1-4]|first quarter|second quarter|third quarter|fourth quarter)\s+(?:of\s+)?)?"
+    r"(?P<year>(?:19|20)\d\d)\b(?!\s*(?:to|and|until|through|-|–)\s*\w)",
+    re.IGNORECASE,
+)
+_QUARTERS = ("first", "second", "third", "fourth")
+_SIGNS: dict[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
+_TURNED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    sign: str
+    day: datetime
+    whole_days: bool
+    """Whether the column has days without a time."""
+
+
+def other_period(case: Case) -> Doubt | None:
+    """Bounds of dates that leave out a part of the period of the question, or go beyond it."""
+    found = list(_PERIOD.finditer(case.question))
+    if len(found) != 1:
+        return None
+    first, behind = _period(found[0])
+    bounds = list(_bounds(case))
+    lower = [b for b in bounds if b.sign in (">", ">=")]
+    upper = [b for b in bounds if b.sign in ("<", "<=")]
+    if len(lower) != 1 or len(upper) != 1:
+        return None
+    if _begin(lower[0]) == first and _end(upper[0]) == behind:
+        return None
+    return (
+        f"{found[0][0]!r} is {first:%Y-%m-%d} to {behind - timedelta(days=1):%Y-%m-%d}, and the query takes other days",
+        f"Compare with >= '{first:%Y-%m-%d}' and < '{behind:%Y-%m-%d}'.",
+    )
+
+
+def _period(found: re.Match[str]) -> tuple[datetime, datetime]:
+    """The first day of a period, and the day behind it."""
+    year = int(found["year"])
+    if found["month"]:
+        start, months = _MONTHS.index(found["month"].casefold()), 1
+    elif found["quarter"]:
+        text = found["quarter"].casefold()
+        quarter = (
+            int(text[1]) - 1
+            if text[0] == "q" and text[1].isdigit()
+            else _QUARTERS.index(text.split()[0])
+        )
+        start, months = 3 * quarter, 3
+    else:
+        start, months = 0, 12
+    end = start + months
+    return datetime(year, start + 1, 1), datetime(year + end // 12, end % 12 + 1, 1)
+
+
+def _begin(bound: Bound) -> datetime:
+    """The first moment that a lower bound takes."""
+    if bound.sign == ">=":
+        return bound.day
+    return bound.day + timedelta(days=1) if bound.whole_days else bound.day
+
+
+def _end(bound: Bound) -> datetime:
+    """The moment behind the last one that an upper bound takes."""
+    if bound.sign == "<":
+        return bound.day
+    last_second = (bound.day.hour, bound.day.minute) == (23, 59)
+    return (
+        (bound.day + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+        if bound.whole_days or last_second
+        else bound.day
+    )
+
+
+def _bounds(case: Case) -> Iterator[Bound]:
+    for term in case.tree.find_all(exp.GT, exp.GTE, exp.LT, exp.LTE):
+        sign = _SIGNS[type(term)]
+        for column, literal, own in (
+            (term.left, term.right, sign),
+            (term.right, term.left, _TURNED[sign]),
+        ):
+            yield from _bound(case, column, literal, own)
+    for between in case.tree.find_all(exp.Between):
+        yield from _bound(case, between.this, between.args["low"], ">=")
+        yield from _bound(case, between.this, between.args["high"], "<=")
+
+
+def _bound(case: Case, column: exp.Expr, literal: exp.Expr, sign: str) -> Iterator[Bound]:
+    text = literal.this if isinstance(literal, exp.Cast) else literal
+    inner = column.this if isinstance(column, exp.Cast) else column
+    if not isinstance(text, exp.Literal) or not text.is_string or not isinstance(inner, exp.Column):
+        return
+    try:
+        day = datetime.fromisoformat(text.name.strip())
+    except ValueError:
+        return
+    origin = case.origins.of(inner)
+    kind = (
+        column.to.sql()
+        if isinstance(column, exp.Cast)
+        else origin[1].type
+        if origin is not None
+        else ""
+    )
+    whole = kind in ("DATE", "") or (
+        kind == "TEXT" and all(len(s) <= 10 for s in origin[1].samples) if origin else False
+    )
+    yield Bound(sign, day.replace(tzinfo=None), whole)

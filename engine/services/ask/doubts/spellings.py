@@ -1,0 +1,95 @@
+"""Literals of a query against the values of the columns that they are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from blendfusion.services.ask.doubts.case import Case, Doubt
+from blendfusion.services.ask.doubts.origins import Origins
+from blendfusion.services.ask.links import words_of
+from blendfusion.services.ask.schema.catalog import Catalog
+from blendfusion.services.ask.where import parsed
+from blendfusion.udfs.declare.arguments import quoted
+
+
+def stored_in_another_case(case: Case) -> Doubt | None:
+    """A literal that is stored in another letter case: the comparison holds for no row."""
+    for literal, stored, place in _other_spellings(case.tree, case.origins):
+        return (
+            f"{quoted(literal.name)} is no value of {place}",
+            f"It has {quoted(stored)}.",
+        )
+    return None
+
+
+def not_stored(case: Case) -> Doubt | None:
+    """A literal that neither its column, whose values are all known, nor the question has."""
+    return _not_stored(case, stated=False)
+
+
+def stated_and_not_stored(case: Case) -> Doubt | None:
+    """A literal of the question that its column does not have: the answer may be nothing."""
+    return _not_stored(case, stated=True)
+
+
+def _not_stored(case: Case, *, stated: bool) -> Doubt | None:
+    question = f" {' '.join(case.words)} "
+    for literal, values, place in _compared(case.tree, case.origins):
+        within = f" {' '.join(words_of(literal.name))} " in question
+        if literal.name not in values and within == stated:
+            return f"{quoted(literal.name)} is no value of {place}", ""
+    return None
+
+
+def as_stored(sql: str, catalog: Catalog) -> str | None:
+    """A query with its literals in the letter case in which they are stored; None if they are."""
+    tree = parsed(sql)
+    if tree is None:
+        return None
+    found = list(_other_spellings(tree, Origins(catalog)))
+    for literal, stored, _ in found:
+        if isinstance(literal.parent, exp.Like):
+            like = literal.parent
+            like.replace(exp.ILike(this=like.this.copy(), expression=literal.copy()))
+        else:
+            literal.set("this", stored)
+    return tree.sql("postgres") if found else None
+
+
+def _other_spellings(tree: exp.Expr, origins: Origins) -> Iterator[tuple[exp.Literal, str, str]]:
+    """The literals that no value equals, the one value that does but for letter case and blanks
+    around it, and the column. Of LIKE, a pattern that holds for values in another case alone."""
+    for literal, values, place in _compared(tree, origins):
+        folded = literal.name.strip().casefold()
+        same = [value for value in values if value.strip().casefold() == folded]
+        if literal.name not in values and len(same) == 1:
+            yield literal, same[0], place
+    for like in tree.find_all(exp.Like):
+        column, pattern = like.this, like.expression
+        origin = origins.of(column) if isinstance(column, exp.Column) else None
+        text = pattern.name.strip("%")
+        if origin is None or not isinstance(pattern, exp.Literal) or not text or "%" in text:
+            continue
+        values = origin[1].values if origin[1].complete else ()
+        holding = [value for value in values if text.casefold() in value.casefold()]
+        if holding and not any(text in value for value in values):
+            yield pattern, holding[0], f"{origin[0].name}.{origin[1].name}"
+
+
+def _compared(
+    tree: exp.Expr, origins: Origins
+) -> Iterator[tuple[exp.Literal, tuple[str, ...], str]]:
+    """The texts that a query compares by =, <> or IN with a column all of whose values are known,
+    these values, and the column."""
+    for term in list(tree.find_all(exp.EQ, exp.NEQ, exp.In)):
+        others = term.expressions if isinstance(term, exp.In) else [term.args["expression"]]
+        sides = [term.this, *others]
+        columns = [side for side in sides if isinstance(side, exp.Column)]
+        origin = origins.of(columns[0]) if len(columns) == 1 else None
+        if origin is None or not origin[1].complete:
+            continue
+        for side in sides:
+            if isinstance(side, exp.Literal) and side.is_string:
+                yield side, origin[1].values, f"{origin[0].name}.{origin[1].name}"

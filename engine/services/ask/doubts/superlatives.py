@@ -1,0 +1,226 @@
+"""Superlatives of a question (*the five cheapest*) against order, direction and limit."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from blendfusion.services.ask.doubts.case import Case, Doubt
+from blendfusion.services.ask.links import name_stems, words_of
+from blendfusion.services.ask.stated_numbers import numbers
+
+HIGH = frozenset(
+    "highest largest biggest greatest most maximum max top best longest tallest heaviest fastest priciest dearest "
+    "costliest strongest busiest richest widest hottest latest newest recent last oldest eldest youngest upper".split()
+)
+LOW = frozenset(
+    "lowest smallest least fewest minimum min bottom worst shortest lightest slowest cheapest weakest poorest "
+    "narrowest coldest earliest first oldest eldest youngest".split()
+)
+_BOTH = frozenset("oldest eldest youngest first last best worst top bottom".split())
+"""Words whose direction depends on the column: age or birth, rank or score."""
+_RISING = re.compile(
+    r"\b(?:ascending|increasing|alphabetical\w*|lexicographic\w*|smallest to largest|low\w* to high\w*|from young|youngest to)\b",
+    re.I,
+)
+_FALLING = re.compile(
+    r"\b(?:descending|decreasing|reverse|largest to smallest|high\w* to low\w*|oldest to)\b", re.I
+)
+_COUNTS = re.compile(
+    r"\b(?:top|first|last|bottom)\s+(?P<n>\w+)\b|\b(?P<m>\d+|two|three|four|five|six|seven|eight|nine|ten)\s+(?:\w+\s+)?"
+    r"(?:most|least|\w+est)\b",
+    re.I,
+)
+_NO_SUPERLATIVES = frozenset("at".split())
+_EST = re.compile(r"\w{2,}est\b")
+_NOT_EST = frozenset(
+    "forest interest guest request west northwest southwest rest test latest contest harvest arrest invest quest best "
+    "honest modest suggest midwest everest budapest interests".split()
+)
+
+
+def superlative_words(case: Case) -> tuple[list[str], list[str]]:
+    """The words of the question for much and for little; a word of unknown meaning is in both."""
+    text = re.sub(
+        r"\bat (?:most|least)\b|\bmost recently\b",
+        lambda m: "" if m[0][:2].lower() == "at" else "latest",
+        case.question,
+        flags=re.I,
+    )
+    words = words_of(text)
+    unknown = [w for w in words if _EST.fullmatch(w) and w not in HIGH | LOW | _NOT_EST]
+    if re.search(r"\bleast\b|\bfewest\b", " ".join(words)) and "most" not in words:
+        high = [w for w in words if w in HIGH - {"most"}]
+    else:
+        high = [w for w in words if w in HIGH]
+    low = [w for w in words if w in LOW]
+    if (
+        "less" in words
+        or "lower" in words
+        or "fewer" in words
+        or "cheaper" in words
+        or "younger" in words
+        or "smaller" in words
+    ):
+        low, high = [*low, "less"], high
+    if {
+        "more",
+        "higher",
+        "greater",
+        "larger",
+        "older",
+        "bigger",
+        "longer",
+        "every",
+        "all",
+        "any",
+        "above",
+    } & set(words):
+        high = [*high, "more"]
+    if {"any", "every", "all", "below"} & set(words):
+        low = [*low, "all"]
+    return [*high, *unknown], [*low, *unknown]
+
+
+def wrong_direction(case: Case) -> Doubt | None:
+    """An order with LIMIT that gives the other end than the superlative of the question."""
+    words = set(words_of(re.sub(r"\bat (?:most|least)\b", "", case.question, flags=re.I)))
+    high, low = words & (HIGH - LOW - _BOTH), words & (LOW - HIGH - _BOTH)
+    if bool(high) == bool(low):
+        return None
+    for select in case.selects:
+        order, limit = select.args.get("order"), select.args.get("limit")
+        if order is None or limit is None:
+            continue
+        first = order.expressions[0]
+        stems = name_stems(first.this.name) if isinstance(first.this, exp.Column) else set()
+        if stems & {"rank", "ranking", "position", "place", "age", "birth", "date", "year", "time"}:
+            continue
+        falls = bool(first.args.get("desc"))
+        if falls != bool(high):
+            (word,) = sorted(high or low)[:1]
+            return (
+                f"the question says {word!r}, and the query sorts by {first.this.sql('postgres')} "
+                f"{'DESC' if falls else 'ASC'}",
+                f"Sort {'ASC' if falls else 'DESC'}.",
+            )
+    return None
+
+
+def wrong_order(case: Case) -> Doubt | None:
+    """A stated order that the query turns round or lacks."""
+    rising, falling = _RISING.search(case.question), _FALLING.search(case.question)
+    found = rising or falling
+    if found is None or (rising and falling):
+        return None
+    orders = list(case.tree.find_all(exp.Order))
+    if not orders:
+        return f"the question says {found[0]!r}, and the query sorts nothing", "Use ORDER BY."
+    if all(bool(o.args.get("desc")) == bool(rising) for order in orders for o in order.expressions):
+        return (
+            f"the question says {found[0]!r}, and the query sorts the other way",
+            f"Sort {'ASC' if rising else 'DESC'}.",
+        )
+    return None
+
+
+def limit_without_order(case: Case) -> Doubt | None:
+    """The first rows of no order, where the question has a superlative."""
+    if not any(superlative_words(case)) or not _names_superlative(case):
+        return None
+    for select in case.selects:
+        limit = select.args.get("limit")
+        if (
+            limit is not None
+            and not select.args.get("order")
+            and not select.find_ancestor(exp.Exists)
+        ):
+            return (
+                "LIMIT without ORDER BY gives any rows, and the question asks for certain ones",
+                "Use ORDER BY.",
+            )
+    return None
+
+
+def _names_superlative(case: Case) -> bool:
+    return any(w in HIGH | LOW or (_EST.fullmatch(w) and w not in _NOT_EST) for w in case.words)
+
+
+def superlative_left_out(case: Case) -> Doubt | None:
+    """A superlative with a noun, and a query with neither order nor an extreme value."""
+    text = re.sub(r"\bat (?:most|least)\b", "", case.question, flags=re.I)
+    words = [
+        w for w in words_of(text) if (w in HIGH | LOW or _EST.fullmatch(w)) and w not in _NOT_EST
+    ]
+    words = [
+        w
+        for w in words
+        if w not in case.names and w not in ("first", "last", "upper", "top", "min", "max")
+    ]
+    literals = " ".join(one.name.casefold() for one in case.tree.find_all(exp.Literal))
+    words = [w for w in words if w not in literals]
+    if not words or any(
+        case.tree.find_all(
+            exp.Max, exp.Min, exp.Order, exp.All, exp.Window, exp.FirstValue, exp.Except
+        )
+    ):
+        return None
+    return (
+        f"the question says {words[0]!r}, and the query neither sorts nor compares for it",
+        "Use ORDER BY … LIMIT.",
+    )
+
+
+def limit_left_out(case: Case) -> Doubt | None:
+    """*the 3 cheapest*, or one superlative alone, and a sorted query that gives all rows."""
+    found = _COUNTS.search(case.question)
+    if found is None:
+        return None
+    stated = list(numbers(found["n"] or found["m"]))
+    if not stated or any(case.tree.find_all(exp.Limit, exp.Fetch, exp.Window)):
+        return None
+    return (
+        f"the question says {found[0]!r}, and the query gives all rows",
+        f"Use LIMIT {stated[0].literal}.",
+    )
+
+
+def one_left_out(case: Case) -> Doubt | None:
+    """One superlative, and a sorted query that gives all rows."""
+    if not isinstance(case.tree, exp.Select) or case.tree.args.get("limit") is not None:
+        return None
+    order = case.tree.args.get("order")
+    text = re.sub(r"\bat (?:most|least)\b", "", case.question, flags=re.I)
+    if order is None or re.search(
+        r"\b(?:sort|ordered by|order (?:of|by)|list|rank|ascending|descending|decreasing|increasing|alphabet\w*|from (?:the )?\w+est|to (?:the )?\w+est|first|last)\w*",
+        text,
+        re.I,
+    ):
+        return None
+    words = [
+        w for w in words_of(text) if w in HIGH | LOW and w not in case.names and w not in ("upper",)
+    ]
+    if not words or case.tree.find(exp.Max, exp.Min, exp.Window):
+        return None
+    return f"the question says {words[0]!r}, and the query gives all rows", "Use LIMIT 1."
+
+
+def limit_from_nowhere(case: Case) -> Doubt | None:
+    """A limit that no number, superlative or singular of the question explains."""
+    for limit in case.tree.find_all(exp.Limit):
+        if limit.find_ancestor(exp.Exists):
+            continue
+        count = limit.expression.name
+        stated = {one.literal for one in numbers(case.question)}
+        if count in stated or not count.isdigit():
+            continue
+        if count == "1" and (
+            _names_superlative(case) or {"one", "a", "single", "any"} & set(case.words)
+        ):
+            continue
+        return (
+            f"LIMIT {count} drops rows, and the question states no such number",
+            "Leave out the LIMIT.",
+        )
+    return None
