@@ -55,6 +55,7 @@ Data: TypeAlias = "bytes | tuple[Part, ...]"
 _NULL, _NULL_OF_TEXT = b"\x8a\x02\x02\n\x00", b"\x8a\x02\x02r\x00"
 """NULL without a type becomes NULL of text."""
 _TRUE, _FALSE = b"\x08\x01", b"\x08\x00"
+_LITERAL_BEGINS = b"\x1a"
 _EQUAL, _AND, _OR = b"\x1a\x02Eq", b"\x1a\x03And", b"\x1a\x02Or"
 _SAME, _OTHER = b"\x1a\x11IsNotDistinctFrom", b"\x1a\x0eIsDistinctFrom"
 _IS_TRUE = 25
@@ -145,9 +146,11 @@ class _Reader:
                 given += [((BINARY, _SAME),)] * len(node.on())
             yield Fact("join", str(node.join_type()), tuple(sorted(given, key=str)))
         elif kind == "Sort":
-            for key in node.sort_exprs():
-                flags = key.ascending(), key.nulls_first()
-                yield Fact("sort", flags, (self.data(key.expr()),))
+            keys = [(self.data(key.expr()), key) for key in node.sort_exprs()]
+            # A constant key says nothing, and is left out of the copy.
+            telling = [pair for pair in keys if pair[0][:1] != _LITERAL_BEGINS] or keys
+            for data, key in telling:
+                yield Fact("sort", (key.ascending(), key.nulls_first()), (data,))
             if node.get_fetch_val() is not None:
                 yield Fact("limit", node.get_fetch_val())
         elif kind == "Limit":

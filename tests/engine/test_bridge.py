@@ -285,6 +285,26 @@ def test_respect_nulls_is_what_every_aggregate_does(session: bf.Session) -> None
     )
 
 
+@pytest.mark.parametrize(
+    "constant", ["1.0 + 0.5", "0 - -1.5", "0 + 1", "'a' || ''", "NULL", "DATE '2024-01-31'"]
+)
+@pytest.mark.parametrize("direction", ["", " DESC", " NULLS FIRST"])
+def test_a_constant_key_of_a_sort_says_nothing(
+    session: bf.Session, constant: str, direction: str
+) -> None:
+    """Where a column has the same value, DataFusion reads the key back as that column."""
+    shown = (
+        constant.replace("0 - -1.5", "1.5")
+        .replace("1.0 + 0.5", "1.5")
+        .replace("0 + 1", "1")
+        .replace(" || ''", "")
+    )
+    for keys in (f"{constant}{direction}, id DESC", f"id DESC, {constant}{direction}"):
+        below = f"SELECT {shown} AS c, id AS i FROM t WHERE {{f}} ORDER BY {keys} LIMIT 3"
+        check(session, f"SELECT c, i FROM ({below}) q")
+        check(session, f"SELECT c FROM ({below} OFFSET 1) q")
+
+
 # --- the proof ------------------------------------------------------------------------------------
 
 
