@@ -29,6 +29,7 @@ from blendfusion.services.ask.check import (
     Checked,
     check,
 )
+from blendfusion.services.ask.dialect_slips import in_our_words
 from blendfusion.services.ask.doubts.case import Case, Doubt
 from blendfusion.services.ask.doubts.joins import unjoined
 from blendfusion.services.ask.doubts.spellings import as_stored
@@ -345,7 +346,7 @@ class _Writer:
     def with_rules(self, checked: Checked) -> list[Checked]:
         """The draft, and behind one that does not plan, or has a literal in another letter case
         than the stored value, what rules make of it if that plans."""
-        mended = checked
+        mended = checked if checked.attempt.rank != FAILS else self._in_our_words(checked)
         for _ in range(_MOST_RULES):
             if mended.attempt.rank == FAILS:
                 sql = by_rule(mended.attempt, self._catalog, self._count)
@@ -355,6 +356,14 @@ class _Writer:
                 break
             mended = self._with_doubt(self._check(sql))
         return [checked] if mended.attempt.rank == FAILS or mended is checked else [checked, mended]
+
+    def _in_our_words(self, failed: Checked) -> Checked:
+        """The first translation of a draft in another system's SQL that plans; else the draft."""
+        for sql in in_our_words(self._session, failed.attempt.sql, self.names):
+            found = self._with_doubt(self._check(sql))
+            if found.attempt.rank != FAILS:
+                return found
+        return failed
 
     @property
     def _follows_grammars(self) -> bool:

@@ -134,10 +134,10 @@ def _words_sign(question: str, one: Number) -> str | None:
         if _BEFORE[sign].search(before):
             if sign == ">=" and re.search(r"\bfrom\W*$", before, re.I):
                 return None  # from 3 to 5, from 2013
-            negated = re.search(
-                r"\b(?:not|n't|never)\s+(?:\w+\s+)?$", _BEFORE[sign].sub("", before), re.I
-            )
-            return _NOT[sign] if negated else sign
+            left = _BEFORE[sign].sub("", before)
+            if re.search(r"\b(?:not|never|n't|no)\s+(?:\w+\s+)?$", left, re.I):
+                return None  # the negation may stand in the comparison or around it
+            return sign
     return None
 
 

@@ -17,7 +17,7 @@ _NO = re.compile(
 )
 _NO_NEGATION = re.compile(
     r"\b(?:whether or not|or not|not only|no matter|no (?:more|less|fewer|later|earlier) than|not (?:more|less|fewer|later|earlier) than"
-    r"|(?:not|n't) \w+er than|(?:not|n't) (?:exceed|over|above|below|under|before|after)\w*|not null|why not|if not)\b|\bnos?\.",
+    r"|(?:not|n't)\s+(?:\w+\s+){0,2}(?:more|less|fewer|over|above|below|under|\w+er than)\b|(?:not|n't) (?:exceed|over|above|below|under|before|after)\w*|not null|why not|if not)\b|\bnos?\.",
     re.IGNORECASE,
 )
 _NEGATIVE = frozenset("0 f n no false none non never not".split())

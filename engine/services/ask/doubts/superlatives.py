@@ -25,7 +25,7 @@ _RISING = re.compile(
     re.I,
 )
 _FALLING = re.compile(
-    r"\b(?:descending|decreasing|reverse|largest to smallest|high\w* to low\w*|oldest to)\b", re.I
+    r"\b(?:descending|decreasing|reversed?|largest to smallest|high\w* to low\w*|oldest to)\b", re.I
 )
 _COUNTS = re.compile(
     r"\b(?:top|first|last|bottom)\s+(?P<n>\w+)\b|\b(?P<m>\d+|two|three|four|five|six|seven|eight|nine|ten)\s+(?:\w+\s+)?"

@@ -1,0 +1,50 @@
+"""A draft in the SQL of another system, in ours: models write TOP, YEAR(), DATEDIFF, strftime and
+texts in double quotes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from blendfusion.errors import BlendFusionError
+
+if TYPE_CHECKING:
+    from blendfusion.session import Session
+
+_SYSTEMS = ("snowflake", "mysql", "blendsql")
+"""The dialects that are tried in turn; blendsql has the functions of SQLite."""
+_QUOTED = re.compile(r'"([^"]*)"')
+_TOP = re.compile(r"\s*(SELECT(?:\s+DISTINCT)?)\s+TOP\s*\(?\s*(\d+)\s*\)?\s+(.*)", re.I | re.DOTALL)
+_LIMIT = re.compile(r"\bLIMIT\b", re.IGNORECASE)
+
+
+def in_our_words(session: Session, sql: str, names: Collection[str]) -> Iterator[str]:
+    """The translations of a draft that differ from it, in the order of ``_SYSTEMS``. MySQL takes
+    double quotes for those of a text, and is left out where one of ``names`` stands in them.
+    Nothing runs."""
+    limited = without_top(sql)
+    if limited != sql:
+        yield limited
+    has_names = any(text.lower() in names for text in _QUOTED.findall(sql))
+    for system in _SYSTEMS:
+        if system == "mysql" and has_names:
+            continue
+        try:
+            found = session.translated(limited, system)
+        except BlendFusionError:
+            continue
+        if found != sql:
+            yield found
+
+
+def without_top(sql: str) -> str:
+    """A query with LIMIT for its TOP.
+
+    >>> without_top("SELECT TOP 5 a FROM t ORDER BY a")
+    'SELECT a FROM t ORDER BY a LIMIT 5'
+    """
+    found = _TOP.fullmatch(sql)
+    if found is None or _LIMIT.search(sql):
+        return sql
+    return f"{found[1]} {found[3]} LIMIT {found[2]}"
