@@ -31,8 +31,8 @@ from entity_records import SETS, Pairs, Records, entities_of, judge, scripted
 from public_sets import datasets
 
 import blendfusion as bf
-from blendfusion.udfs.functions.llm_same import CANDIDATES
 from blendfusion.udfs.services.columns.candidate_pairs import candidate_pairs
+from blendfusion.udfs.services.columns.llm_same import CANDIDATES
 
 
 def together(entity_of: dict[str, object]) -> Pairs:

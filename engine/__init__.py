@@ -9,16 +9,19 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from blendfusion.apps.notebooks.frame_namespace import add_namespaces
+from blendfusion.services import begin
 
 if TYPE_CHECKING:
     from blendfusion import public_names
     from blendfusion.public_names import *  # noqa: F403
+    from blendfusion.services import names as service_names
+    from blendfusion.services.names import *  # noqa: F403
     from blendfusion.udfs.register import python_functions
     from blendfusion.udfs.register.python_functions import *  # noqa: F403
 
     __all__: list[str] = []
     __all__ += public_names.__all__
+    __all__ += service_names.__all__
     __all__ += python_functions.__all__  # mypy does not follow the same line of public_names
 else:
 
@@ -39,4 +42,4 @@ def __dir__() -> list[str]:
     return sorted(import_module("blendfusion.public_names").__all__)
 
 
-add_namespaces()
+begin()

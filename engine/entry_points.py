@@ -14,8 +14,9 @@ from blendfusion.models.registry.model_names import model_for
 from blendfusion.models.stores.store_names import Cache, store_for
 from blendfusion.models.wrappers.failover import Models
 from blendfusion.options import OptionArguments, Options
+from blendfusion.run.hooks import Workers
 from blendfusion.run.reports.run_telemetry import TelemetryObserver, Watch
-from blendfusion.services.cluster.cluster import cluster_of
+from blendfusion.services import parts
 from blendfusion.session import Session
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.register.open_during import open_during_function
@@ -76,8 +77,18 @@ def connect(
         raise OptionError(
             "ctx has its config and runtime already", hint="Pass them to SessionContext(…)."
         )
-    workers = cluster_of(cluster)
+    workers = None if cluster is None else _workers(cluster)
     return Session(model, chosen, config, runtime, store, budget, prices, embedder, ctx, workers)
+
+
+def _workers(cluster: str) -> Workers:
+    services = parts("workers")
+    if not services:
+        raise OptionError(
+            f"cluster={cluster!r} needs the service blendfusion/services/cluster, which is not there"
+        )
+    workers: Workers = services[0](cluster)
+    return workers
 
 
 def register(

@@ -58,14 +58,8 @@ from blendfusion.run.frame_run import Latest, answered, tables_of
 from blendfusion.run.reports.explain import explained
 from blendfusion.run.reports.reprs import as_html, as_text
 from blendfusion.run.reports.trace import Trace
-from blendfusion.services.evaluate.compare_answers import AnswerKind
-from blendfusion.services.evaluate.evaluation import Evaluation
-from blendfusion.services.evaluate.run import evaluate_frame
-from blendfusion.services.replay.changes import Change
-from blendfusion.services.replay.compare import compared
-from blendfusion.services.replay.manifest import Manifest
-from blendfusion.services.replay.record import recorded
-from blendfusion.services.replay.row_changes import RowChanges
+from blendfusion.services import missing_method
+from blendfusion.services.frame_methods import FrameMethods
 from blendfusion.udfs.declare.call_registry import readable
 from blendfusion.udfs.register.python_functions import llm_join
 
@@ -87,7 +81,7 @@ def _placed(frame: Frame, error: BaseException) -> None:
 
 
 @gated(lambda frame: frame.session.options.redaction, _placed)
-class Frame(DataFrame):
+class Frame(FrameMethods):
     """A DataFusion DataFrame in a BlendFusion session.
 
     Building a frame asks no model. Every method that returns data runs the staged plan; afterwards
@@ -319,7 +313,7 @@ class Frame(DataFrame):
         return bool(self.statement or self.prepared.calls)
 
     def _table(self) -> pa.Table:
-        with self._session.indexes.telling(), closing(tables_of(self, eager=True)) as tables:
+        with self._session.telling(), closing(tables_of(self, eager=True)) as tables:
             return joined(list(tables))
 
     def _result(self) -> DataFrame:
@@ -335,7 +329,7 @@ class Frame(DataFrame):
 
     def _plain_rows(self) -> Generator[pa.Table, None, None]:
         """The result of a frame without calls, batch by batch."""
-        with self._session.indexes.telling():
+        with self._session.telling():
             begin = partial(DataFrame.execute_stream, self._plain)
             for batch in Pump().batches(begin, asks=False, query=written(self)):
                 yield pa.Table.from_batches([batch])
@@ -465,23 +459,10 @@ class Frame(DataFrame):
             """Raise AttributeError, with the method that does what one of pandas is for."""
             if name.startswith("_") or hasattr(type(self), name):
                 object.__getattribute__(self, name)  # the error as it is
+            absent = missing_method(name)
+            if absent is not None:
+                raise AttributeError(absent, name=name, obj=self)
             raise AttributeError(missing(name, self.columns, dir(type(self))), name=name, obj=self)
-
-    # --- replay ----------------------------------------------------------------------------------
-
-    def manifest(self) -> Manifest:
-        """Run this frame, and record its query, options, versions, models, inputs, answers and
-        result: ``save`` writes them, ``blendfusion replay`` repeats the run without a model.
-
-        Values that earlier runs asked are not asked again. Raises QueryError for a frame with
-        parameters, and for one that reads more than registered tables (docs/reproduce.md).
-        """
-        return recorded(self)
-
-    def changes(self, manifest: Manifest) -> tuple[list[Change], RowChanges]:
-        """The differences from a recorded run: of inputs, options, models and versions, and of the
-        rows of the result. Runs this frame; only values without a stored answer are asked."""
-        return compared(self, manifest)
 
     # --- explaining ------------------------------------------------------------------------------
 
@@ -560,18 +541,6 @@ class Frame(DataFrame):
         for value in given(self) if self._hides else ():
             text = text.replace(value, WITHHELD)
         return printable(text)
-
-    def evaluate(
-        self, answer: str, label: str, *, kind: AnswerKind | None = None, within: float = 0.0
-    ) -> Evaluation:
-        """Run this frame and measure its column ``answer`` against its column ``label``.
-
-        ``kind`` is 'boolean', 'label' (a closed set), 'number' or 'text'; None: by the type and the
-        calls of the frame. Numbers are right ``within`` a distance of their label. An answer may be
-        a struct with its ``confidence``. Rows without a label or an answer are counted apart.
-        Raises QueryError if a call of the frame reads the label.
-        """
-        return evaluate_frame(self, answer, label, kind, within)
 
     # --- writing ---------------------------------------------------------------------------------
 

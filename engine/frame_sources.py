@@ -20,6 +20,7 @@ from blendfusion.files.foreign_tables import check_types, table_of_columns, tabl
 from blendfusion.files.parts import Table
 from blendfusion.frame import Frame
 from blendfusion.language.unsupported.provenance import Origin
+from blendfusion.run.hooks import Hooks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,14 +113,19 @@ def _checked(inherited: Callable[P, T]) -> Callable[P, T]:
     return update_wrapper(checked, inherited)
 
 
-class FrameSources(OwnContext):
+class FrameSources(Hooks, OwnContext):
     """A context whose tables, files and data come as frames."""
+
+    @property
+    def whole(self) -> Session:
+        """The session that this is, for the parts of it that services add."""
+        return cast("Session", self)
 
     def new_frame(
         self, df: DataFrame, origin: Origin | None = None, budget: Budget | None = None
     ) -> Frame:
         """A frame of this session over a frame of DataFusion."""
-        return Frame(df.df, cast("Session", self), origin, budget)
+        return Frame(df.df, self.whole, origin, budget)
 
     def new_table(self, table: pa.Table) -> Frame:
         """A frame over ``table``, which is not registered."""

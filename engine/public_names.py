@@ -1,11 +1,10 @@
-"""The public names: ``blendfusion`` imports this module when the first of them is used."""
+"""The public names: ``blendfusion`` imports this module when the first of them is used. Services
+add theirs: ``services.names``."""
 
 from __future__ import annotations
 
 from datafusion import lit
 
-from blendfusion.apps.notebooks.accessors import add_accessors, sql
-from blendfusion.apps.notebooks.magic import load_ipython_extension
 from blendfusion.budget import Budget, Price
 from blendfusion.entry_points import connect, register
 from blendfusion.errors import (
@@ -41,13 +40,7 @@ from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.options import Options
 from blendfusion.run.estimates.estimate import Estimate, OperatorEstimate
 from blendfusion.run.reports.trace import AnswerWarning, Trace
-from blendfusion.services.evaluate.choose_model import ModelChoice
-from blendfusion.services.evaluate.evaluation import Comparison, Evaluation
-from blendfusion.services.evaluate.figures import Figure
-from blendfusion.services.evaluate.improve import Improvement
-from blendfusion.services.evaluate.question_file import StoredQuestion
-from blendfusion.services.replay.manifest import Manifest
-from blendfusion.services.search.build import IndexReport
+from blendfusion.services import offers
 from blendfusion.session import Session
 from blendfusion.types import Answer, Constraint, ModelInfo, Request, Task, Usage
 from blendfusion.udfs.ask.user_model import UserModel
@@ -67,25 +60,18 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "CacheWarning",
-    "Comparison",
     "ConflictWarning",
     "Constraint",
     "Embedder",
     "Estimate",
-    "Evaluation",
     "ExecutionError",
-    "Figure",
     "FileWarning",
     "Frame",
     "HostedModelWarning",
-    "Improvement",
-    "IndexReport",
-    "Manifest",
     "MatchWarning",
     "MemoryStore",
     "MeteredEmbedder",
     "Model",
-    "ModelChoice",
     "ModelError",
     "ModelFailed",
     "ModelInfo",
@@ -105,21 +91,27 @@ __all__ = [
     "Session",
     "SqliteStore",
     "StoreStats",
-    "StoredQuestion",
     "Targets",
     "Task",
     "Trace",
     "Usage",
     "UserModel",
-    "add_accessors",
     "col",
     "connect",
     "image_bytes",
     "ingredient",
     "lit",
-    "load_ipython_extension",
     "open_during",
     "register",
-    "sql",
 ]
 __all__ += python_functions.__all__
+__all__ += offers("names")
+
+
+def __getattr__(name: str) -> object:
+    """A public name of a service, which is imported now."""
+    found = offers("names").get(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    globals()[name] = value = getattr(found(), name)
+    return value

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 from datafusion import (
@@ -18,7 +18,7 @@ from datafusion import (
     SessionContext,
     SQLOptions,
 )
-from datafusion.catalog import Catalog, Schema
+from datafusion.catalog import Catalog, Schema, SchemaProvider
 from datafusion.plan import ExecutionPlan
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
@@ -29,16 +29,17 @@ from blendfusion.datafusion.error_translation import understood
 from blendfusion.datafusion.stream import Stream
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, UNNAMED_SCHEMA
 from blendfusion.datafusion.user_context import Adopted
-from blendfusion.errors import ModelNotFound, OptionError, QueryError, close_matches
+from blendfusion.errors import ModelNotFound, OptionError
 from blendfusion.files.csv_lines import CsvFile
 from blendfusion.files.query_files import QueryFiles
 from blendfusion.files.reading import Reading, register_file, table_name
 from blendfusion.frame import Frame
 from blendfusion.language.query_text.information import INFORMATION
-from blendfusion.language.query_text.source_map import Translation
+from blendfusion.language.query_text.stored_calls import StoredCall
 from blendfusion.language.unsupported.opaque_tables import LeafMaker
 from blendfusion.language.unsupported.provenance import Text, unnamed_tables
 from blendfusion.language.unsupported.views import Views
+from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.model_names import NamedModels
@@ -49,8 +50,6 @@ from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.models.wrappers.failover import Models
 from blendfusion.options import OF_MODELS, Options
-from blendfusion.planner.ir.document_tables import DOCUMENTS
-from blendfusion.planner.ir.search_tables import SEARCHES
 from blendfusion.planner.rules import rules_off
 from blendfusion.planner.rules.constant_tests import Outcomes
 from blendfusion.planner.rules.costly_predicates_last import Expected
@@ -61,21 +60,16 @@ from blendfusion.prepare.session_text import SessionText
 from blendfusion.run.execution.answer_outcomes import answer_outcomes
 from blendfusion.run.execution.expectations import expectations
 from blendfusion.run.execution.scratch_context import Workbench
+from blendfusion.run.hooks import Workers
 from blendfusion.run.observe.progress import Reporter, counted
 from blendfusion.run.observe.throughput import Measured
 from blendfusion.run.reports.trace import Trace
-from blendfusion.services.ask.answers import Reply, answer
-from blendfusion.services.ask.conversation import Chat
-from blendfusion.services.ask.draft import Draft, draft
-from blendfusion.services.ask.schema.layer import Layer, read_layer
-from blendfusion.services.ask.templates import Templates
-from blendfusion.services.cluster.cluster import Cluster
-from blendfusion.services.dialects.dispatch import OURS, spoken, translation
-from blendfusion.services.evaluate.session import EvaluationSession
-from blendfusion.services.search.tables import SearchTables
+from blendfusion.services import missing_method
+from blendfusion.services.session_methods import SessionMethods
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.ask.media import Media
+from blendfusion.udfs.ask.named_results import NamedResults
 from blendfusion.udfs.register.open_during import open_during_function
 
 INTERNAL = frozenset(
@@ -84,7 +78,7 @@ INTERNAL = frozenset(
     "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept "
     "lazy_embedder leaf_maker measured new_frame new_table own_names places_of plain_dispatcher plain_frame "
     "plan_warnings pooled query_files reads_paths remembered_vectors rules_off similar_first_pays small_rows "
-    "table_functions unnamed views workbench_source".split()
+    "add_hidden_schema table_functions telling unnamed views whole workbench_source".split()
 )
 """The names of a session for other modules of the package; completion and the reference omit
 them."""
@@ -93,7 +87,7 @@ _TABLES = 20
 
 
 @gated(lambda session: session.options.redaction)
-class Session(EvaluationSession):
+class Session(SessionMethods):
     """A ``datafusion.SessionContext`` whose SQL and frames may ask a model.
 
     All of DataFusion's registration functions work; ``sql`` and ``table`` return frames. Settings
@@ -113,7 +107,7 @@ class Session(EvaluationSession):
         prices: PriceList = None,
         embedder: str | Embedder | None = "auto",
         ctx: SessionContext | None = None,
-        cluster: Cluster | None = None,
+        cluster: Workers | None = None,
     ) -> None:
         if isinstance(model, SessionContext):
             raise OptionError(
@@ -122,34 +116,32 @@ class Session(EvaluationSession):
         adopted = None if ctx is None else Adopted(ctx)
         options = options or Options()
         ledger = Ledger(budget, Prices(prices))
-        super().__init__(config, runtime, adopted, options, embedder, ledger)
+        super().__init__(config, runtime, adopted)
+        self.options = options
+        self.lazy_embedder = LazyEmbedder(embedder, options)
+        self.lazy_embedder.purse = ledger
+        self.kept = NamedResults()
         withhold_debug_logs(options)
         self.rules_off = rules_off(options)
         self.ledger = ledger
         """The session's spending so far, and its limits."""
-        self.questions = {}
+        self.questions: dict[str, StoredCall] = {}
+        """The calls of stored questions, by name."""
         store = MemoryStore() if store is None else store
         self._store: AnswerStore = store if cluster is None else cluster.shared(store)
-        self.cluster, self.configured = cluster, config is not None or ctx is not None
+        self.cluster = cluster  # type: ignore[assignment]  # the service knows more of it
+        self.configured = config is not None or ctx is not None
         if cluster is not None:
             weakref.finalize(self, cluster.close)
         self.models = NamedModels(model, self._store, self.pooled)
         """The session's own models, and those that calls name."""
         self.measured = Measured()
-        self.templates = Templates()
-        """The accepted queries of ``ask``."""
-        self.layer = Layer()
-        """The semantic layer that ``ask`` reads: see ``register_layer``."""
-        self.has_last = False
-        """Whether the table ``last`` is the result of a conversation."""
         # A named model is looked up at once, so that a typing error shows here; the packaged one
         # only when it is needed, so that plain SQL works without any.
         if model is not None and model != "auto":
             self.models.own(options)
         self.calls = KnownCalls()
         self.media = Media()
-        self.enums: dict[str, set[str]] = {}
-        """The columns that SUQL compares by meaning, by table."""
         self.query_files = QueryFiles()
         self.csv_texts: dict[str, Sequence[CsvFile]] = {}
         """The CSV files of tables, by the names or the places of these."""
@@ -158,20 +150,31 @@ class Session(EvaluationSession):
         """Shows the progress of runs; None: a line, as the option ``progress`` says."""
         self.plan_warnings: set[str] = set()
         """The reasons for plain plans of which a warning was given."""
-        hidden = Catalog.memory_catalog()
-        SessionContext.register_catalog_provider(self, HIDDEN_CATALOG, hidden)
-        hidden.register_schema(STAGE_SCHEMA, Schema.memory_schema())
-        hidden.register_schema(UNNAMED_SCHEMA, Schema.memory_schema())
+        self._hidden = Catalog.memory_catalog()
+        SessionContext.register_catalog_provider(self, HIDDEN_CATALOG, self._hidden)
+        self.add_hidden_schema(STAGE_SCHEMA, Schema.memory_schema())
+        self.add_hidden_schema(UNNAMED_SCHEMA, Schema.memory_schema())
         self.leaf_maker = LeafMaker()
         self.views = Views()
-        hidden.register_schema(SEARCHES, SearchTables(self.indexes))
-        hidden.register_schema(DOCUMENTS, self.documents)
         self.information = InformationTables()
         """The tables behind SHOW and ``information_schema``."""
-        hidden.register_schema(INFORMATION, self.information)
+        self.add_hidden_schema(INFORMATION, self.information)
         for name, schema in self.leaf_maker.schemas().items():
-            hidden.register_schema(name, schema)
+            self.add_hidden_schema(name, schema)
         self.register_udf(open_during_function())
+
+    def add_hidden_schema(self, name: str, schema: Schema | SchemaProvider) -> None:
+        """Add a schema whose tables no list shows."""
+        self._hidden.register_schema(name, schema)
+
+    if not TYPE_CHECKING:  # a type checker refuses what is not declared
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise AttributeError, with the service that a method belongs to."""
+            if name.startswith("_") or hasattr(type(self), name):
+                object.__getattribute__(self, name)  # the error as it is
+            text = missing_method(name) or f"'Session' object has no attribute '{name}'"
+            raise AttributeError(text, name=name, obj=self)
 
     # --- the model -------------------------------------------------------------------------------
 
@@ -185,6 +188,15 @@ class Session(EvaluationSession):
         """The names of the session's models, in order; () for the default one before its first
         question."""
         return self.models.own_names
+
+    @property
+    def embedder(self) -> CachedEmbedder:
+        """The session's embedder, which remembers recent vectors. Raises ModelNotFound."""
+        return self.lazy_embedder()
+
+    def remembered_vectors(self) -> Embedder:
+        """The vectors that ``embedder`` remembers; embeds nothing."""
+        return self.lazy_embedder.remembered()
 
     def register_model(self, name: str, model: str | Model) -> None:
         """Register ``model`` under ``name`` for calls: ``llm_filter('…', x, model => 'large')``.
@@ -337,66 +349,6 @@ class Session(EvaluationSession):
         text = SessionText(query, options, dialect, budget, read_only, variables=variables)
         return text.planned(self, param_values, named_params)
 
-    def ask(
-        self,
-        question: str,
-        tables: Sequence[str] | None = None,
-        *,
-        candidates: int = 1,
-        rounds: int = 2,
-        budget: Budget | None = None,
-    ) -> Draft:
-        """A query for a question in plain words, to be read before it is run.
-
-        The session's model sees the names and types of columns, three sample values each, and
-        values that the question mentions, of ``tables`` (None: all). It drafts ``candidates``
-        queries. Each must only read those tables and must plan; one with a problem is repaired in
-        at most ``rounds`` more drafts. Among queries that give rows, the result that most
-        candidates agree on is chosen. ``Draft.run`` runs the query, within ``budget``. Raises
-        QueryError, with all drafts, if none plans.
-        """
-        held = checked_budget(budget)
-        return draft(self, question, tables, candidates=candidates, rounds=rounds, budget=held)
-
-    def register_layer(self, path: str | os.PathLike[str]) -> None:
-        """Read the descriptions, synonyms, keys and metrics that ``ask`` uses from a TOML file
-        (docs/ask.md), in place of an earlier one, and accept its examples. Raises QueryError for a
-        file of another form."""
-        self.layer = read_layer(path)
-        for question, sql in self.layer.examples:
-            self.templates.accept(question, sql)
-
-    def answer(
-        self,
-        question: str,
-        tables: Sequence[str] | None = None,
-        *,
-        candidates: int = 1,
-        rounds: int = 2,
-        budget: Budget | None = None,
-    ) -> Reply:
-        """A short answer to a question in plain words: a number, a date, a list or a span.
-
-        The query that ``ask`` drafts runs, within ``budget``. Where none comes about, or its result
-        has no answer, the model reads rows end to end, as many as its window holds, and
-        ``Reply.source`` says so. Raises QueryError if neither gives an answer.
-        """
-        held = checked_budget(budget)
-        return answer(self, question, tables, candidates=candidates, rounds=rounds, budget=held)
-
-    def chat(
-        self,
-        tables: Sequence[str] | None = None,
-        *,
-        candidates: int = 1,
-        rounds: int = 2,
-        budget: Budget | None = None,
-    ) -> Chat:
-        """A conversation about ``tables``: ``chat.ask("…")`` drafts as ``ask`` does, and a message
-        may go on from the ones before. ``budget`` holds for each message and its query."""
-        held = checked_budget(budget)
-        return Chat(self, tables, candidates=candidates, rounds=rounds, budget=held)
-
     def __dir__(self) -> list[str]:
         return sorted(set(super().__dir__()) - INTERNAL)
 
@@ -406,33 +358,9 @@ class Session(EvaluationSession):
         shown = ", ".join(tables[:_TABLES]) + (", …" if len(tables) > _TABLES else "")
         return f"Session: {models}; {counted(len(tables), 'table')}{': ' if shown else ''}{shown}"
 
-    def translated(
-        self, query: str, dialect: str | None = None, param_values: Sequence[Any] | None = None
-    ) -> str:
-        """``query`` translated to BlendFusion's SQL: see docs/dialects.md. Nothing runs."""
-        words = spoken(query, dialect)
-        if words == OURS:
-            return query
-
-        def run(ours: Translation, words: str) -> Frame:
-            return self.sql(ours.sql, dialect=words)
-
-        return translation(self, query, words, run, param_values).sql
-
     def ingredient_names(self) -> set[str]:
         """The names of the session's functions that ask a model."""
         return set(ingredients(self))
-
-    def register_enum(self, table: str, *columns: str) -> None:
-        """Compare ``columns`` of ``table`` by meaning in SUQL: ``'coffee' = ANY(cuisines)`` is true
-        of {cafe} and {coffee & tea}. See ``llm_members``. Raises QueryError for an unknown column.
-        """
-        known = self.table(table).schema().names
-        for column in columns:
-            if column not in known:
-                hint = close_matches(column, known)
-                raise QueryError(f"unknown column '{column}' of '{table}'", hint=hint)
-        self.enums.setdefault(table, set()).update(columns)
 
     def change_option(self, name: str, text: str) -> Frame:
         """``SET blendfusion.name = text``: an empty frame. Raises OptionError for a wrong one."""

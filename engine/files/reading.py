@@ -26,6 +26,7 @@ from blendfusion.files.csv_files import CsvOptions
 from blendfusion.files.csv_tables import csv_table
 from blendfusion.files.formats import Format, format_of, kind_of_all
 from blendfusion.files.json_kinds import Kinds, need_conversion, wrong_line
+from blendfusion.files.lance_table import lance_table
 from blendfusion.files.objects import list_objects, store_error
 from blendfusion.files.parts import Form, Table, parts_of
 from blendfusion.files.spreadsheets import read_sheet
@@ -49,7 +50,6 @@ from blendfusion.places.remote import (
     open_store,
     scheme_of,
 )
-from blendfusion.services.search.lance_table import lance_table
 
 _JSON_BYTES = 1 << 20
 """The text of a JSON file that is searched for values of several kinds."""

@@ -14,6 +14,7 @@ from datafusion.catalog import SchemaProvider, Table
 
 from blendfusion.language.query_text.information import from_information
 from blendfusion.options import Options, about
+from blendfusion.services import offers
 from blendfusion.udfs.declare.call_registry import is_call_name
 from blendfusion.udfs.declare.ingredient import Ingredient
 
@@ -43,9 +44,10 @@ def informed(
     sql: str, session: Session, ingredients: Callable[[], Mapping[str, Ingredient]]
 ) -> str:
     """``sql`` over tables that know BlendFusion's functions and options."""
-    translation, names = from_information(sql)
+    sources = {**_SOURCES, **{name: found() for name, found in offers("tables").items()}}
+    translation, names = from_information(sql, sources)
     for name in names:
-        session.information.tables[name] = _SOURCES[name](session, ingredients())
+        session.information.tables[name] = sources[name](session, ingredients())
     return translation.sql
 
 
@@ -108,52 +110,10 @@ def _parameters(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.T
     return _without_calls(known, "specific_name", ingredients)
 
 
-def _groups(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Table:
-    own = [
-        {
-            "groups": name,
-            "level": level,
-            "name": group.title,
-            "parent": groups.title(group.parent, level + 1) if group.parent else None,
-            "about": groups.by,
-            "description": group.description or None,
-            "samples": [*group.samples],
-        }
-        for name, groups in session.groups.items()
-        for level, members in enumerate(groups.levels, 1)
-        for group in members
-    ]
-    return pa.Table.from_pylist(own, schema=_GROUPS)
-
-
-def _entities(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Table:
-    own = [
-        {"entities": name, "name": known.title(entity), "value": value, "about": known.by}
-        for name, known in session.entities.items()
-        for value, entity in sorted(known.name_of.items())
-    ]
-    columns = ("entities", "name", "value", "about")
-    return pa.Table.from_pylist(own, schema=pa.schema([(name, pa.string()) for name in columns]))
-
-
-_GROUPS = pa.schema(
-    [
-        ("groups", pa.string()),
-        ("level", pa.int64()),
-        ("name", pa.string()),
-        ("parent", pa.string()),
-        ("about", pa.string()),
-        ("description", pa.string()),
-        ("samples", pa.list_(pa.string())),
-    ]
-)
-
 _SOURCES: dict[str, Callable[[Session, Mapping[str, Ingredient]], pa.Table]] = {
     "df_settings": _settings,
     "routines": _routines,
     "functions": _functions,
-    "groups": _groups,
-    "entities": _entities,
     "parameters": _parameters,
 }
 

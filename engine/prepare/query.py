@@ -73,8 +73,7 @@ from blendfusion.prepare.result_names import named
 from blendfusion.prepare.tables_in_any_case import SessionTables
 from blendfusion.run.reports.confirmation import demand
 from blendfusion.run.reports.trace import Trace
-from blendfusion.services.documents.in_queries import read_in
-from blendfusion.services.search.sources import searched
+from blendfusion.services import offers
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
 from blendfusion.udfs.declare.call import Call
@@ -273,8 +272,11 @@ class Query:
         read_only = self.options is READING
         if read_only:
             check_calls(ready.calls)
-        text = read_in(ready.sql, session, parameters, columns, read_only=read_only)
-        text = unnested(searched(text, session, parameters, columns), columns)
+        text = ready.sql
+        for name, rewrite in offers("relations").items():
+            if name in text.lower():
+                text = rewrite()(text, session, parameters, columns, read_only=read_only)
+        text = unnested(text, columns)
         text = informed(text, session, lambda: ingredients(session))
         text = counted_sets(
             text,

@@ -31,7 +31,7 @@ from blendfusion.prepare.caller_tables import Variables
 from blendfusion.prepare.external_tables import external_table
 from blendfusion.prepare.queries_in_statements import create_table, with_source
 from blendfusion.prepare.query import Query
-from blendfusion.services.dialects.dispatch import OURS, by_number, planned, spoken
+from blendfusion.prepare.translators import OURS, by_number, spoken, translators
 from blendfusion.udfs.declare.call_registry import without_digests
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class SessionText:
             inner = replace(self, text=ours.sql, dialect=dialect, source=ours)
             return inner.planned(session, by_name, named)
 
-        return planned(session, text, dialect, run, ordered)
+        return translators().planned(session, text, dialect, run, ordered)
 
     def _in_our_words(
         self, session: Session, param_values: dict[str, Any] | None, named: dict[str, Any]

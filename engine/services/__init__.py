@@ -1,1 +1,112 @@
-"""Optional parts of sessions: each folder can be taken out, and the rest works without it."""
+"""Optional parts of sessions: each folder can be taken out, and the rest works without it.
+
+A folder here, or under ``apps/``, is a service. Its ``__init__`` declares as ``SERVICE`` what it
+adds, and the core finds it by listing the folders: it imports no service by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """The declaration of one folder, by names of the form ``module:name`` below it. A module is
+    imported when what it adds is first used."""
+
+    needs: tuple[str, ...] = ()
+    """The packages of other services that it needs, by their names below ``blendfusion``."""
+    session: str = ""
+    """The class whose methods sessions have: no state of its own but cached properties."""
+    frame: str = ""
+    """The class whose methods frames have."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The modules of its public names, ``bf.<name>``."""
+    relations: Mapping[str, str] = field(default_factory=dict)
+    """Its functions in FROM, and the rewriting of a text that has one: ``rewrite(sql, session,
+    parameters, columns, read_only=…)`` returns SQL for DataFusion."""
+    tables: Mapping[str, str] = field(default_factory=dict)
+    """Its tables of ``information_schema``: functions of a session and of the ingredients by name
+    that return Arrow tables."""
+    dialects: str = ""
+    """The module that translates the queries of other systems: see ``prepare.translators``."""
+    workers: str = ""
+    """The function that gives ``connect(cluster=…)`` its workers."""
+    begin: str = ""
+    """A function that runs when ``blendfusion`` is imported."""
+
+
+PACKAGES = ("blendfusion.services", "blendfusion.apps")
+METHODS: Mapping[str, str] = {
+    "ask": "answer ask chat layer register_layer templates",
+    "dialects": "enums register_enum translated",
+    "documents": "documents read_documents register_documents",
+    "evaluate": "choose_model evaluate improve register_question",
+    "meanings": "entities groups",
+    "replay": "changes manifest",
+    "search": "attach_lancedb index indexes open_index register_lance search",
+}
+"""The public attributes that services add to sessions and frames, for the error where a folder is
+missing."""
+
+
+@cache
+def services_in(package: str) -> Mapping[str, Service]:
+    """The services whose folders lie in a package, by their modules. A service that needs a missing
+    one is missing, too."""
+    found = {}
+    for module in iter_modules(import_module(package).__path__, f"{package}."):
+        service = getattr(import_module(module.name), "SERVICE", None) if module.ispkg else None
+        if service is not None and all(find_spec(f"blendfusion.{need}") for need in service.needs):
+            found[module.name] = service
+    return found
+
+
+def services() -> Mapping[str, Service]:
+    """The services of all packages, by their modules."""
+    return {name: one for package in PACKAGES for name, one in services_in(package).items()}
+
+
+def offers(field: str) -> dict[str, Callable[[], Any]]:
+    """The entries of a mapping of all services, by name, as functions that import them."""
+    return {
+        name: partial(_imported, module, reference)
+        for module, service in services().items()
+        for name, reference in getattr(service, field).items()
+    }
+
+
+def parts(field: str) -> list[Any]:
+    """The values of a field of all services that have it, imported."""
+    return [
+        _imported(module, getattr(service, field))
+        for module, service in services().items()
+        if getattr(service, field)
+    ]
+
+
+def begin() -> None:
+    """Prepare the programs for people, when ``blendfusion`` is imported."""
+    for module, service in services_in("blendfusion.apps").items():
+        if service.begin:
+            _imported(module, service.begin)()
+
+
+def missing_method(name: str) -> str | None:
+    """The error for the attribute ``name`` of a service that is missing; None for any other."""
+    for service, names in METHODS.items():
+        if name in names.split() and f"blendfusion.services.{service}" not in services():
+            return f"'{name}' belongs to the service blendfusion/services/{service}, which is not there"
+    return None
+
+
+def _imported(package: str, reference: str) -> Any:
+    module, _, name = reference.partition(":")
+    found = import_module(f"{package}.{module}")
+    return getattr(found, name) if name else found

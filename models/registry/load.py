@@ -5,34 +5,17 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import NamedTuple
 
 from blendfusion.errors import ModelNotFound, close_matches
 from blendfusion.models.protocol.model import Model
-from blendfusion.models.services.outlines.model import OutlinesModel, is_outlines
+from blendfusion.models.registry.back_end import BackEnd, Build
+from blendfusion.models.services import offered
 from blendfusion.models.wrappers.answer_check import CheckedModel
 from blendfusion.models.wrappers.row_packing import PackedModel
 from blendfusion.options import Options
-
-Build = Callable[[str, Options], Model]
-"""Builds a model from the text after the first colon of its name ('' without one). Checks what can
-be checked cheaply and raises ``ModelNotFound``; loads weights only at the first use."""
-
-
-class BackEnd(NamedTuple):
-    """A kind of model that a name may select."""
-
-    build: Build
-    forms: str = ""
-    """The forms of its names, for hints; '' for one that no hint suggests."""
-    packaged: bool = False
-    """Whether it needs nothing but its name."""
-    paid: bool = False
-    """Whether several values may share a prompt, as tokens are paid."""
-
 
 ENTRY_POINTS = "blendfusion.models"
 VARIABLE = "BLENDFUSION_MODEL"
@@ -49,9 +32,11 @@ def load(spec: str | Model | None, options: Options) -> Model:
         spec = os.environ.get(VARIABLE, "").strip() or "auto"
     if spec == "auto":
         return _packaged(options)
-    if is_outlines(spec):
-        return OutlinesModel(spec, options)
     if not isinstance(spec, str):
+        adapters = [adapt(spec, options) for adapt in offered("ADAPTERS").values()]
+        adapted: Model | None = next((one for one in adapters if one is not None), None)
+        if adapted is not None:
+            return adapted
         # Not isinstance: before Python 3.12 that would read ``info``, which may load the weights.
         if not callable(getattr(spec, "answer", None)):
             raise ModelNotFound(f"{spec!r} is neither a model nor the name of one", hint=_forms())
@@ -210,21 +195,6 @@ def _openai(argument: str, options: Options) -> Model:
     return OpenAIModel(server.name, server.url, server.key, options, says_where=says_where)
 
 
-def _openai_batch(argument: str, options: Options) -> Model:
-    from blendfusion.models.services.batch.model import BatchApi, BatchModel
-
-    server = server_named(argument)
-    return BatchModel(server.name, BatchApi(server.url, server.key, options), options)
-
-
-def _batch_file(argument: str, options: Options) -> Model:
-    from blendfusion.models.services.batch.model import BatchFiles, BatchModel
-
-    if not argument:
-        raise ModelNotFound("'batch-file' names no model", hint="Write 'batch-file:MODEL'.")
-    return BatchModel(argument, BatchFiles(argument), options)
-
-
 def _anthropic(argument: str, options: Options) -> Model:
     return _of_provider("anthropic", argument, options)
 
@@ -290,12 +260,6 @@ def server_named(argument: str, *, file: bool = False) -> Server:
     return Server(name, url, key)
 
 
-def _moonshine(argument: str, options: Options) -> Model:
-    from blendfusion.models.services.speech.moonshine import MoonshineModel
-
-    return MoonshineModel()
-
-
 def _embedding(argument: str, options: Options) -> Model:
     from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
 
@@ -310,8 +274,6 @@ BACK_ENDS: dict[str, BackEnd] = {
     "openai": BackEnd(_openai, "'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'", paid=True),
     "anthropic": BackEnd(_anthropic, "'anthropic:MODEL'", paid=True),
     "gemini": BackEnd(_gemini_api, "'gemini:MODEL'", paid=True),
-    "openai-batch": BackEnd(_openai_batch, "'openai-batch:MODEL'", paid=True),
-    "batch-file": BackEnd(_batch_file, "'batch-file:MODEL'"),
-    "moonshine": BackEnd(_moonshine, packaged=True),
     "embedding": BackEnd(_embedding, packaged=True),
+    **offered("BACK_ENDS"),
 }

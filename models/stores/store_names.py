@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from blendfusion.errors import OptionError
-from blendfusion.models.services.shared_stores.shared_store import SharedStore
+from blendfusion.models.services import offered
 from blendfusion.models.stores.entry import Entry
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore
 from blendfusion.models.stores.sqlite import SqliteStore
@@ -77,16 +77,18 @@ def store_for(cache: Cache, limit_mb: int) -> AnswerStore:
     )
 
 
-def store_at(address: str) -> SharedStore:
+def store_at(address: str) -> CopiedStore:
     """The store at a URL: a table of PostgreSQL, or a folder of segments. Raises OptionError."""
-    # Both take a while to import, and most sessions need neither.
-    if address.partition("://")[0].lower() in ("postgresql", "postgres"):
-        from blendfusion.models.services.shared_stores.postgres import PostgresStore
-
-        return PostgresStore(address)
-    from blendfusion.models.services.shared_stores.segments import SegmentStore
-
-    return SegmentStore(address)
+    stores = offered("STORES")
+    scheme = address.partition("://")[0].lower()
+    build = stores.get(scheme, stores.get("*"))
+    if build is None:
+        raise OptionError(
+            f"cache='{scheme}://…' needs the service blendfusion/models/services/shared_stores, "
+            "which is not there"
+        )
+    store: CopiedStore = build(address)
+    return store
 
 
 def _is_address(cache: str) -> bool:

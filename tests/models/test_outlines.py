@@ -19,7 +19,8 @@ from local_model import bindings_or_skip, weights_or_skip
 import blendfusion as bf
 from blendfusion.models.constraints.constraint import regex_of
 from blendfusion.models.protocol.model import Model
-from blendfusion.models.services.outlines.model import OutlinesModel, is_outlines
+from blendfusion.models.services.outlines import is_outlines
+from blendfusion.models.services.outlines.model import OutlinesModel
 from blendfusion.models.testing import CONSTRAINTS, CONTRACT
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task

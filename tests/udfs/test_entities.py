@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from public_sets import datasets
 
 from blendfusion.models.vectors.tfidf import normalized
-from blendfusion.udfs.functions.llm_same import CANDIDATES
 from blendfusion.udfs.services.columns.closure import Closure, rounds
 from blendfusion.udfs.services.columns.entities import Judge, entities
+from blendfusion.udfs.services.columns.llm_same import CANDIDATES
 
 NAMES = ["IBM", "ibm", "IBM Corp.", "IBM Corporation", "Apple", "Apple Inc.", "Microsoft"]
 

@@ -32,12 +32,12 @@ from blendfusion.udfs.ask.cascade import Cascade
 from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.ask.media import NOT_READ, check_senses, has_media, is_unreadable
+from blendfusion.udfs.ask.named_results import NamedResults
 from blendfusion.udfs.ask.observer import Observer
 from blendfusion.udfs.ask.outcomes import failure, of_model
 from blendfusion.udfs.ask.similarity_cascade import SimilarityCascade
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
 from blendfusion.udfs.declare.call import Call
-from blendfusion.udfs.services.columns.meanings import Meanings
 
 _NAMED_PLACE = re.compile(r"\{\s*[A-Za-z_]")
 """The place of a value in a question, by its name."""
@@ -102,7 +102,7 @@ class Dispatcher:
         """Where the vectors that calls needed came from."""
         self.targets = targets
         """The targets of cascades for calls that name none."""
-        self.kept = Meanings()
+        self.kept = NamedResults()
         """The groups and entities that the session keeps."""
         self.tokens = 0
         """Tokens evaluated and generated so far."""

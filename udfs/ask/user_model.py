@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -17,8 +18,8 @@ from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
 from blendfusion.udfs.declare.call import Call, kept_type
 from blendfusion.udfs.declare.returns import RETURNS, arrow_type, returned
-from blendfusion.udfs.services.columns.entity_store import EntityStore
-from blendfusion.udfs.services.columns.group_store import GroupStore
+
+T = TypeVar("T")
 
 
 class UserModel:
@@ -45,17 +46,10 @@ class UserModel:
         except ModelNotFound:
             return None
 
-    @property
-    def groups(self) -> GroupStore:
-        """The groups that the session keeps."""
+    def store(self, kind: type[T]) -> T:
+        """The store of this kind that the session keeps."""
         self.repeats = False
-        return self._dispatcher.kept.groups
-
-    @property
-    def entities(self) -> EntityStore:
-        """The entities that the session keeps."""
-        self.repeats = False
-        return self._dispatcher.kept.entities
+        return self._dispatcher.kept.of(kind)
 
     @property
     def guesses(self) -> bool:

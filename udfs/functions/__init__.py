@@ -1,16 +1,18 @@
-"""The built-in functions, one file each."""
+"""The built-in functions, one file each, and those of services."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
 from blendfusion.udfs.declare.ingredient import Ingredient
+from blendfusion.udfs.services import functions_of_services
 
+_OF_SERVICES = functions_of_services()
 FUNCTIONS = (
     *("llm_filter", "llm_map", "llm_bool", "llm_int", "llm_float", "llm_date", "llm_text"),
     *("llm_list", "llm_classify", "llm_extract", "llm_score", "llm_join", "llm_compare"),
     *("llm_vqa", "llm_answer", "llm_summary", "llm_members", "llm_similarity", "llm_embed"),
-    *("llm_transcribe", "llm_same", "llm_group", "llm_prefers"),
+    *("llm_transcribe", *_OF_SERVICES),
     *("llm_sentiment", "llm_translate", "llm_fix_grammar", "llm_redact"),
     *("llm_qa", "llm_validate", "llm_summarize"),
 )
@@ -18,6 +20,7 @@ FUNCTIONS = (
 name in capitals."""
 
 INGREDIENTS: tuple[Ingredient, ...] = tuple(
-    getattr(import_module(f"{__name__}.{name}"), name.upper()) for name in FUNCTIONS
+    getattr(import_module(_OF_SERVICES.get(name, f"{__name__}.{name}")), name.upper())
+    for name in FUNCTIONS
 )
 """The declarations, in the same order."""

@@ -57,12 +57,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(given: Sequence[str]) -> int:
-    parser = _parser(given[0])
     try:
+        parser = _parser(given[0])
         arguments, beyond = parser.parse_known_args(given)
         _check_arguments(parser, given[0], beyond)
     except QueryError as error:
         error.print()
+        return EXIT_ERROR
+    except ModuleNotFoundError as problem:  # a service that was taken out
+        if not (problem.name or "").startswith("blendfusion."):
+            raise
+        QueryError(f"'{given[0]}' needs {problem.name}, which is not there").print()
         return EXIT_ERROR
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning

@@ -9,13 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import blendfusion as bf
-from blendfusion.apps.cli.replay import files_of
 from blendfusion.apps.cli.results import FORMATS, Rows, check_output, format_for, write
 from blendfusion.apps.cli.sessions import add_session, budget_of, session_of
 from blendfusion.errors import QueryError
 from blendfusion.language.query_text.statements import first_word
 from blendfusion.run.observe.progress import spent
-from blendfusion.services.replay.record import recorded
 
 _STATEMENTS = ("CREATE", "INSERT", "COPY", "UPDATE", "DELETE", "DROP")
 
@@ -74,6 +72,9 @@ def _query(arguments: argparse.Namespace) -> int:
                 return 0
             rows: Rows = frame
             if arguments.manifest is not None:
+                from blendfusion.apps.cli.replay import files_of
+                from blendfusion.services.replay.record import recorded
+
                 files = files_of(arguments.table, arguments.manifest)
                 manifest = recorded(frame, files, dialect=arguments.dialect)
                 manifest.save(arguments.manifest)

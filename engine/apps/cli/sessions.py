@@ -13,8 +13,8 @@ from blendfusion.errors import QueryError
 from blendfusion.files.reading import register_spec
 from blendfusion.models.stores.store_names import MEMORY_WORDS
 from blendfusion.options import ReadFiles
+from blendfusion.prepare.translators import dialect_names
 from blendfusion.run.observe.progress import counted
-from blendfusion.services.dialects.dispatch import DIALECTS, OURS
 from blendfusion.types import Usage
 
 
@@ -48,7 +48,7 @@ def add_session(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--dialect",
-        choices=(OURS, *DIALECTS),
+        choices=dialect_names(),
         help="default: blendsql for a text with {{…}} outside of quotes, else sql",
     )
     parser.add_argument(

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -22,8 +23,10 @@ from blendfusion.files.reading import register_spec
 from blendfusion.models.weights.python_packages import cache_folder
 from blendfusion.redaction import printable
 from blendfusion.run.observe.progress import spent
-from blendfusion.services.ask.conversation import Chat
 from blendfusion.udfs.register.user_functions import known_ingredients
+
+if TYPE_CHECKING:
+    from blendfusion.services.ask.conversation import Chat
 
 WELCOME = """\
 BlendFusion: SQL with language-model functions. End a statement with a semicolon.

@@ -12,7 +12,7 @@ from blendfusion.errors import ArgumentError, BlendFusionError
 from blendfusion.frame import Frame
 from blendfusion.prepare.caller_tables import is_frame
 from blendfusion.prepare.session_text import SessionText
-from blendfusion.services.dialects.dispatch import DIALECTS, OURS
+from blendfusion.prepare.translators import dialect_names
 from blendfusion.session import Session
 
 _NAME = "session"
@@ -27,7 +27,7 @@ def _parser() -> _Parser:
     parser = _Parser(prog="%%blendfusion", add_help=False)
     parser.add_argument("name", nargs="?", help="the variable that the frame goes to")
     parser.add_argument("--session", default=_NAME, help="the variable of the session")
-    parser.add_argument("--dialect", choices=(OURS, *DIALECTS))
+    parser.add_argument("--dialect", choices=dialect_names())
     parser.add_argument("--explain", action="store_true")
     return parser
 

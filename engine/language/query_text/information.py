@@ -4,7 +4,7 @@ options beside DataFusion's."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from sqlglot.tokenizer_core import TokenType
 
@@ -15,7 +15,6 @@ from blendfusion.udfs.declare.arguments import quoted
 
 INFORMATION = "information"
 """The schema of the tables that hold both."""
-TABLES = ("df_settings", "routines", "parameters", "functions", "groups", "entities")
 _SHOW = re.compile(r"\s*show\s", re.IGNORECASE)
 _LIST_TABLES = (
     "SELECT table_catalog, table_schema, table_name, table_type FROM information_schema.tables "
@@ -58,20 +57,22 @@ def option_shown(sql: str) -> str | None:
     return None if found is None else found[1].lower()
 
 
-def from_information(sql: str) -> tuple[Translation, frozenset[str]]:
+def from_information(sql: str, tables: Container[str]) -> tuple[Translation, frozenset[str]]:
     """``sql`` with the tables of ``information_schema`` in which BlendFusion has rows of its own,
-    and their names."""
-    edits = list(_named(sql)) if "information_schema" in sql.lower() or CATALOG in sql else []
+    ``tables``, and their names."""
+    edits = (
+        list(_named(sql, tables)) if "information_schema" in sql.lower() or CATALOG in sql else []
+    )
     return edited(sql, (edit[:3] for edit in edits)), frozenset(edit[3] for edit in edits)
 
 
-def _named(sql: str) -> Iterator[tuple[int, int, str, str]]:
+def _named(sql: str, tables: Container[str]) -> Iterator[tuple[int, int, str, str]]:
     tree = TokenTree(sql)
     for at in range(len(tree.tokens) - 2):
         first, dot, last = tree.tokens[at : at + 3]
         name = last.text.lower()
         schema = first.text.lower()
-        if dot.token_type != TokenType.DOT or name not in TABLES:
+        if dot.token_type != TokenType.DOT or name not in tables:
             continue
         if first.token_type == TokenType.STRING or last.token_type == TokenType.STRING:
             continue

@@ -1,1 +1,9 @@
 """Many machines: workers run parts of scans, own ranges of distinct values and hold models."""
+
+from blendfusion.services import Service
+
+SERVICE = Service(
+    needs=("models.services.shared_stores",),
+    session="session:Clustering",
+    workers="cluster:cluster_of",
+)

@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 
 from blendfusion.datafusion.parquet_folders import folder_arguments
 from blendfusion.files.parts import Sniffed
+from blendfusion.frame_sources import FrameSources
 from blendfusion.models.protocol.model import Model
 from blendfusion.options import Options
 from blendfusion.planner.rules import LIMITED_STAGES, PREDICATE_ORDER, rules_off
 from blendfusion.planner.stages.interleave import limited_stages
 from blendfusion.planner.stages.split import Staged
 from blendfusion.run.execution.executor import Elsewhere
-from blendfusion.services.cluster.cluster import Cluster, here
-from blendfusion.services.cluster.divide import ENDED, Files, Whole
-from blendfusion.services.cluster.file_tables import FileTables
-from blendfusion.services.search.session import SearchSession
+
+if TYPE_CHECKING:
+    from blendfusion.services.cluster.cluster import Cluster
+    from blendfusion.services.cluster.divide import Files
+    from blendfusion.services.cluster.file_tables import FileTables
 
 
-class ClusterSession(SearchSession):
+class Clustering(FrameSources):
     """A context whose stages and models may be those of a cluster."""
 
     cluster: Cluster | None = None
     """The workers; None: everything runs in this process."""
-    configured = False
-    """Whether DataFusion has settings that workers do not know."""
 
-    @property
+    @cached_property
     def file_tables(self) -> FileTables:
         """The files that were registered as tables."""
-        if self._file_tables is None:
-            self._file_tables = FileTables(self)
-        return self._file_tables
+        from blendfusion.services.cluster.file_tables import FileTables
 
-    _file_tables: FileTables | None = None
+        return FileTables(self)
 
     def register_parquet(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
         if not args:  # workers read the folder as it is read here
@@ -45,14 +44,14 @@ class ClusterSession(SearchSession):
         self._note("register_parquet", name, path, args, kwargs)
 
     def register_csv(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
-        self.file_tables.forget(name)
+        self._forget(name)
         super().register_csv(name, path, *args, **kwargs)
         options = kwargs.get("options")
-        if isinstance(options, Sniffed) and options.are_plain:
+        if self.cluster is not None and isinstance(options, Sniffed) and options.are_plain:
             self.file_tables.note("register_csv", name, path, options.as_arguments())
 
     def register_view(self, name: str, df: DataFrame) -> None:
-        self.file_tables.forget(name)
+        self._forget(name)
         super().register_view(name, df)
 
     def register_json(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
@@ -61,9 +60,16 @@ class ClusterSession(SearchSession):
 
     def register_table(self, name: str, table: Any) -> None:
         super().register_table(name, table)
-        self.file_tables.note_table(name, table)
+        if self.cluster is not None:
+            self.file_tables.note_table(name, table)
+
+    def _forget(self, name: str) -> None:
+        if self.cluster is not None:
+            self.file_tables.forget(name)
 
     def _note(self, method: str, name: str, path: object, args: object, kwargs: Any) -> None:
+        if self.cluster is None:
+            return
         if not args and not {"object_store", "options"} & kwargs.keys():
             self.file_tables.note(method, name, path, kwargs)
 
@@ -77,6 +83,8 @@ class ClusterSession(SearchSession):
     def files_of(self, name: str) -> Files | None:
         """The files behind a table; None for another one. Raises Whole where workers would read
         them in another way."""
+        from blendfusion.services.cluster.divide import Whole
+
         if self.configured:
             raise Whole("the session has a configuration of DataFusion's of its own")
         return self.file_tables.of(name)
@@ -97,7 +105,10 @@ class ClusterSession(SearchSession):
         """Where each stage of a plan runs, for EXPLAIN; nothing without a cluster. None stands for
         a query without stages."""
         if self.cluster is None:
-            return [[]] * (1 if plan is None else len(plan.stages))
+            return super().places_of(plan)
+        from blendfusion.services.cluster.cluster import here
+        from blendfusion.services.cluster.divide import ENDED
+
         if plan is None:
             return [[here("the query has no stages")]]
         off = LIMITED_STAGES in rules_off(self.options)

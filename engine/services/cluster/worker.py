@@ -12,6 +12,7 @@ from datafusion import SessionConfig, SessionContext
 from blendfusion.datafusion.parquet_statistics import SETTING
 from blendfusion.datafusion.substrait_io import batches_of, frame_of
 from blendfusion.errors import BlendFusionError
+from blendfusion.files.lance_table import RegisteredLance
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.pipeline import Chunks, Counts, run
 from blendfusion.run.execution.scratch_context import Workbench
@@ -44,7 +45,6 @@ from blendfusion.services.cluster.remote_dispatcher import (
     memory_of,
 )
 from blendfusion.services.cluster.worker_models import WorkerModels
-from blendfusion.services.search.lance_table import RegisteredLance
 from blendfusion.udfs.register.open_during import open_during_function
 
 _TIME_ZONE = "datafusion.execution.time_zone"

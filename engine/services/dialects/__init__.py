@@ -1,1 +1,8 @@
 """Translates queries in the dialects of other systems to BlendFusion's SQL."""
+
+from blendfusion.services import Service
+
+SERVICE = Service(
+    session="session:Translating",
+    dialects="dispatch",
+)

@@ -13,6 +13,7 @@ from blendfusion.language.query_text.error_places import named_place
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.source_map import Translation, placed, unchanged, within
 from blendfusion.language.query_text.statements import first_word
+from blendfusion.prepare.translators import OURS
 from blendfusion.services.dialects.blendsql import translate as blendsql
 from blendfusion.services.dialects.mysql import translate as mysql
 from blendfusion.services.dialects.shared.braces import is_call
@@ -33,14 +34,8 @@ DIALECTS: Mapping[str, Callable[[str, Known], Translation]] = {
 }
 """Each dialect by its name: text → our SQL. Raises QueryError with the span of the error."""
 
-OURS = "sql"
 _REMOVES = ("DELETE", "DROP", "TRUNCATE")
 _ONLY_READ = {"blendsql": "BlendSQL", "suql": "SUQL", "mysql": "this dialect of MySQL"}
-
-
-def by_number(values: Sequence[Any]) -> dict[str, Any]:
-    """Values in order as those of ``$1``, ``$2``, …."""
-    return {str(i): value for i, value in enumerate(values, 1)}
 
 
 def spoken(text: str, dialect: str | None = None) -> str:

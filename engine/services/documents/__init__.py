@@ -1,2 +1,9 @@
 """Documents as tables of blocks: PDF, DOCX, HTML, Markdown and text, read in a process of limited
 time and memory."""
+
+from blendfusion.services import Service
+
+SERVICE = Service(
+    session="session:DocumentReading",
+    relations={"read_documents": "in_queries:read_in"},
+)

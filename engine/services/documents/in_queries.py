@@ -35,8 +35,6 @@ def read_in(
 ) -> str:
     """``sql`` with its documents as tables, as the session's option ``read_files`` allows. Raises
     QueryError for documents that may not be read, or are not there."""
-    if NAME not in sql.lower():
-        return sql
     if parameters:
         tree = Reader(sql)
         sql = filled(tree, parameters, call_spans(tree, [NAME])).sql

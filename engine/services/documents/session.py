@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from datafusion import RuntimeEnvBuilder, SessionConfig
-from datafusion.catalog import Table
-
-from blendfusion.datafusion.user_context import Adopted
 from blendfusion.frame import Frame
 from blendfusion.frame_sources import FrameSources
-from blendfusion.planner.ir.document_tables import Documents, OnProblem
-from blendfusion.services.documents.in_queries import checked
-from blendfusion.services.documents.table import DocumentTable
-from blendfusion.services.documents.tables import DocumentTables
+from blendfusion.planner.ir.document_tables import DOCUMENTS, Documents, OnProblem
+
+if TYPE_CHECKING:
+    from blendfusion.services.documents.tables import DocumentTables
 
 
-class DocumentSession(FrameSources):
+class DocumentReading(FrameSources):
     """A context that reads PDF, DOCX, HTML, Markdown and text as tables of blocks."""
 
-    def __init__(
-        self,
-        config: SessionConfig | None,
-        runtime: RuntimeEnvBuilder | None,
-        adopted: Adopted | None,
-    ) -> None:
-        super().__init__(config, runtime, adopted)
-        self.documents = DocumentTables()
+    @cached_property
+    def documents(self) -> DocumentTables:
         """The documents that queries named."""
+        from blendfusion.services.documents.tables import DocumentTables
+
+        tables = DocumentTables()
+        self.add_hidden_schema(DOCUMENTS, tables)
+        return tables
 
     def read_documents(
         self,
@@ -66,10 +62,16 @@ class DocumentSession(FrameSources):
     ) -> None:
         """Register documents as the table ``name``. Every query reads the files again. The
         parameters are those of ``read_documents``."""
+        from datafusion.catalog import Table
+
+        from blendfusion.services.documents.table import DocumentTable
+
         documents = _read(path, chunk, ocr, on_error, seconds, megabytes)
         super().register_table(name, Table(DocumentTable(documents)))
 
 
 def _read(path: str | os.PathLike[str], *options: Any) -> Documents:
+    from blendfusion.services.documents.in_queries import checked
+
     names = ("chunk", "ocr", "on_error", "seconds", "megabytes")
     return checked(os.fspath(path), **dict(zip(names, options, strict=True)))

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from blendfusion.budget import Budget
-from blendfusion.language.query_text.stored_calls import StoredCall
+from blendfusion.frame_sources import FrameSources
 from blendfusion.models.guarantees.accuracy import DELTA
-from blendfusion.services.cluster.session import ClusterSession
-from blendfusion.services.evaluate.choose_model import ModelChoice, choose_model
-from blendfusion.services.evaluate.compare_answers import AnswerKind
-from blendfusion.services.evaluate.evaluation import Comparison
-from blendfusion.services.evaluate.improve import Improvement, check_call, improve
-from blendfusion.services.evaluate.question_file import StoredQuestion
-from blendfusion.services.evaluate.run import Wordings, evaluate_calls
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
+    from blendfusion.services.evaluate.choose_model import ModelChoice
+    from blendfusion.services.evaluate.compare_answers import AnswerKind
+    from blendfusion.services.evaluate.evaluation import Comparison
+    from blendfusion.services.evaluate.improve import Improvement
+    from blendfusion.services.evaluate.question_file import StoredQuestion
+    from blendfusion.services.evaluate.run import Wordings
 
 
-class EvaluationSession(ClusterSession):
+class Evaluations(FrameSources):
     """A context whose questions are measured, improved and stored."""
-
-    questions: dict[str, StoredCall]
-    """The calls of stored questions, by name."""
-
-    @property
-    def _whole(self) -> Session:
-        return cast("Session", self)
 
     def improve(
         self,
@@ -52,8 +43,10 @@ class EvaluationSession(ClusterSession):
         determines the parts. ``improvement.question.save(file)`` stores the result under ``name``
         for ``llm_ask``. Raises QueryError for fewer than 40 different labelled values.
         """
+        from blendfusion.services.evaluate.improve import improve
+
         options: dict[str, Any] = {"calls": calls, "models": models, "budget": budget}
-        return improve(self._whole, name, table, call, label, **options, seed=seed, version=version)
+        return improve(self.whole, name, table, call, label, **options, seed=seed, version=version)
 
     def choose_model(
         self,
@@ -81,16 +74,21 @@ class EvaluationSession(ClusterSession):
         if no model is certain to reach the target, ``choice.met`` is false, and the question has
         the best one. Raises QueryError, and ArgumentError for a cost that is not known.
         """
+        from blendfusion.services.evaluate.choose_model import choose_model
+
         options: dict[str, Any] = {"models": models, "accuracy": accuracy, "delta": delta}
         options |= {"costs": costs, "within": within, "budget": budget, "version": version}
-        return choose_model(self._whole, name, table, call, label, **options)
+        return choose_model(self.whole, name, table, call, label, **options)
 
     def register_question(self, question: StoredQuestion | str | os.PathLike[str]) -> str:
         """Make a stored question, or that of a file, known to ``llm_ask('name', value, …)``; its
         name. Raises ArgumentError for a file that holds none."""
+        from blendfusion.services.evaluate.improve import check_call
+        from blendfusion.services.evaluate.question_file import StoredQuestion
+
         held = question if isinstance(question, StoredQuestion) else StoredQuestion.read(question)
-        check_call(self._whole, held.call)
-        self.questions[held.name] = held.stored_call
+        check_call(self.whole, held.call)
+        self.whole.questions[held.name] = held.stored_call
         return held.name
 
     def evaluate(
@@ -111,6 +109,8 @@ class EvaluationSession(ClusterSession):
         option ``model``; none: the session's model) in one run, and no call sees the label. For
         ``kind`` and ``within`` see ``Frame.evaluate``. Raises QueryError.
         """
+        from blendfusion.services.evaluate.run import evaluate_calls
+
         return evaluate_calls(
-            self._whole, table, calls, label, models=models, kind=kind, within=within, budget=budget
+            self.whole, table, calls, label, models=models, kind=kind, within=within, budget=budget
         )

@@ -1,1 +1,8 @@
 """The manifest of a run, its replay without a model, and what changed since."""
+
+from blendfusion.services import Service
+
+SERVICE = Service(
+    frame="frame:Replaying",
+    names={"Manifest": "manifest"},
+)

@@ -1,1 +1,9 @@
 """Search over tables: full-text and vector indexes in Lance, on disk."""
+
+from blendfusion.services import Service
+
+SERVICE = Service(
+    session="session:Searching",
+    names={"IndexReport": "build"},
+    relations={"llm_search": "sources:searched"},
+)

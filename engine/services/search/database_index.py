@@ -12,13 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from blendfusion.errors import ArgumentError, QueryError
+from blendfusion.files.lance_table import StorageOptions, opened_table, place_of, require_lance
 from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.planner.ir.lineage import Column
 from blendfusion.planner.ir.search_tables import MODES, Mode, Search
 from blendfusion.services.search.folder import State
 from blendfusion.services.search.index import Index
-from blendfusion.services.search.indexing import require_lance
-from blendfusion.services.search.lance_table import StorageOptions, opened_table, place_of
 from blendfusion.services.search.snapshot import DECIMALS, SCORE, Snapshot, candidates, with_scores
 from blendfusion.services.search.words import lance_query, text_query
 

@@ -13,7 +13,8 @@ from datafusion import functions as f
 
 from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
 from blendfusion.datafusion.context import OwnContext
-from blendfusion.errors import ModelNotFound, QueryError, close_matches
+from blendfusion.errors import QueryError, close_matches
+from blendfusion.files.lance_table import require_lance
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.models.stores.store_names import user_cache
 from blendfusion.services.search.build import ROW, TEXT, TEXT_HASH, VECTOR, IndexReport, build
@@ -67,18 +68,6 @@ def make_index(
     spec = Spec(tuple(searched), stored, language, fingerprint)
     table = source or name if source is None or isinstance(source, str) else None
     return build(name, Folder(path), spec, _batches(ready, stored), embedder, table)
-
-
-def require_lance(module: str = "lance") -> None:
-    """Raises ModelNotFound if the library is not installed."""
-    import importlib.util
-
-    if importlib.util.find_spec(module) is None:
-        package = {"lance": "pylance", "lancedb": "lancedb"}[module]
-        raise ModelNotFound(
-            f"search needs the package {package}, which is not installed",
-            hint="pip install 'blendfusion[search]'.",
-        )
 
 
 def _frame(context: OwnContext, name: str, source: object) -> DataFrame:

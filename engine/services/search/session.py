@@ -5,70 +5,50 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from datafusion import RuntimeEnvBuilder, SessionConfig
-
-from blendfusion.datafusion.user_context import Adopted
 from blendfusion.errors import QueryError
 from blendfusion.frame import Frame
-from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder, Stored
-from blendfusion.models.embedders.embedder import Embedder, Vectors
-from blendfusion.options import Options
-from blendfusion.planner.ir.search_tables import Mode
-from blendfusion.planner.rules.similar_first import Pays, always
-from blendfusion.services.documents.session import DocumentSession
-from blendfusion.services.search.build import IndexReport
-from blendfusion.services.search.database_index import AttachedIndex, tables_at
-from blendfusion.services.search.indexes import Indexes
-from blendfusion.services.search.indexing import default_path, make_index, require_lance
-from blendfusion.services.search.lance_table import StorageOptions, lance_table
-from blendfusion.services.search.snapshot import RANK
-from blendfusion.services.search.sources import table_of
-from blendfusion.udfs.ask.ledger import Ledger
-from blendfusion.udfs.services.columns.entity_store import EntityStore
-from blendfusion.udfs.services.columns.group_store import GroupStore
-from blendfusion.udfs.services.columns.meanings import Meanings
+from blendfusion.frame_sources import FrameSources
+from blendfusion.models.embedders.cache import Stored
+from blendfusion.models.embedders.embedder import Vectors
+from blendfusion.planner.ir.search_tables import SEARCHES, Mode
+from blendfusion.planner.rules.similar_first import Pays
+
+if TYPE_CHECKING:
+    from blendfusion.files.lance_table import StorageOptions
+    from blendfusion.services.search.build import IndexReport
+    from blendfusion.services.search.indexes import Indexes
 
 
-class SearchSession(DocumentSession):
-    """A context with an embedder, and with indexes that ``llm_search`` reads."""
+class Searching(FrameSources):
+    """A context with indexes that ``llm_search`` reads."""
 
-    def __init__(
-        self,
-        config: SessionConfig | None,
-        runtime: RuntimeEnvBuilder | None,
-        adopted: Adopted | None,
-        options: Options,
-        embedder: str | Embedder | None,
-        ledger: Ledger,
-    ) -> None:
-        super().__init__(config, runtime, adopted)
-        self.options = options
-        self.lazy_embedder = LazyEmbedder(embedder, options)
-        self.kept = Meanings()
-        self.indexes = Indexes(self.lazy_embedder)
-        self.lazy_embedder.stored = _held_by(self.indexes)
-        self.lazy_embedder.purse = ledger
+    @cached_property
+    def indexes(self) -> Indexes:
+        """The indexes that the session has built or opened."""
+        from blendfusion.services.search.indexes import Indexes
+        from blendfusion.services.search.tables import SearchTables
 
-    @property
-    def groups(self) -> GroupStore:
-        """The groups by meaning that queries named: ``llm_group(…, name => 'complaints')``."""
-        return self.kept.groups
-
-    @property
-    def entities(self) -> EntityStore:
-        """The entities that queries named: ``llm_same(…, name => 'companies')``."""
-        return self.kept.entities
+        indexes = Indexes(self.lazy_embedder)
+        self.lazy_embedder.stored = _held_by(indexes)
+        self.add_hidden_schema(SEARCHES, SearchTables(indexes))
+        return indexes
 
     @property
     def similar_first_pays(self) -> Pays:
-        """Where the rule ``similar_first`` orders rows."""
-        return always if self.options.similar_first is True else self.indexes.serve
+        """Where the rule ``similar_first`` orders rows: also over rows of an index."""
+        if self.options.similar_first is True or "indexes" not in vars(self):
+            return super().similar_first_pays
+        return self.indexes.serve
 
-    def remembered_vectors(self) -> Embedder:
-        """The vectors that ``embedder`` remembers; embeds nothing."""
-        return self.lazy_embedder.remembered()
+    def telling(self) -> AbstractContextManager[None]:
+        """Raise the original exception of a search inside DataFusion, which passes on only its
+        text."""
+        return self.indexes.telling() if "indexes" in vars(self) else super().telling()
 
     def register_lance(
         self,
@@ -84,6 +64,8 @@ class SearchSession(DocumentSession):
         Columns and filters go into Lance's own scan; every query reads the latest version. Raises
         QueryError if there is none, ModelNotFound without the extra 'search'.
         """
+        from blendfusion.files.lance_table import lance_table
+
         self.register_table(name, lance_table(path, storage_options))
 
     def attach_lancedb(
@@ -105,6 +87,8 @@ class SearchSession(DocumentSession):
         a place without tables, or for a name that a table of the session has; ModelNotFound without
         the extra 'search'.
         """
+        from blendfusion.services.search.database_index import AttachedIndex, tables_at
+
         found = tables_at(uri, storage_options)
         taken = [name for name in found if self.table_exist(f'"{name}"')]
         if taken:
@@ -124,11 +108,6 @@ class SearchSession(DocumentSession):
             if index.searchable:
                 self.indexes.attach(index)
         return tuple(found)
-
-    @property
-    def embedder(self) -> CachedEmbedder:
-        """The session's embedder, which remembers recent vectors. Raises ModelNotFound."""
-        return self.lazy_embedder()
 
     def index(
         self,
@@ -151,8 +130,10 @@ class SearchSession(DocumentSession):
         until the update is complete. Raises QueryError for missing tables or columns, ModelNotFound
         without the extra 'search'.
         """
+        from blendfusion.services.search.indexing import default_path, make_index
+
         place = default_path(name) if path is None else Path(path).expanduser()
-        embedder = self.embedder if vectors else None
+        embedder = self.whole.embedder if vectors else None
         report = make_index(self, name, source, columns, place, language, embedder)
         self.indexes.open(name, place)
         return report
@@ -160,6 +141,9 @@ class SearchSession(DocumentSession):
     def open_index(self, name: str, path: str | os.PathLike[str] | None = None) -> None:
         """Make the index in ``path``, built by any session, searchable as ``name``. Raises
         QueryError if there is none."""
+        from blendfusion.files.lance_table import require_lance
+        from blendfusion.services.search.indexing import default_path
+
         require_lance()
         place = default_path(name) if path is None else Path(path).expanduser()
         self.indexes.open(name, place)
@@ -180,6 +164,9 @@ class SearchSession(DocumentSession):
         ``where`` is SQL over the index's columns and restricts the search, while ``filter`` on the
         frame drops rows among the best ``k``. The search runs with the frame.
         """
+        from blendfusion.services.search.snapshot import RANK
+        from blendfusion.services.search.sources import table_of
+
         search = self.indexes.checked(name, query, k, mode, where)
         return self.new_frame(self.table(table_of(search)).sort(RANK))
 

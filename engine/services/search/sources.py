@@ -46,14 +46,18 @@ def table_of(search: Search) -> str:
 
 
 def searched(
-    sql: str, session: Session, parameters: Mapping[str, str] | None, columns: Columns
+    sql: str,
+    session: Session,
+    parameters: Mapping[str, str] | None,
+    columns: Columns,
+    *,
+    read_only: bool,
 ) -> str:
-    """``sql`` with its searches rewritten for DataFusion. Raises QueryError for an invalid search.
+    """``sql`` with its searches rewritten for DataFusion, which a read-only query may have. Raises
+    QueryError for an invalid search.
 
     ``parameters`` has SQL for ``$name``, by name.
     """
-    if NAME not in sql.lower():
-        return sql
     if parameters:
         tree = Reader(sql)
         sql = filled(tree, parameters, call_spans(tree, [NAME])).sql

@@ -34,12 +34,6 @@ _BATCHED = ("Transformers", "VLLMOffline", "MLXLM")
 """The classes of outlines whose models take several prompts at once."""
 
 
-def is_outlines(thing: object) -> bool:
-    """Whether an object is a model of outlines; imports nothing."""
-    modules = (kind.__module__ for kind in type(thing).__mro__)
-    return any(name.startswith("outlines.models.") for name in modules)
-
-
 class OutlinesModel:
     """Answers by a model of outlines, which the caller opened and may close."""
 

@@ -15,7 +15,7 @@ from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR, name_of_kept, text, whole
 from blendfusion.udfs.declare.parameter import Parameter
 from blendfusion.udfs.services.columns.entities import Entities, entities
-from blendfusion.udfs.services.columns.entity_store import KnownEntities
+from blendfusion.udfs.services.columns.entity_store import EntityStore, KnownEntities
 from blendfusion.udfs.services.columns.name_registry import check_same
 
 CANDIDATES = 5
@@ -82,7 +82,7 @@ def _same(
     name: str | None = None,
 ) -> ColumnResults:
     while True:
-        before = None if name is None else model.entities.get(name)
+        before = None if name is None else model.store(EntityStore).get(name)
         if name is not None and before is not None:
             check_same("entities", name, {"by": (by, before.by)})
             by = before.by
@@ -101,7 +101,7 @@ def _same(
         if found.unanswered:
             summary[0] += "; not kept, as pairs have no answer"
             break
-        if model.entities.keep(name, before, after):
+        if model.store(EntityStore).keep(name, before, after):
             break
     shown = [after.title(after.name_of[value]) for value in values]
     return ColumnResults(shown, summary, found.conflicts, found.missed)

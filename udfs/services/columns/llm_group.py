@@ -15,7 +15,7 @@ from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR, name_of_kept, one_of, text, whole
 from blendfusion.udfs.declare.parameter import Parameter
-from blendfusion.udfs.services.columns.group_store import OTHER, Group, Groups
+from blendfusion.udfs.services.columns.group_store import OTHER, Group, Groups, GroupStore
 from blendfusion.udfs.services.columns.groups import found_groups, sorted_into, with_level
 from blendfusion.udfs.services.columns.name_registry import check_same
 
@@ -109,7 +109,7 @@ def _group(
     describe: bool = False,
     name: str | None = None,
 ) -> ColumnResults:
-    groups = None if name is None else model.groups.get(name)
+    groups = None if name is None else model.store(GroupStore).get(name)
     if groups is not None:
         parameters = {
             "by": (by, groups.by),
@@ -135,7 +135,7 @@ def _group(
     note = ""
     if name is not None and not model.guesses:
         if complete and groups.levels[0]:
-            groups = model.groups.keep(name, groups)
+            groups = model.store(GroupStore).keep(name, groups)
         else:
             note = "; not kept, as the model did not name all"
     chosen = sorted_into(values, groups.levels[0], namer, model.embedder)

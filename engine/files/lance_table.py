@@ -17,8 +17,7 @@ import pyarrow.dataset as pads
 from datafusion.catalog import Table
 
 from blendfusion.datafusion.python_table import Scan, ScannedTable, Scanner
-from blendfusion.errors import QueryError, close_matches
-from blendfusion.services.search.indexing import require_lance
+from blendfusion.errors import ModelNotFound, QueryError, close_matches
 
 if TYPE_CHECKING:
     import lance
@@ -34,6 +33,18 @@ def lance_table(
     """The Lance table in the folder or at the URI ``path`` as a DataFusion table. Raises QueryError
     if there is none, and ModelNotFound without the extra 'search'."""
     return RegisteredLance(place_of(path), storage_options=storage_options)
+
+
+def require_lance(module: str = "lance") -> None:
+    """Raises ModelNotFound if the library is not installed."""
+    import importlib.util
+
+    if importlib.util.find_spec(module) is None:
+        package = {"lance": "pylance", "lancedb": "lancedb"}[module]
+        raise ModelNotFound(
+            f"search needs the package {package}, which is not installed",
+            hint="pip install 'blendfusion[search]'.",
+        )
 
 
 def place_of(path: str | os.PathLike[str]) -> str:

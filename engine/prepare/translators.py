@@ -1,0 +1,67 @@
+"""Finds the service that translates the queries of other systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from blendfusion.errors import OptionError
+from blendfusion.services import parts
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.language.query_text.source_map import Translation
+    from blendfusion.session import Session
+
+OURS = "sql"
+"""BlendFusion's own dialect."""
+
+
+class Translators(Protocol):
+    """The service that translates queries: see ``dialects.dispatch``."""
+
+    DIALECTS: Mapping[str, object]
+    """The functions that translate a text, by the names of dialects."""
+
+    def spoken(self, text: str, dialect: str | None = None) -> str:
+        """The dialect of a text. Raises OptionError for an unknown name."""
+        ...
+
+    def planned(
+        self,
+        session: Session,
+        text: str,
+        dialect: str,
+        run: Callable[[Translation, str], Frame],
+        positional: Sequence[Any] | None,
+    ) -> Frame:
+        """A frame of a text in a dialect."""
+        ...
+
+
+def translators() -> Translators:
+    """The service. Raises OptionError where its folder is missing."""
+    found = parts("dialects")
+    if not found:
+        raise OptionError(
+            "queries of other systems belong to the service blendfusion/services/dialects, "
+            "which is not there"
+        )
+    return cast("Translators", found[0])
+
+
+def dialect_names() -> tuple[str, ...]:
+    """The names that ``dialect`` may have."""
+    return (OURS, *(translators().DIALECTS if parts("dialects") else ()))
+
+
+def spoken(text: str, dialect: str | None) -> str:
+    """The dialect of a text: BlendFusion's own unless one is named or ``{{`` occurs."""
+    if dialect == OURS or (dialect is None and "{{" not in text):
+        return OURS
+    return translators().spoken(text, dialect)
+
+
+def by_number(values: Sequence[Any]) -> dict[str, Any]:
+    """Values in order as those of ``$1``, ``$2``, …."""
+    return {str(i): value for i, value in enumerate(values, 1)}

@@ -1,0 +1,19 @@
+"""The methods that services add to frames, as one base of ``Frame``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from datafusion import DataFrame
+
+from blendfusion.services import parts
+
+if TYPE_CHECKING:
+    from blendfusion.services.evaluate.frame import Measuring
+    from blendfusion.services.replay.frame import Replaying
+
+    class FrameMethods(Measuring, Replaying):
+        """The methods of all services."""
+
+else:
+    FrameMethods = type("FrameMethods", (*parts("frame"), DataFrame), {})

@@ -1,0 +1,25 @@
+"""The methods that services add to sessions, as one base of ``Session``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from blendfusion.frame_sources import FrameSources
+from blendfusion.services import parts
+
+if TYPE_CHECKING:
+    from blendfusion.services.ask.session import Asking
+    from blendfusion.services.cluster.session import Clustering
+    from blendfusion.services.dialects.session import Translating
+    from blendfusion.services.documents.session import DocumentReading
+    from blendfusion.services.evaluate.session import Evaluations
+    from blendfusion.services.meanings.session import Meanings
+    from blendfusion.services.search.session import Searching
+
+    class SessionMethods(
+        Asking, Clustering, Translating, DocumentReading, Evaluations, Meanings, Searching
+    ):
+        """The methods of all services."""
+
+else:
+    SessionMethods = type("SessionMethods", (*parts("session"), FrameSources), {})
