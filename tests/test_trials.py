@@ -1,4 +1,5 @@
-"""The trials of CONTRIBUTING.md: a function, a rule and a back end take two or three files each."""
+"""The trials of CONTRIBUTING.md: a function, a rule, a back end and a service take two or three files
+each."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _BLOCK = re.compile(r"^```(\w+) (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 def trials() -> dict[str, list[tuple[str, str, str]]]:
     """(language, file, text) of the blocks of each trial, by its first words."""
-    chapter = PAGE.split("## Three trials")[1].split("\n## ")[0]
+    chapter = PAGE.split("## Four trials")[1].split("\n## ")[0]
     found = {}
     for part in re.split(r"^\*\*", chapter, flags=re.MULTILINE)[1:]:
         found[part.split("**")[0]] = _BLOCK.findall(part)
@@ -48,6 +49,7 @@ def test_a_trial_works_in_a_copy_of_the_package(trial: str, tmp_path: Path) -> N
             edit(place(package, file), text)
         elif file != "check" and not file.startswith("tests/"):
             assert not place(package, file).exists()
+            place(package, file).parent.mkdir(exist_ok=True)
             place(package, file).write_text(text, "utf-8")
 
     done = subprocess.run(
