@@ -33,6 +33,7 @@ ORDER = """
     planner.ir
     planner.explain planner.substrait planner.stages planner.rules planner
     places
+    datafusion.arrow_types files.united_types
     datafusion
     services
     language language.query_text
