@@ -110,7 +110,9 @@ def _rewritten(
     limited = any(map(_is_limit, subplans(plan)))
     for rule in used:
         # A limit ends the stages below its join early, and not those below a block in between.
-        if rule.last and not (limited and rule.name == COSTLY_PREDICATES_LAST):
+        if rule.last and rule.from_top:
+            plan = driver.applied(rule, plan)
+        elif rule.last and not (limited and rule.name == COSTLY_PREDICATES_LAST):
             plan = transform(plan, partial(driver.applied, rule), rule.on)
     for rule in used:
         if rule.at_end:

@@ -86,6 +86,8 @@ class Rule(NamedTuple):
     """Whether the rule is applied once to the whole plan, before all other rules."""
     last: bool = False
     """Whether the rule is applied once to every relation, after all other rules."""
+    from_top: bool = False
+    """Whether a rule that is ``last`` is applied once to the whole plan."""
     at_end: bool = False
     """Whether the rule is applied once to the whole plan, after these."""
 
@@ -167,6 +169,8 @@ RULES: tuple[Rule, ...] = (
     # Rows that must stay, before the others.
     Rule("lazy_join_conditions", lazy_join_conditions, ("block", "project"), last=True),
     Rule("semi_join_reduction", semi_join_reduction, ("join", "cross"), last=True),
+    # From the top, where tests and limits stand; before others that end blocks early.
+    Rule("undecided_groups", undecided_groups, last=True, from_top=True),
     Rule("separate_aggregates", separate_aggregates, ("aggregate",), last=True),  # before these
     Rule("compared_counts", compared_counts, last=True),  # as first_of_groups
     # When a block has its last columns and rows, and before any one of them will do.
@@ -177,8 +181,6 @@ RULES: tuple[Rule, ...] = (
     Rule(SIMILAR_FIRST, similar_first, ("block",), last=True),
     # From the top, where a limit stands; when blocks have their last predicates.
     Rule("tied_rows", tied_rows, at_end=True),
-    # From the top, where tests and limits stand; of blocks that no other rule has ended early.
-    Rule("undecided_groups", undecided_groups, at_end=True),
     # When no domain changes.
     Rule("columns_that_meet", columns_that_meet, required=True, at_end=True),
 )

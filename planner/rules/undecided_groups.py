@@ -148,9 +148,16 @@ def _spares(need: GroupNeed, select: Sequence[Expr], block: Block) -> bool:
     if need.limited or any(_measured(e, need) for e in need.tests):
         return True
     asking = any(map(needs_model, block.where))
-    return any(
-        not isinstance(e, Field) and (asking or _reads_answers(e, need, select)) for e in need.shown
-    )
+    read = [e for e in need.shown if asking or _reads_answers(e, need, select)]
+    # One extreme value of each group is known to other rules.
+    lone = len(need.measures) == 1
+    return any(not isinstance(e, Field) or not (lone or _needs_all(e, need)) for e in read)
+
+
+def _needs_all(column: Field, need: GroupNeed) -> bool:
+    """Whether a column shows an aggregate of all rows of a group."""
+    name = need.measures[column.index - need.n_keys].name
+    return name not in ("min", "max", "bool_or", "bool_and")
 
 
 def _reads_answers(expr: Expr, need: GroupNeed, select: Sequence[Expr]) -> bool:

@@ -169,3 +169,59 @@ def seeded_script(seed: int) -> Callable[[bf.Request], object]:
         return own.randrange(5)
 
     return answer
+
+
+class Remembered:
+    """A script that gives the answers of another one, and of what that was never asked those of a
+    third one."""
+
+    def __init__(self, script: Callable[[bf.Request], object]) -> None:
+        self._script = script
+        self.known: dict[tuple[object, ...], object] = {}
+
+    def __call__(self, call: bf.Request) -> object:
+        key = call.question, call.values, call.constraint
+        if key not in self.known:
+            self.known[key] = self._script(call)
+        return self.known[key]
+
+    def completed(self, others: Callable[[bf.Request], object]) -> Callable[[bf.Request], object]:
+        """The answers so far, and for all other requests those of ``others``."""
+
+        def answer(call: bf.Request) -> object:
+            key = call.question, call.values, call.constraint
+            return self.known[key] if key in self.known else others(call)
+
+        return answer
+
+
+def extreme_script(*, high: bool) -> Callable[[bf.Request], object]:
+    """A script with the greatest answers that there are, or with the least."""
+
+    def answer(call: bf.Request) -> object:
+        constraint = call.constraint
+        if constraint.kind == "boolean":
+            return high
+        if constraint.kind == "choice":
+            return constraint.options[-1 if high else 0]
+        if constraint.scale is not None:
+            return constraint.scale[high]
+        return 10**6 if high else -(10**6)
+
+    return answer
+
+
+def no_answer(call: bf.Request) -> None:
+    """A script that never answers."""
+
+
+class Adversary:
+    """A script that keeps every group open as long as it can: of the answers to each question, it
+    gives the least one and the greatest one in turn."""
+
+    def __init__(self) -> None:
+        self._turn: dict[str, bool] = {}
+
+    def __call__(self, call: bf.Request) -> object:
+        turn = self._turn[call.question] = not self._turn.get(call.question, False)
+        return extreme_script(high=turn)(call)

@@ -3,8 +3,8 @@
 ``HAVING count(*) FILTER (WHERE f(x)) > 3`` is decided for a group as soon as four rows have a yes,
 or too few are left. Each group has a range of what its aggregates can be. Those whose tests can
 still go either way, or that may be among the first of a limit, are asked about, those rows first
-that move the aggregates most. A group is asked about an eighth as many rows as before, all groups
-together, and as many as a model answers at once. The other rows have NULL in place of answers:
+that move the aggregates most. Rounds grow with the rows so far, and with
+the answers that a model gives at once. The other rows have NULL in place of answers:
 DataFusion then computes from them what it would compute from all answers.
 """
 
@@ -19,7 +19,7 @@ from blendfusion.planner.ir.nodes import Block
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.group_ranges import Places
 from blendfusion.run.execution.group_states import GroupStates, Stage
-from blendfusion.run.execution.open_groups import OpenGroups, open_groups
+from blendfusion.run.execution.open_groups import OpenGroups, open_groups, round_sizes
 from blendfusion.run.execution.row_answers import RowAnswers, Survivors, codes_of
 
 
@@ -96,8 +96,7 @@ def _show(states: GroupStates, groups: Places) -> None:
             if stage.whole:
                 _ask(states, states.askable(left, stage), stage.columns)
             else:
-                least = max(1, states.rows.at_once // len(left))
-                _ask_next(states, left, np.maximum(states.asked[left] // 8, least), stage)
+                _ask_next(states, left, round_sizes(states, left, states.rows.at_once), stage)
 
 
 def _ask(states: GroupStates, places: Places, columns: Sequence[int]) -> None:

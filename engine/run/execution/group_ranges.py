@@ -70,6 +70,11 @@ def is_bounded(measure: Measure) -> bool:
     return measure.name == "count" if is_of_distinct(measure) else measure.name in _RANGES
 
 
+def has_extreme(measure: Measure) -> bool:
+    """Whether the aggregate is the value of one row, so that the first rows by value decide it."""
+    return measure.name in ("min", "max", "bool_or", "bool_and")
+
+
 def is_of_distinct(measure: Measure) -> bool:
     inner = RelMessage.FromString(measure.template).aggregate.measures[0].measure
     return bool(inner.invocation == AggregateFunction.AGGREGATION_INVOCATION_DISTINCT)
@@ -100,8 +105,8 @@ def _distinct(own: Places, codes: Places, mask: Masks, n: int) -> Numbers:
 def weight(measure: Measure, rows: Counted) -> Numbers:
     """How far the answers about a row can move an aggregate, from 0 to 2."""
     value = rows.value
-    if measure.name in ("min", "max"):
-        high = value.high if measure.name == "max" else -value.low
+    if has_extreme(measure):
+        high = value.high if measure.name in ("max", "bool_or") else -value.low
         return np.where(rows.possible, 1.0 + _share(high), 0.0)
     if measure.name in ("sum", "avg") and not is_of_distinct(measure):
         low, high = _parts(rows)

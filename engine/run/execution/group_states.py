@@ -18,6 +18,7 @@ from blendfusion.run.execution.group_ranges import (
     Grouped,
     Places,
     counted,
+    has_extreme,
     is_bounded,
     is_of_distinct,
     range_of_distinct,
@@ -51,6 +52,8 @@ class Stage:
     measures: tuple[int, ...]
     whole: bool = False
     """Whether it needs all rows of a group, and so may ask about all of them at once."""
+    extreme: Measure | None = None
+    """The aggregate that it reads, if the first rows by value decide that."""
 
 
 class GroupStates:
@@ -66,7 +69,8 @@ class GroupStates:
         self.exists = Stage(None, (), ())
         self.shown = [self._stage(e) for e in need.shown]
         self.ordering = [self._stage(e) for e in need.order if self._measures(e)]
-        order = np.lexsort((-self._weights(), codes))
+        first = rows.by_values()
+        order = first[np.lexsort((-self._weights()[first], codes[first]))]
         first = np.searchsorted(codes[order], np.arange(self.n))
         self.starts: Places = np.r_[first, len(codes)]
         self.sizes: Places = np.diff(self.starts)
@@ -151,9 +155,12 @@ class GroupStates:
         if self._is_plain(expr):
             return np.ones(len(groups), dtype=bool)
         found = self.value(expr, groups)
-        single = found.single & (found.kind in ("int", "bool"))
+        exact = found.kind in ("int", "bool")
         if isinstance(expr, Field):
-            return np.asarray(single | self.complete[expr.index - self.need.n_keys][groups])
+            i = expr.index - self.need.n_keys
+            exact = exact or has_extreme(self.need.measures[i])
+            return np.asarray((found.single & exact) | self.complete[i][groups])
+        single = found.single & exact
         assert isinstance(expr, Node)
         if expr.name == "if_then":
             return np.asarray(single | self._is_one_case(expr, groups))
@@ -212,7 +219,12 @@ class GroupStates:
             some = places[present.true.take(places)]
             unasked = ~rows.asked[column][some] & ~rows.columns[column].take(some).single
             left[np.isin(places, some[unasked], assume_unique=True)] = True
-        return places[left]
+        places = places[left]
+        if stage.extreme is None:
+            return places
+        present = present.take(places)
+        own = counted(stage.extreme, present, lambda e: self._column(e, places))
+        return places[np.lexsort((-weight(stage.extreme, own), self.group[places]))]
 
     def ranks(self, expr: Expr, direction: Direction) -> tuple[Numbers, Numbers]:
         """The least and the greatest place of each group in an order, where a greater one comes
@@ -264,7 +276,10 @@ class GroupStates:
     def _stage(self, expr: Expr) -> Stage:
         measures = self._measures(expr)
         columns = {c for i in measures for c in self._asking(self.need.measures[i])}
-        return Stage(expr, tuple(sorted(columns)), tuple(measures), isinstance(expr, Field))
+        extreme = [m for m in (self.need.measures[i] for i in measures) if has_extreme(m)]
+        whole = isinstance(expr, Field) and not extreme
+        own = extreme[0] if len(extreme) == len(measures) == 1 else None
+        return Stage(expr, tuple(sorted(columns)), tuple(measures), whole, own)
 
     def _asking(self, measure: Measure) -> list[int]:
         """The columns with calls that a measure reads."""

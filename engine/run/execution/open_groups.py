@@ -9,6 +9,7 @@ import numpy as np
 from blendfusion.run.execution.group_ranges import Places
 from blendfusion.run.execution.group_states import GroupStates
 from blendfusion.run.execution.ranges import Masks, Numbers
+from blendfusion.run.execution.row_answers import MANY_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,16 @@ def open_groups(states: GroupStates, at_once: int) -> OpenGroups:
     tests = states.next_test(groups)
     some = tests >= 0
     groups, tests = groups[some], tests[some]
+    return OpenGroups(groups, tests, round_sizes(states, groups, at_once), ~states.fails)
+
+
+def round_sizes(states: GroupStates, groups: Places, at_once: int) -> Places:
+    """The rows of each open group to ask about next: a few more than those so far, and where there
+    are many rows, so many that there are few rounds."""
+    sizes = states.sizes[groups]
+    share = sizes // 32 if sizes.sum() > MANY_ROWS else 0
     least = max(1, at_once // max(len(groups), 1))
-    return OpenGroups(groups, tests, np.maximum(states.asked[groups] // 8, least), ~states.fails)
+    return np.maximum(np.maximum(states.asked[groups] // 32, least), share)
 
 
 def _of_limit(states: GroupStates, at_once: int) -> OpenGroups:
@@ -75,7 +84,8 @@ def _asked_next(
     tests = states.next_test(groups, order=True)
     some = np.flatnonzero(tests >= 0)
     some = some[np.lexsort((groups[some], -states.asked[groups[some]], -most[some]))]
-    wanted = max(at_once, int(states.asked.sum()) // 16)
+    part = 16 if len(states.rows) > MANY_ROWS else 32
+    wanted = max(at_once, int(states.asked.sum()) // part)
     sizes = np.minimum(np.maximum(states.asked[groups[some]], 4), states.sizes[groups[some]])
     before = np.cumsum(np.r_[0, sizes])[: len(some)]
     sizes = np.minimum(sizes, wanted - before)

@@ -32,6 +32,8 @@ Places = NDArray[np.int64]
 Survivors = Callable[[Block, Rows], Rows]
 """The rows that pass the predicates of a block."""
 
+MANY_ROWS = 65_536
+"""More rows are asked about in fewer rounds."""
 _CODED = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_string)
 """Types whose values are equal in Python where they are in DataFusion."""
 
@@ -86,8 +88,9 @@ class RowAnswers:
         self.order = np.arange(n)
         self._answers: list[list[tuple[Places, pa.Array]]] = [[] for _ in block.select]
         self._same: tuple[Places, Places] | None = None
-        read = {i for e in block.exprs for ask in asks(e) for i in fields(ask)}
-        questions = codes_of([table.column(i) for i in sorted(read)], n)
+        read = sorted({i for e in block.exprs for ask in asks(e) for i in fields(ask)})
+        self._read = [table.column(i) for i in read]
+        questions = codes_of(self._read, n)
         several = questions is not None and np.bincount(questions).max(initial=0) > 1
         self.questions = questions if several else None
         """Equal numbers for rows about which all questions are the same; None if there are none."""
@@ -124,6 +127,16 @@ class RowAnswers:
             self.questions = self.questions[order]
             by = np.argsort(self.questions, kind="stable")
             self._same = by, np.r_[0, np.cumsum(np.bincount(self.questions))]
+
+    def by_values(self) -> Places:
+        """The rows in an order of the values that questions are about, which is the same however
+        the table is ordered; that of the table where there are many."""
+        columns = [c for c in self._read if any(test(c.type) for test in _CODED)]
+        if not columns or len(self) > MANY_ROWS:
+            return np.arange(len(self))
+        names = [str(i) for i in range(len(columns))]
+        order = pc.sort_indices(pa.table(columns, names), [(name, "ascending") for name in names])
+        return np.asarray(order.to_numpy(zero_copy_only=False)).astype(np.int64)
 
     def with_equal(self, places: Places) -> Places:
         """These places, and those of all rows about which the same questions are asked."""
