@@ -149,15 +149,7 @@ def _spares(need: GroupNeed, select: Sequence[Expr], block: Block) -> bool:
         return True
     asking = any(map(needs_model, block.where))
     read = [e for e in need.shown if asking or _reads_answers(e, need, select)]
-    # One extreme value of each group is known to other rules.
-    lone = len(need.measures) == 1
-    return any(not isinstance(e, Field) or not (lone or _needs_all(e, need)) for e in read)
-
-
-def _needs_all(column: Field, need: GroupNeed) -> bool:
-    """Whether a column shows an aggregate of all rows of a group."""
-    name = need.measures[column.index - need.n_keys].name
-    return name not in ("min", "max", "bool_or", "bool_and")
+    return any(not isinstance(e, Field) for e in read)
 
 
 def _reads_answers(expr: Expr, need: GroupNeed, select: Sequence[Expr]) -> bool:

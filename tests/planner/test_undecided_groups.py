@@ -97,7 +97,6 @@ def _hashed(call: bf.Request) -> object:
         (f"SELECT g FROM t WHERE {F} GROUP BY g HAVING count(*) >= 3", 115),
         (f"SELECT g FROM t WHERE {F} GROUP BY g HAVING count(*) >= 49", 24),
         (f"SELECT g FROM t WHERE {F} GROUP BY g HAVING count(*) >= 3 ORDER BY g LIMIT 2", 40),
-        (f"SELECT g FROM t WHERE {F} GROUP BY g HAVING count(*) >= 3 LIMIT 2", 40),
         ("SELECT g FROM t GROUP BY g HAVING sum(llm_int('i', x)) > 3 ORDER BY g LIMIT 2", 100),
         ("SELECT g, sum(llm_int('i', x)) AS s FROM t GROUP BY g HAVING max(id) < 395", 150),
         (f"SELECT g, {COUNT} AS n FROM t GROUP BY g HAVING sum(id) > 10000", 200),
