@@ -446,3 +446,48 @@ def test_a_draft_that_may_be_wrong_has_a_note(question: str, rule: str, sql: str
 @pytest.mark.parametrize(("question", "sql"), [(q, r) for q, r, _, _ in [*CASES, *NOTES] if r])
 def test_a_right_query_has_no_doubt(question: str, sql: str) -> None:
     assert doubted(question, sql) == ([], [])
+
+
+def drafted(question: str, sql: str) -> tuple[bf.Draft, int]:
+    """The draft where a model writes ``sql`` for all that is asked, and how often it is asked."""
+    count: list[str] = []
+
+    def write(call: bf.Request) -> str:
+        count.append(sql)
+        return sql
+
+    session = bf.connect(bf.ScriptedModel(write), cache=None, progress="off", show_values="on")
+    for name in ("customers", "orders"):
+        session.from_arrow(SESSION.table(name).to_arrow_table(), name=name)
+    return session.ask(question), len(count)
+
+
+@pytest.mark.parametrize("country", ["germany", "GERMANY", " Germany"])
+def test_a_literal_takes_the_stored_spelling_without_a_model(country: str) -> None:
+    sql = f"SELECT count(*) AS n FROM customers WHERE country = '{country}'"
+    draft, requests = drafted("How many customers are from Germany?", sql)
+    assert draft.run().to_pylist() == [{"n": 10}]
+    assert (draft.problem, requests) == ("", 1)
+    assert "'Germany'" in draft.sql
+
+
+def test_a_join_without_a_key_is_not_run() -> None:
+    sql = "SELECT count(*) FROM orders a, orders b, orders c, orders d, orders e, orders f"
+    draft, requests = drafted("How many orders are there?", sql)
+    assert requests == 2
+    assert not draft.may_run
+    assert draft.notes.startswith(
+        "Problem: the query joins a and b without a key: every row of one"
+    )
+    reply = draft.frame.session.answer("How many orders are there?")
+    assert (reply.text, reply.problem.startswith("the query joins a and b")) == ("", True)
+
+
+def test_a_note_stands_behind_the_problem_and_withholds_values() -> None:
+    sql = "SELECT status, count(*) FROM orders WHERE amount < 77 GROUP BY status"
+    draft, _ = drafted("How many orders above 300 are there per customer?", sql)
+    assert draft.notes.startswith("Problem: the question says 300, and the query does not")
+    assert (
+        "\nNote: the query compares with 77, a number that the question does not state."
+        in draft.notes
+    )
