@@ -37,6 +37,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "answers.sqlite"
 
 
+@pytest.mark.filterwarnings("ignore:.*states all the numbers and dates:blendfusion.AnswerWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_same_query_in_another_session_asks_nothing(page: Path, path: Path) -> None:
     for case in cases(page):

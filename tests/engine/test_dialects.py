@@ -293,16 +293,17 @@ def test_a_schema_as_a_value_gives_its_fields() -> None:
         lambda call: {"town": call.values[0], "opened": "2001-02-03", "kinds": [call.question]}
     )
     session = bf.connect(answers, cache=None)
-    session.from_pydict({"note": ["Rome", "Oslo"]}, name="shops")
+    notes = ["Oslo, since 3 February 2001", "Rome, since 3 February 2001"]
+    session.from_pydict({"note": notes[::-1]}, name="shops")
     text = "SELECT {{LLMMap('Which shop?', note, return_type=?)}} AS shop FROM shops ORDER BY note"
     rows = session.sql(text, param_values=[Shop.model_json_schema()]).to_pylist()
     opened = datetime.date(2001, 2, 3)
     assert [row["shop"] for row in rows] == [
-        {"town": town, "opened": opened, "kinds": ["Which shop?"]} for town in ("Oslo", "Rome")
+        {"town": town, "opened": opened, "kinds": ["Which shop?"]} for town in notes
     ]
     whole = "{{LLMQA('Which?', (SELECT note FROM shops ORDER BY note), return_type=?)}} AS shop"
     found = session.sql(whole, param_values=[Shop.model_json_schema()]).to_pylist()
-    assert found[0]["shop"]["town"] == "Oslo; Rome"
+    assert found[0]["shop"]["town"] == "; ".join(notes)
     with pytest.raises(bf.ArgumentError, match=r"line 1, column 8: .* is no type that it can have"):
         session.sql(text, param_values=[{"type": "object"}])
 

@@ -81,6 +81,7 @@ def _rows(frame: bf.Frame) -> list[str]:
 CASES = [(fault, program, wrong) for program in PROGRAMS for fault, wrong in faults(program)]
 
 
+@pytest.mark.filterwarnings("ignore:.*states all the numbers and dates:blendfusion.AnswerWarning")
 def test_at_least_nineteen_of_twenty_faults_are_repaired_in_two_rounds() -> None:
     queries = {"first": ""}
     session = bf.connect(_model(queries), cache=None, progress="off", show_values="on")

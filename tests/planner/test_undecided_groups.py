@@ -55,6 +55,7 @@ def _check(sql: str, table: pa.Table, script: Script) -> int:
     return asked
 
 
+@pytest.mark.filterwarnings("ignore:.*got no valid answer:blendfusion.AnswerWarning")
 def test_random_queries_over_groups_have_the_rows_of_all_answers(
     pytestconfig: pytest.Config,
 ) -> None:
