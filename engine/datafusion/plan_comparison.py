@@ -64,7 +64,7 @@ _TRUTH_TESTS[29] = _OTHER, _FALSE
 _NULL_TESTS = {27: 6, 30: 7}
 """IS UNKNOWN and IS NOT UNKNOWN, which are null tests of booleans."""
 _RESPECT_NULLS_OF_WINDOW, _RESPECT_NULLS_OF_AGGREGATE = b"\x58\x00", b"\x38\x00"
-"""What is meant without these words, too."""
+"""Words whose absence means the same."""
 _ZONED_CAST = re.compile(r', Utf8\("Timestamp\(\w+, "[^"]*"\)"\)')
 """The type of a function in a copy that is a cast to a zone."""
 _NO_CONDITION = re.compile(r"Join:  Filter: Boolean\(true\)$", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What a query reads of groups of rows: tests that keep them, an order with a limit, columns."""
+"""The parts of groups of rows that a query reads: tests, an order with a limit, columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blendfusion.planner.ir.sorts import Direction
 
 @dataclass(frozen=True, slots=True)
 class GroupNeed:
-    """What is read of the groups that an aggregate makes of a block's rows.
+    """The parts that are read of the groups that an aggregate makes of a block's rows.
 
     The first ``n_keys`` columns of the block are the keys. ``measures`` read its columns; literals
     beside them. ``tests``, ``order`` and ``shown`` are expressions over the columns of the groups:
@@ -29,7 +29,7 @@ class GroupNeed:
     count: int | None = None
     """The limit; None: all groups."""
     shown: tuple[Expr, ...] = ()
-    """What is read of the groups within the limit. Each needs one value."""
+    """The expressions that are read of the groups within the limit. Each needs one value."""
 
     @property
     def limited(self) -> bool:

@@ -151,8 +151,8 @@ class Block:
     """The columns of its output for each of whose combinations of values the limit is one of its
     own. More rows of them may come, in any order."""
     until: GroupNeed | None = None
-    """What is read of the groups of its rows. Rows about which no answer can change that may be
-    left out, or have NULL in place of answers; then their order is that of the source."""
+    """The parts that are read of the groups of its rows. Rows about which no answer can change that
+    may be left out, or have NULL in place of answers; then their order is that of the source."""
 
     kind: ClassVar[str] = "block"
 

@@ -116,7 +116,7 @@ def _may_wait(block: Block, measure: Measure) -> bool:
 
 
 def _need(agg: Aggregation, measures: tuple[Measure, ...], above: Sequence[Rel]) -> GroupNeed:
-    """What the relations ``above`` read of groups, from below."""
+    """The parts that the relations ``above`` read of groups, from below."""
     columns: tuple[Expr, ...] = all_fields(len(agg.keys) + len(measures))
     need = GroupNeed(len(agg.keys), measures)
     for rel in above:

@@ -1,4 +1,4 @@
-"""What the aggregates of groups can be while some answers are unknown."""
+"""The ranges of what the aggregates of groups can be while some answers are unknown."""
 
 from __future__ import annotations
 
@@ -168,8 +168,8 @@ def _rounded(low: Numbers, high: Numbers, size: Numbers, *, whole: bool) -> tupl
         wide = widened(low, high, size)
     inexact = ~(size <= _EXACT) if whole else np.ones(len(low), dtype=bool)
     low, high = np.where(inexact, wide[0], low), np.where(inexact, wide[1], high)
-    lost = ~(size < _WRAPS)
-    return np.where(lost, -np.inf, low), np.where(lost, np.inf, high)
+    unbounded = ~(size < _WRAPS)
+    return np.where(unbounded, -np.inf, low), np.where(unbounded, np.inf, high)
 
 
 def _average(rows: Counted, groups: Grouped) -> Range:
@@ -192,8 +192,8 @@ def _average(rows: Counted, groups: Grouped) -> Range:
     high = np.where(n > 0, high, sums[1] / np.maximum(certain, 1))
     wide = widened(low, high, np.maximum(np.abs(low), np.abs(high)))
     low, high = np.where(n > 0, wide[0], low), np.where(n > 0, wide[1], high)
-    lost = ~np.isfinite(low) | ~np.isfinite(high)
-    low, high = np.where(lost, -np.inf, low), np.where(lost, np.inf, high)
+    unbounded = ~np.isfinite(low) | ~np.isfinite(high)
+    low, high = np.where(unbounded, -np.inf, low), np.where(unbounded, np.inf, high)
     return _lone(Range(low, high, certain == 0, possible > 0, "float"), certain == 0, possible > 0)
 
 

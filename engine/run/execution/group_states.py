@@ -1,4 +1,4 @@
-"""What is known of groups: which of them the tests keep, and what is still to be asked about."""
+"""The state of groups: which of them the tests keep, and what is still to be asked about."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class GroupStates:
             self.complete[i][groups] = part.sums(left) == 0
             if is_bounded(measure):
                 own = counted(measure, present, lambda e, at=places: self._column(e, at))  # type: ignore[misc]
-                self.measured[i].put(groups, self._range(measure, own, part, places))
+                self.measured[i].replace_at(groups, self._range(measure, own, part, places))
         self._judge(groups)
 
     def _judge(self, groups: Places) -> None:

@@ -68,7 +68,7 @@ def _of_limit(states: GroupStates, at_once: int) -> OpenGroups:
             before[(least[before] < rivals_most) | ~passes[before]],
             behind[most[behind] > least_so_far[edge - 1]],
         ]
-        groups, tests, sizes = _asked_next(states, alive[wanted], most[wanted], at_once)
+        groups, tests, sizes = _next_groups(states, alive[wanted], most[wanted], at_once)
         if len(groups):
             return OpenGroups(groups, tests, sizes, kept)
         kept[alive[wanted]] = True  # all is known of them: DataFusion decides
@@ -76,10 +76,10 @@ def _of_limit(states: GroupStates, at_once: int) -> OpenGroups:
     return OpenGroups(none, none, none, kept)
 
 
-def _asked_next(
+def _next_groups(
     states: GroupStates, groups: Places, most: Numbers, at_once: int
 ) -> tuple[Places, Places, Places]:
-    """Of these groups, those that may come first, with the numbers of their next tests and of rows:
+    """The groups among these that may come first, with the numbers of their next tests and of rows:
     as many as make up a round."""
     tests = states.next_test(groups, order=True)
     some = np.flatnonzero(tests >= 0)

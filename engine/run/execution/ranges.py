@@ -1,4 +1,4 @@
-"""What expressions can be while some answers are unknown: ranges of numbers and truth values.
+"""Ranges of expressions while some answers are unknown: of numbers and truth values.
 
 ``range_of`` is at least as wide as the values that DataFusion can give for any answers. It never
 has to be narrow: a wide range costs questions, and no result.
@@ -67,7 +67,7 @@ class Range:
         parts = self.low[places], self.high[places], self.null[places], self.value[places]
         return Range(*parts, self.kind)
 
-    def put(self, places: NDArray[np.int64], new: Range) -> None:
+    def replace_at(self, places: NDArray[np.int64], new: Range) -> None:
         """Replaces the ranges at ``places``."""
         self.low[places], self.high[places] = new.low, new.high
         self.null[places], self.value[places] = new.null, new.value
@@ -336,12 +336,12 @@ def _arithmetic(
             return _where_valid(unknown(len(a), null=null), value)
         with np.errstate(all="ignore"):
             low, high = combine(a, b)
-        lost = ~np.isfinite(low) | ~np.isfinite(high)
+        unbounded = ~np.isfinite(low) | ~np.isfinite(high)
         if a.kind == "int":
-            lost |= np.maximum(np.abs(low), np.abs(high)) > _EXACT
+            unbounded |= np.maximum(np.abs(low), np.abs(high)) > _EXACT
         else:  # 0.0 * -1.0 is -0.0
             low, high = np.where(low == 0, -_TINY, low), np.where(high == 0, _TINY, high)
-        low, high = np.where(lost, -np.inf, low), np.where(lost, np.inf, high)
+        low, high = np.where(unbounded, -np.inf, low), np.where(unbounded, np.inf, high)
         return Range(low, high, null, value, a.kind)
 
     return computed

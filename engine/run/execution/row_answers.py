@@ -83,7 +83,7 @@ class RowAnswers:
         self.tested = np.full(n, not any(map(needs_model, block.where)))
         """The rows of which it is known whether they are there."""
         self.codes: dict[int, Places] = {}
-        """Of columns whose distinct values are counted, a code for each value; -1: unknown."""
+        """A code for each value of columns whose distinct values are counted; -1: unknown."""
         self._codes: dict[int, dict[object, int]] = {}
         self.order = np.arange(n)
         self._answers: list[list[tuple[Places, pa.Array]]] = [[] for _ in block.select]
@@ -170,7 +170,7 @@ class RowAnswers:
                 values = self._rowwise.columns([self.block.select[i]], self._rows(some))[0]
                 whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
                 self._answers[i].append((some, whole))
-                self.columns[i].put(some, range_of_values(whole))
+                self.columns[i].replace_at(some, range_of_values(whole))
                 self.asked[i][some] = True
                 if i in self._codes:
                     known = self._codes[i]
@@ -244,7 +244,7 @@ class RowAnswers:
         there = np.zeros(len(self), dtype=bool)
         there[at[column.to_numpy()]] = True
         never = np.zeros(len(places), dtype=bool)
-        self.present.put(places, truths(there[places], ~there[places], never))
+        self.present.replace_at(places, truths(there[places], ~there[places], never))
 
     def _rows(self, places: Places) -> Rows:
         return Rows(self.table.take(pa.array(self.order[places])))
