@@ -1,4 +1,4 @@
-"""How many wrong queries do the rules of ``services/ask/doubts`` doubt, and how many right ones?
+"""How many wrong queries do the rules of ``services/ask/doubt_rules.py`` doubt, and how many right ones?
 
     python benchmarks/bench_draft_doubts.py FOLDER [--part choose|report]
 
@@ -20,8 +20,8 @@ from sqlglot import exp, transpile
 
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError
-from blendfusion.services.ask.doubts.case import Case
-from blendfusion.services.ask.doubts.table import RULES, Rule, doubts
+from blendfusion.services.ask.doubt_case import Case
+from blendfusion.services.ask.doubt_rules import RULES, Rule, doubts
 from blendfusion.services.ask.links import ValueIndex
 from blendfusion.services.ask.schema.catalog import Catalog, read_catalog
 from blendfusion.services.ask.where import parsed

@@ -8,8 +8,8 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError
-from blendfusion.services.ask.doubts.case import Case
-from blendfusion.services.ask.doubts.table import doubts
+from blendfusion.services.ask.doubt_case import Case
+from blendfusion.services.ask.doubt_rules import doubts
 from blendfusion.services.ask.links import ValueIndex
 from blendfusion.services.ask.schema.catalog import Catalog, read_catalog
 from blendfusion.services.ask.where import parsed

@@ -30,10 +30,10 @@ from blendfusion.services.ask.check import (
     check,
 )
 from blendfusion.services.ask.dialect_slips import in_our_words
-from blendfusion.services.ask.doubts.case import Case, Doubt
-from blendfusion.services.ask.doubts.joins import unjoined
-from blendfusion.services.ask.doubts.spellings import as_stored
-from blendfusion.services.ask.doubts.table import Rule, doubts
+from blendfusion.services.ask.doubt_case import Case, Doubt
+from blendfusion.services.ask.doubt_rules import Rule, doubts
+from blendfusion.services.ask.doubtful_joins import unjoined
+from blendfusion.services.ask.doubtful_spellings import as_stored
 from blendfusion.services.ask.grammar.lark import grammar_of
 from blendfusion.services.ask.links import ValueIndex
 from blendfusion.services.ask.listed_values import listed
@@ -462,8 +462,8 @@ class _Writer:
         weak = [*self._unnamed(attempt), *(d for r, d in self._rules(case) if not r.is_strong)]
         first, *others = [*strong, *weak] or [("", "")]
         notes = tuple(f"{problem}. {hint}".rstrip() for problem, hint in others)
-        told = "\n".join((*first, *notes))
-        quotes = _fragments(case.tree, told)
+        text = "\n".join((*first, *notes))
+        quotes = _fragments(case.tree, text)
         rank = NULLS if strong else GIVES_ROWS
         problem, hint = first
         made = replace(attempt, problem=problem, hint=hint, rank=rank, quotes=quotes, notes=notes)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from sqlglot import exp
 
-from blendfusion.services.ask.doubts.case import Case, Doubt
+from blendfusion.services.ask.doubt_case import Case, Doubt
 
 _MONTHS = (
     "january february march april may june july august september october november december".split()

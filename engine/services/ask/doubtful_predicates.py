@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 
-from blendfusion.services.ask.doubts.case import Case, Doubt
+from blendfusion.services.ask.doubt_case import Case, Doubt
 from blendfusion.services.ask.links import STOP_WORDS, stem, words_of
 from blendfusion.services.ask.where import predicates
 
@@ -46,7 +46,7 @@ def negation_left_out(case: Case) -> Doubt | None:
 
 
 def _keeps_those_without(case: Case) -> bool:
-    """Whether the question wants rows without a partner beside the others, and the query has them."""
+    """Whether the question wants rows without a partner, too, and the query has them."""
     also = {"also", "even", "including", "include", "with"} & set(case.words)
     return bool(also) and any(join.side == "LEFT" for join in case.tree.find_all(exp.Join))
 

@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 
 from sqlglot import exp
 
-from blendfusion.services.ask.doubts.case import Case, Doubt
+from blendfusion.services.ask.doubt_case import Case, Doubt
 from blendfusion.services.ask.stated_numbers import Number, numbers
 
 _ABOVE = (
@@ -183,7 +183,7 @@ def _number(text: str) -> Decimal | None:
 
 
 def _stated(case: Case) -> Iterator[Number]:
-    """The numbers of the question that name no value, table or column; 0, 1 and words are left out."""
+    """The numbers of the question that name no value, table or column, without 0 and 1."""
     values = [link.value for link in case.links if not link.by_column]
     known = {digits for text in values for digits in _DIGITS.findall(text)}
     for one in numbers(case.question):

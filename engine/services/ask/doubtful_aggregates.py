@@ -6,8 +6,8 @@ import re
 
 from sqlglot import exp
 
-from blendfusion.services.ask.doubts.case import Case, Doubt
-from blendfusion.services.ask.doubts.superlatives import superlative_words
+from blendfusion.services.ask.doubt_case import Case, Doubt
+from blendfusion.services.ask.doubtful_order import superlative_words
 from blendfusion.services.ask.links import name_stems
 
 _MEAN = frozenset(

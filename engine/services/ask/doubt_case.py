@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from blendfusion.services.ask.doubts.origins import Origins
+from blendfusion.services.ask.column_origins import Origins
 from blendfusion.services.ask.links import Link, stem, stems_of_names, words_of
 from blendfusion.services.ask.schema.catalog import Catalog
 

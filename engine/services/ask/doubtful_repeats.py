@@ -6,8 +6,8 @@ import re
 
 from sqlglot import exp
 
-from blendfusion.services.ask.doubts.case import Case, Doubt
-from blendfusion.services.ask.doubts.origins import relations
+from blendfusion.services.ask.column_origins import relations
+from blendfusion.services.ask.doubt_case import Case, Doubt
 from blendfusion.services.ask.links import stem, words_of
 
 _ROW = "blendfusion_row"
@@ -33,7 +33,7 @@ def summed_twice(case: Case) -> Doubt | None:
             if relation is None or isinstance(call.this, exp.Distinct):
                 continue
             if _repeats(case, select, relation):
-                return _said(call.sql("postgres"), relation)
+                return _doubt(call.sql("postgres"), relation)
     return None
 
 
@@ -52,11 +52,11 @@ def counted_twice(case: Case) -> Doubt | None:
             if table is None or tuple(map(stem, words_of(table.name.replace("_", " ")))) != noun:
                 continue
             if _repeats(case, select, relation):
-                return _said(calls[0].sql("postgres"), relation)
+                return _doubt(calls[0].sql("postgres"), relation)
     return None
 
 
-def _said(call: str, relation: exp.Expr) -> Doubt:
+def _doubt(call: str, relation: exp.Expr) -> Doubt:
     name = relation.name
     return (
         f"{call} counts rows of {name} more than once: a join repeats them",

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from blendfusion.services.ask.doubts.case import Case, Doubt
-from blendfusion.services.ask.doubts.origins import Origins
+from blendfusion.services.ask.column_origins import Origins
+from blendfusion.services.ask.doubt_case import Case, Doubt
 from blendfusion.services.ask.links import words_of
 from blendfusion.services.ask.schema.catalog import Catalog
 from blendfusion.services.ask.where import parsed

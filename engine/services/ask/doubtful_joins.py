@@ -7,8 +7,8 @@ from math import prod
 
 from sqlglot import exp
 
-from blendfusion.services.ask.doubts.case import Case, Doubt
-from blendfusion.services.ask.doubts.origins import relations
+from blendfusion.services.ask.column_origins import relations
+from blendfusion.services.ask.doubt_case import Case, Doubt
 from blendfusion.services.ask.links import name_stems
 from blendfusion.services.ask.where import predicates
 

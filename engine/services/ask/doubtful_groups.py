@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 
-from blendfusion.services.ask.doubts.case import Case, Doubt
+from blendfusion.services.ask.doubt_case import Case, Doubt
 from blendfusion.services.ask.links import name_stems, stem, words_of
 
 _PER = re.compile(
