@@ -110,8 +110,8 @@ def _may_stop(block: Block) -> bool:
 
 def _may_wait(block: Block, measure: Measure) -> bool:
     """Whether an aggregate may be computed on rows that a predicate would have left out."""
-    if any(is_volatile(e) for e in measure.exprs):
-        return False
+    if measure.n_sorts or any(is_volatile(e) for e in measure.exprs):
+        return False  # the first value in an order is known to other rules
     return not block.where or all(needs_model(e) or never_fails(e) for e in measure.exprs)
 
 
