@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from blendfusion.errors import BlendFusionError
+from blendfusion.services.ask.check import FAILS, Attempt
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
@@ -17,6 +18,15 @@ _SYSTEMS = ("snowflake", "mysql", "blendsql")
 _QUOTED = re.compile(r'"([^"]*)"')
 _TOP = re.compile(r"\s*(SELECT(?:\s+DISTINCT)?)\s+TOP\s*\(?\s*(\d+)\s*\)?\s+(.*)", re.I | re.DOTALL)
 _LIMIT = re.compile(r"\bLIMIT\b", re.IGNORECASE)
+
+
+def is_slip(failed: Attempt) -> bool:
+    """Whether a draft fails by what other systems know: a function, TOP, or a text in double
+    quotes. A grouping that lacks columns is none: MySQL would take any of their values."""
+    function = "unknown function" in failed.problem or _TOP.fullmatch(failed.sql) is not None
+    return failed.rank == FAILS and (
+        function or ("unknown column" in failed.problem and '"' in failed.sql)
+    )
 
 
 def in_our_words(session: Session, sql: str, names: Collection[str]) -> Iterator[str]:

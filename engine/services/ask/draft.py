@@ -29,7 +29,7 @@ from blendfusion.services.ask.check import (
     Checked,
     check,
 )
-from blendfusion.services.ask.dialect_slips import in_our_words
+from blendfusion.services.ask.dialect_slips import in_our_words, is_slip
 from blendfusion.services.ask.doubt_case import Case, Doubt
 from blendfusion.services.ask.doubt_rules import Rule, doubts
 from blendfusion.services.ask.doubtful_joins import unjoined
@@ -346,7 +346,7 @@ class _Writer:
     def with_rules(self, checked: Checked) -> list[Checked]:
         """The draft, and behind one that does not plan, or has a literal in another letter case
         than the stored value, what rules make of it if that plans."""
-        mended = checked if checked.attempt.rank != FAILS else self._in_our_words(checked)
+        mended = self._in_our_words(checked) if is_slip(checked.attempt) else checked
         for _ in range(_MOST_RULES):
             if mended.attempt.rank == FAILS:
                 sql = by_rule(mended.attempt, self._catalog, self._count)
