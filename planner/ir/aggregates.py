@@ -101,6 +101,13 @@ def unfiltered(measure: Measure) -> Measure:
     return replace(measure, template=serialized(holder), exprs=measure.exprs[:-1])
 
 
+def of_all_values(measure: Measure) -> Measure:
+    """``measure`` over all values, each as often as it comes, without its DISTINCT."""
+    holder = RelMessage.FromString(measure.template)
+    holder.aggregate.measures[0].measure.ClearField("invocation")
+    return replace(measure, template=serialized(holder))
+
+
 def sorted_first_by(measure: Measure, key: Expr, *, descending: bool) -> Measure:
     """``measure`` over its rows in the order of ``key``, and then in its own order."""
     holder = RelMessage.FromString(measure.template)

@@ -11,7 +11,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.ir.aggregates import Aggregation, Measure, aggregated, aggregation
+from blendfusion.planner.ir.aggregates import (
+    Aggregation,
+    Measure,
+    aggregated,
+    aggregation,
+    of_all_values,
+)
 from blendfusion.planner.ir.builders import filtered, function, integer_literal, literal, projected
 from blendfusion.planner.ir.nodes import (
     Expr,
@@ -92,7 +98,7 @@ def _large_groups(
 ) -> Plan:
     """The keys of those groups of ``rows`` whose count meets the bound."""
     comparison, count, number = bound
-    every_row = replace(count, exprs=(integer_literal(1),))
+    every_row = replace(of_all_values(count), exprs=(integer_literal(1),))
     counted = aggregated(rows, Aggregation(agg.template, keys, (every_row,)))
     large = filtered(counted, (function(comparison, (Field(len(keys)), number)),))
     return projected(large, all_fields(len(keys)))

@@ -143,3 +143,12 @@ def test_explain_says_when_it_ends() -> None:
     session.from_arrow(_of_eight(), name="t")
     text = session.sql(f"SELECT g FROM t GROUP BY g HAVING {COUNT} > 3").explain_text()
     assert "until its groups are decided (stops early)" in text
+
+
+def test_a_group_of_several_distinct_values_is_not_too_small() -> None:
+    """small_groups counted the rows of a group as one distinct value."""
+    sql = (
+        f"SELECT g, {COUNT} > 3 AS v FROM t GROUP BY g HAVING count(DISTINCT d) > 1 AND min(id) < 3"
+    )
+    rows, _ = _rows(sql, _of_eight(), _hashed, planner=True)
+    assert rows == ["{'g': 0, 'v': True}", "{'g': 1, 'v': True}", "{'g': 2, 'v': True}"]
