@@ -21,7 +21,7 @@ import blendfusion as bf
 
 def answers_of(session: bf.Session, question: str, texts: tuple[str, ...], more: str) -> list[bool]:
     quoted = question.replace("'", "''")
-    session.from_pydict({"id": range(len(texts)), "x": list(texts)}, name="texts")
+    session.from_pydict({"id": list(range(len(texts))), "x": list(texts)}, name="texts")
     frame = session.sql(f"SELECT id, llm_filter('{quoted}', x{more}) AS yes FROM texts ORDER BY id")
     found = [bool(row["yes"]) for row in frame.to_pylist()]
     session.deregister_table("texts")
