@@ -40,10 +40,13 @@ _TOKENS = re.compile(
 
 
 def relations(plan: LogicalPlan) -> Iterator[tuple[LogicalPlan, Any]]:
-    """Each relation of a plan outside of subqueries, with its variant."""
-    for below in plan.inputs():
-        yield from relations(below)
-    yield plan, plan.to_variant()
+    """Each relation of a plan outside of subqueries, behind its inputs, with its variant."""
+    found, waiting = [], [plan]
+    while waiting:
+        found.append(waiting.pop())
+        waiting += found[-1].inputs()
+    for part in reversed(found):
+        yield part, part.to_variant()
 
 
 def expressions(node: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from loopback import Body, Reply, serving
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
 from blendfusion.models.protocol.images import _LENT, split
-from blendfusion.udfs.functions.llm_prefers import SIDES
+from blendfusion.udfs.services.columns.llm_prefers import SIDES
 
 RED = b"\x89PNG\r\n\x1a\n" + b"\xffred\x00"
 BLUE = b"\xff\xd8\xff\xe0" + b"blue"

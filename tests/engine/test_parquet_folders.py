@@ -116,7 +116,7 @@ def test_workers_of_a_cluster_read_the_same_columns(tmp_path: Path) -> None:
         for n in range(2):
             rows = pa.table({"id": pa.array([n, n + 2], kind), "x": [f"a{n}", f"b{year}"]})
             pq.write_table(rows, folder / f"{n}.parquet")
-    wide, query = tmp_path / "wide", "SELECT * FROM {} WHERE llm_filter('q', x) ORDER BY 1, 2, x"
+    wide, query = tmp_path / "wide", "SELECT * FROM {} WHERE llm_filter('q', x)"
     wide.mkdir()
     for kind in (pa.int32(), pa.int64()):
         pq.write_table(pa.table({"id": pa.array([1], kind), "x": ["a"]}), wide / f"{kind}.parquet")
@@ -126,4 +126,5 @@ def test_workers_of_a_cluster_read_the_same_columns(tmp_path: Path) -> None:
             here = bf.connect(bf.ScriptedModel(cluster_scripts.hashed), cache=None)
             here.register_parquet(name, folder)
             text = query.format(name)
-            assert one.sql(text).to_pylist() == here.sql(text).to_pylist()
+            found = [sorted(map(repr, s.sql(text).to_pylist())) for s in (one, here)]
+            assert found[0] == found[1]
