@@ -20,10 +20,6 @@ from blendfusion.planner.substrait.read import read
 pytestmark = [
     pytest.mark.slow,
     # Random conditions are impossible now and then, which is said once a process.
-    # Made-up answers are not in the made-up texts.
-    pytest.mark.filterwarnings(
-        "ignore:.*states all the numbers and dates:blendfusion.AnswerWarning"
-    ),
     pytest.mark.filterwarnings("ignore:.*is true for no answer:blendfusion.errors.PlanWarning"),
 ]
 
