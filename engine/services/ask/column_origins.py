@@ -77,6 +77,18 @@ def relations(select: exp.Select) -> Iterator[exp.Expr]:
         yield join.this
 
 
+def group_keys(select: exp.Select) -> list[exp.Expr]:
+    """The expressions of GROUP BY, with the selected columns that ordinals mean."""
+    group = select.args.get("group")
+    items = select.selects
+    keys = list(group.expressions) if group is not None else []
+    return [items[int(k.name) - 1] if _is_ordinal(k, len(items)) else k for k in keys]
+
+
+def _is_ordinal(key: exp.Expr, most: int) -> bool:
+    return isinstance(key, exp.Literal) and key.name.isdigit() and 0 < int(key.name) <= most
+
+
 def _common(relation: exp.Table) -> exp.Select | None:
     """The query of the common table expression that a name means."""
     node: exp.Expr | None = relation

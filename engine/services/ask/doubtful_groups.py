@@ -6,6 +6,7 @@ import re
 
 from sqlglot import exp
 
+from blendfusion.services.ask.column_origins import group_keys
 from blendfusion.services.ask.doubt_case import Case, Doubt
 from blendfusion.services.ask.links import name_stems, stem, words_of
 
@@ -40,14 +41,7 @@ def _groups_by(case: Case, word: str) -> bool:
     """Whether a group has a column of this name, or one of a table of this name, or of a key that
     leads to it."""
     for select in case.selects:
-        group = select.args.get("group")
-        for key in group.expressions if group is not None else ():
-            if isinstance(key, exp.Literal) and key.name.isdigit():
-                key = (
-                    select.selects[int(key.name) - 1]
-                    if int(key.name) <= len(select.selects)
-                    else key
-                )
+        for key in group_keys(select):
             if word in {stem(w) for w in words_of(key.sql("postgres").replace("_", " "))}:
                 return True
             for column in key.find_all(exp.Column):

@@ -8,11 +8,11 @@ from math import prod
 from sqlglot import exp
 
 from blendfusion.services.ask.column_origins import relations
+from blendfusion.services.ask.comparisons import COMPARISONS
 from blendfusion.services.ask.doubt_case import Case, Doubt
 from blendfusion.services.ask.links import name_stems
 from blendfusion.services.ask.where import predicates
 
-_SIGNS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _MOST_PAIRS = 10_000_000
 """Pairs of rows that a comparison other than equality may be tried on."""
 
@@ -84,7 +84,7 @@ def _comparisons(select: exp.Select) -> Iterator[exp.Binary]:
     """The comparisons of ON and WHERE, those under OR and of correlated subqueries too."""
     clauses = [join.args.get("on") for join in select.args.get("joins") or ()]
     for clause in (*clauses, select.args.get("where")):
-        yield from clause.find_all(*_SIGNS) if clause is not None else ()
+        yield from clause.find_all(*COMPARISONS) if clause is not None else ()
 
 
 def _relations_of(case: Case, side: exp.Expr) -> set[str]:

@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 
 from sqlglot import exp
 
+from blendfusion.services.ask.comparisons import comparisons
 from blendfusion.services.ask.doubt_case import Case, Doubt
 from blendfusion.services.ask.stated_numbers import Number, numbers
 
@@ -40,9 +41,7 @@ _NEGATED = re.compile(
     r"\b(?:not|never|n't|no)\s+(?:\w+\s+){0,2}(?:more|less|above|below|over|under|after|before|older|younger)\b[^.]*$",
     re.I,
 )
-_TURNED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 _NOT = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
-_SIGNS: dict[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -66,7 +65,7 @@ def number_from_nowhere(case: Case) -> Doubt | None:
     stated = {one.value for one in numbers(case.question)}
     if None in stated:
         return None
-    for literal, _, _ in compared_numbers(case.tree):
+    for literal, _ in _compared(case.tree):
         value = Decimal(literal.name)
         near = {value, value - 1, value + 1, value * 100, -value}
         if value in (0, 1) or near & stated:
@@ -98,17 +97,17 @@ def _direction(case: Case, *, strict: bool) -> Doubt | None:
         sign = _words_sign(case.question, one)
         if sign is None or one.value is None:
             continue
-        found = [(s, Decimal(n.name)) for n, s, _ in compared_numbers(case.tree)]
-        found = [(s, value) for s, value in found if abs(value - one.value) <= 1 and s in _TURNED]
+        found = [(s, Decimal(n.name)) for n, s in _compared(case.tree) if s != "="]
+        found = [(s, value) for s, value in found if abs(value - one.value) <= 1]
         if not found:
             continue
         wanted = _bound(sign, one.value)
         same_way = [f for f in found if f[0][0] == sign[0]]
-        if (
-            not same_way
-            if not strict
-            else (same_way and not any(_bound(*f) == wanted for f in same_way))
-        ):
+        if strict:
+            differs = bool(same_way) and all(_bound(*f) != wanted for f in same_way)
+        else:
+            differs = not same_way
+        if differs:
             text = case.question[max(0, one.start - 20) : one.stop].split(" ", 1)[-1]
             return (
                 f"the question says {text!r}, and the query compares by {found[0][0]} {found[0][1]}",
@@ -141,38 +140,30 @@ def _words_sign(question: str, one: Number) -> str | None:
     return None
 
 
-def compared_numbers(tree: exp.Expr) -> Iterator[tuple[exp.Literal, str, exp.Expr]]:
-    """The numbers that a query compares with, the sign with the number on its right, and the other
-    side."""
-    for term in tree.find_all(exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ):
-        sign = _SIGNS.get(type(term), "=")
-        negated = isinstance(term.parent, exp.Not) or (
-            isinstance(term.parent, exp.Paren) and isinstance(term.parent.parent, exp.Not)
-        )
-        for number, other, turned in (
-            (term.right, term.left, False),
-            (term.left, term.right, True),
-        ):
-            number = number.unnest()
-            if isinstance(number, exp.Neg):
-                number = number.this
-            if (
-                isinstance(number, exp.Literal)
-                and not number.is_string
-                and _number(number.name) is not None
-            ):
-                own = _TURNED.get(sign, sign) if turned else sign
-                yield number, _NOT.get(own, own) if negated else own, other
-                break
-    for between in tree.find_all(exp.Between):
-        for side, sign in (("low", ">="), ("high", "<=")):
-            number = between.args[side].unnest()
-            if (
-                isinstance(number, exp.Literal)
-                and not number.is_string
-                and _number(number.name) is not None
-            ):
-                yield number, sign, between.this
+def _compared(tree: exp.Expr) -> Iterator[tuple[exp.Literal, str]]:
+    """The numbers that a query compares with, each with the sign that has it on the right."""
+    for one in comparisons(tree):
+        literal = _literal(one.right)
+        if literal is None or (one.is_turned and _literal(one.left) is not None):
+            continue
+        if isinstance(one.term, exp.Between):
+            if not isinstance(one.right.unnest(), exp.Neg):
+                yield literal, one.sign
+            continue
+        around = one.term.parent
+        if isinstance(around, exp.Paren):
+            around = around.parent
+        yield literal, _NOT.get(one.sign, one.sign) if isinstance(around, exp.Not) else one.sign
+
+
+def _literal(expr: exp.Expr) -> exp.Literal | None:
+    """The literal of a number, without its minus; None of anything else."""
+    inner = expr.unnest()
+    if isinstance(inner, exp.Neg):
+        inner = inner.this
+    if not isinstance(inner, exp.Literal) or inner.is_string:
+        return None
+    return inner if _number(inner.name) is not None else None
 
 
 def _number(text: str) -> Decimal | None:

@@ -32,8 +32,15 @@ _COUNTS = re.compile(
     r"(?:most|least|\w+est)\b",
     re.I,
 )
-_NO_SUPERLATIVES = frozenset("at".split())
 _EST = re.compile(r"\w{2,}est\b")
+_BOUND = re.compile(r"\bat (?:most|least)\b", re.I)
+"""Words of a comparison, which are no superlatives."""
+_RECENT = re.compile(r"\bmost recently\b", re.I)
+_LITTLE = frozenset("less lower fewer cheaper younger smaller".split())
+_MUCH = frozenset("more higher greater larger older bigger longer every all any above".split())
+_ANY = frozenset("any every all below".split())
+_PLACES = frozenset("first last upper top min max".split())
+"""Superlatives that may be no more than the name of a place."""
 _NOT_EST = frozenset(
     "forest interest guest request west northwest southwest rest test latest contest harvest arrest invest quest best "
     "honest modest suggest midwest everest budapest interests".split()
@@ -42,50 +49,19 @@ _NOT_EST = frozenset(
 
 def superlative_words(case: Case) -> tuple[list[str], list[str]]:
     """The words of the question for much and for little; a word of unknown meaning is in both."""
-    text = re.sub(
-        r"\bat (?:most|least)\b|\bmost recently\b",
-        lambda m: "" if m[0][:2].lower() == "at" else "latest",
-        case.question,
-        flags=re.I,
-    )
-    words = words_of(text)
+    words = words_of(_RECENT.sub("latest", _BOUND.sub("", case.question)))
     unknown = [w for w in words if _EST.fullmatch(w) and w not in HIGH | LOW | _NOT_EST]
-    if re.search(r"\bleast\b|\bfewest\b", " ".join(words)) and "most" not in words:
-        high = [w for w in words if w in HIGH - {"most"}]
-    else:
-        high = [w for w in words if w in HIGH]
+    high = [w for w in words if w in HIGH]
     low = [w for w in words if w in LOW]
-    if (
-        "less" in words
-        or "lower" in words
-        or "fewer" in words
-        or "cheaper" in words
-        or "younger" in words
-        or "smaller" in words
-    ):
-        low, high = [*low, "less"], high
-    if {
-        "more",
-        "higher",
-        "greater",
-        "larger",
-        "older",
-        "bigger",
-        "longer",
-        "every",
-        "all",
-        "any",
-        "above",
-    } & set(words):
-        high = [*high, "more"]
-    if {"any", "every", "all", "below"} & set(words):
-        low = [*low, "all"]
+    low += ["less"] if _LITTLE & set(words) else []
+    high += ["more"] if _MUCH & set(words) else []
+    low += ["all"] if _ANY & set(words) else []
     return [*high, *unknown], [*low, *unknown]
 
 
 def wrong_direction(case: Case) -> Doubt | None:
     """An order with LIMIT that gives the other end than the superlative of the question."""
-    words = set(words_of(re.sub(r"\bat (?:most|least)\b", "", case.question, flags=re.I)))
+    words = set(words_of(_BOUND.sub("", case.question)))
     high, low = words & (HIGH - LOW - _BOTH), words & (LOW - HIGH - _BOTH)
     if bool(high) == bool(low):
         return None
@@ -144,22 +120,21 @@ def limit_without_order(case: Case) -> Doubt | None:
 
 
 def _names_superlative(case: Case) -> bool:
-    return any(w in HIGH | LOW or (_EST.fullmatch(w) and w not in _NOT_EST) for w in case.words)
+    return any(map(_is_superlative, case.words))
+
+
+def _is_superlative(word: str) -> bool:
+    return word in HIGH | LOW or (_EST.fullmatch(word) is not None and word not in _NOT_EST)
 
 
 def superlative_left_out(case: Case) -> Doubt | None:
     """A superlative with a noun, and a query with neither order nor an extreme value."""
-    text = re.sub(r"\bat (?:most|least)\b", "", case.question, flags=re.I)
-    words = [
-        w for w in words_of(text) if (w in HIGH | LOW or _EST.fullmatch(w)) and w not in _NOT_EST
-    ]
+    literals = " ".join(one.name.casefold() for one in case.tree.find_all(exp.Literal))
     words = [
         w
-        for w in words
-        if w not in case.names and w not in ("first", "last", "upper", "top", "min", "max")
+        for w in words_of(_BOUND.sub("", case.question))
+        if _is_superlative(w) and w not in _NOT_EST | _PLACES | case.names and w not in literals
     ]
-    literals = " ".join(one.name.casefold() for one in case.tree.find_all(exp.Literal))
-    words = [w for w in words if w not in literals]
     if not words or any(
         case.tree.find_all(
             exp.Max, exp.Min, exp.Order, exp.All, exp.Window, exp.FirstValue, exp.Except
@@ -191,7 +166,7 @@ def one_left_out(case: Case) -> Doubt | None:
     if not isinstance(case.tree, exp.Select) or case.tree.args.get("limit") is not None:
         return None
     order = case.tree.args.get("order")
-    text = re.sub(r"\bat (?:most|least)\b", "", case.question, flags=re.I)
+    text = _BOUND.sub("", case.question)
     if order is None or re.search(
         r"\b(?:sort|ordered by|order (?:of|by)|list|rank|ascending|descending|decreasing|increasing|alphabet\w*|from (?:the )?\w+est|to (?:the )?\w+est|first|last)\w*",
         text,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlglot import exp
 
+from blendfusion.services.ask.comparisons import Comparison, comparisons
 from blendfusion.services.ask.doubt_case import Case, Doubt
 
 _MONTHS = (
@@ -21,8 +21,6 @@ _PERIOD = re.compile(
     re.IGNORECASE,
 )
 _QUARTERS = ("first", "second", "third", "fourth")
-_SIGNS: dict[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
-_TURNED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ def other_period(case: Case) -> Doubt | None:
     if len(found) != 1:
         return None
     first, behind = _period(found[0])
-    bounds = list(_bounds(case))
+    bounds = [bound for one in comparisons(case.tree) if (bound := _bound(case, one)) is not None]
     lower = [b for b in bounds if b.sign in (">", ">=")]
     upper = [b for b in bounds if b.sign in ("<", "<=")]
     if len(lower) != 1 or len(upper) != 1:
@@ -90,37 +88,28 @@ def _end(bound: Bound) -> datetime:
     )
 
 
-def _bounds(case: Case) -> Iterator[Bound]:
-    for term in case.tree.find_all(exp.GT, exp.GTE, exp.LT, exp.LTE):
-        sign = _SIGNS[type(term)]
-        for column, literal, own in (
-            (term.left, term.right, sign),
-            (term.right, term.left, _TURNED[sign]),
-        ):
-            yield from _bound(case, column, literal, own)
-    for between in case.tree.find_all(exp.Between):
-        yield from _bound(case, between.this, between.args["low"], ">=")
-        yield from _bound(case, between.this, between.args["high"], "<=")
-
-
-def _bound(case: Case, column: exp.Expr, literal: exp.Expr, sign: str) -> Iterator[Bound]:
+def _bound(case: Case, comparison: Comparison) -> Bound | None:
+    """A bound of dates; None for any other comparison."""
+    column, sign, literal, _ = comparison
     text = literal.this if isinstance(literal, exp.Cast) else literal
     inner = column.this if isinstance(column, exp.Cast) else column
-    if not isinstance(text, exp.Literal) or not text.is_string or not isinstance(inner, exp.Column):
-        return
+    if sign == "=" or not isinstance(inner, exp.Column):
+        return None
+    if not isinstance(text, exp.Literal) or not text.is_string:
+        return None
     try:
         day = datetime.fromisoformat(text.name.strip())
     except ValueError:
-        return
+        return None
+    return Bound(sign, day.replace(tzinfo=None), _has_whole_days(case, column, inner))
+
+
+def _has_whole_days(case: Case, column: exp.Expr, inner: exp.Column) -> bool:
+    """Whether a column, which may stand in a cast, has days without a time."""
     origin = case.origins.of(inner)
-    kind = (
-        column.to.sql()
-        if isinstance(column, exp.Cast)
-        else origin[1].type
-        if origin is not None
-        else ""
-    )
-    whole = kind in ("DATE", "") or (
-        kind == "TEXT" and all(len(s) <= 10 for s in origin[1].samples) if origin else False
-    )
-    yield Bound(sign, day.replace(tzinfo=None), whole)
+    kind = "" if origin is None else origin[1].type
+    if isinstance(column, exp.Cast):
+        kind = column.to.sql()
+    if kind == "TEXT" and origin is not None:
+        return all(len(sample) <= 10 for sample in origin[1].samples)
+    return kind in ("DATE", "")

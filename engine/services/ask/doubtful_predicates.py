@@ -6,6 +6,7 @@ import re
 
 from sqlglot import exp
 
+from blendfusion.services.ask.comparisons import COMPARISONS
 from blendfusion.services.ask.doubt_case import Case, Doubt
 from blendfusion.services.ask.links import STOP_WORDS, stem, words_of
 from blendfusion.services.ask.where import predicates
@@ -114,7 +115,7 @@ def _part(term: exp.Expr) -> str:
 
 def always_true(case: Case) -> Doubt | None:
     """A predicate of literals alone, such as ``1 = 1``."""
-    for term in case.tree.find_all(exp.EQ, exp.NEQ, exp.GT, exp.LT, exp.GTE, exp.LTE):
+    for term in case.tree.find_all(*COMPARISONS):
         if isinstance(term.left.unnest(), exp.Literal) and isinstance(
             term.right.unnest(), exp.Literal
         ):

@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 
-from blendfusion.services.ask.column_origins import relations
+from blendfusion.services.ask.column_origins import group_keys, relations
 from blendfusion.services.ask.doubt_case import Case, Doubt
 from blendfusion.services.ask.links import stem, words_of
 
@@ -108,9 +108,8 @@ def _repeats(case: Case, select: exp.Select, relation: exp.Expr) -> bool:
         probe.set("with_", root.args["with_"].copy())
     for clause in ("order", "limit", "offset", "distinct", "having", "windows", "qualify"):
         probe.set(clause, None)
-    for key in list(group.expressions) if (group := probe.args.get("group")) is not None else ():
-        if isinstance(key, exp.Literal) and 0 < int(key.name) <= len(select.selects):
-            key.replace(select.selects[int(key.name) - 1].unalias().copy())
+    if (group := probe.args.get("group")) is not None:
+        group.set("expressions", [key.unalias().copy() for key in group_keys(probe)])
     row = exp.column(_ROW, relation.alias_or_name)
     counted = exp.GT(
         this=exp.Count(this=row), expression=exp.Count(this=exp.Distinct(expressions=[row.copy()]))
