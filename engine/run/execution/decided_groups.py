@@ -3,9 +3,9 @@
 ``HAVING count(*) FILTER (WHERE f(x)) > 3`` is decided for a group as soon as four rows have a yes,
 or too few are left. Each group has a range of what its aggregates can be. Those whose tests can
 still go either way, or that may be among the first of a limit, are asked about, those rows first
-that move the aggregates most. Rounds grow with the rows so far, and with
-the answers that a model gives at once. The other rows have NULL in place of answers:
-DataFusion then computes from them what it would compute from all answers.
+that move the aggregates most. Rounds grow with the rows so far, and with the answers that a model
+gives at once. The other rows have NULL in place of answers: DataFusion then computes from them what
+it would compute from all answers.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from blendfusion.planner.ir.nodes import Block
+from blendfusion.run.execution.equal_rows import ranks
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.group_ranges import Places
 from blendfusion.run.execution.group_states import GroupStates, Stage
@@ -77,11 +78,9 @@ def _ask_next(states: GroupStates, groups: Places, sizes: Places, stage: Stage) 
     """Asks about so many rows of each of some groups."""
     places = states.askable(groups, stage)
     own = states.group[places]
-    starts = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
-    rank = np.arange(len(own)) - np.repeat(starts, np.diff(np.r_[starts, len(own)]))
     size = np.zeros(states.n, dtype=np.int64)
     size[groups] = sizes
-    _ask(states, places[rank < size[own]], stage.columns)
+    _ask(states, places[ranks(own) < size[own]], stage.columns)
 
 
 def _show(states: GroupStates, groups: Places) -> None:

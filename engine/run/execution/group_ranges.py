@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,10 @@ from substrait.proto import Rel as RelMessage
 
 from blendfusion.planner.ir.aggregates import Measure
 from blendfusion.planner.ir.nodes import Expr
-from blendfusion.run.execution.ranges import Masks, Numbers, Range, unknown, widened
+from blendfusion.run.execution.ranges import EXACT, Masks, Numbers, Range, unknown, widened
 
 Places = NDArray[np.int64]
 
-_EXACT = 2.0**53
 _WRAPS = 2.0**62
 """Sums of 64-bit numbers below this do not wrap around."""
 
@@ -166,7 +165,7 @@ def _whole(*values: Numbers) -> bool:
 def _rounded(low: Numbers, high: Numbers, size: Numbers, *, whole: bool) -> tuple[Numbers, Numbers]:
     with np.errstate(invalid="ignore"):
         wide = widened(low, high, size)
-    inexact = ~(size <= _EXACT) if whole else np.ones(len(low), dtype=bool)
+    inexact = ~(size <= EXACT) if whole else np.ones(len(low), dtype=bool)
     low, high = np.where(inexact, wide[0], low), np.where(inexact, wide[1], high)
     unbounded = ~(size < _WRAPS)
     return np.where(unbounded, -np.inf, low), np.where(unbounded, np.inf, high)
@@ -175,7 +174,7 @@ def _rounded(low: Numbers, high: Numbers, size: Numbers, *, whole: bool) -> tupl
 def _average(rows: Counted, groups: Grouped) -> Range:
     certain, possible = groups.sums(rows.certain), groups.sums(rows.possible)
     if not _adds(rows):
-        return _lone(unknown(len(certain)), certain == 0, possible > 0)
+        return replace(unknown(len(certain)), null=certain == 0, value=possible > 0)
     value = rows.value
     own = np.where(rows.certain, value.low, 0.0), np.where(rows.certain, value.high, 0.0)
     size = groups.sums(np.maximum(np.abs(own[0]), np.abs(own[1])))
@@ -194,11 +193,7 @@ def _average(rows: Counted, groups: Grouped) -> Range:
     low, high = np.where(n > 0, wide[0], low), np.where(n > 0, wide[1], high)
     unbounded = ~np.isfinite(low) | ~np.isfinite(high)
     low, high = np.where(unbounded, -np.inf, low), np.where(unbounded, np.inf, high)
-    return _lone(Range(low, high, certain == 0, possible > 0, "float"), certain == 0, possible > 0)
-
-
-def _lone(found: Range, null: Masks, value: Masks) -> Range:
-    return Range(found.low, found.high, null, value, found.kind)
+    return Range(low, high, certain == 0, possible > 0, "float")
 
 
 def _most(rows: Counted, groups: Grouped) -> Range:
@@ -208,11 +203,8 @@ def _most(rows: Counted, groups: Grouped) -> Range:
     # Where no row is certain, the one that comes has at least the least value of all.
     least = -groups.greatest(np.where(rows.possible, -rows.value.low, -np.inf))
     low = np.where(null, least, low)
-    return Range(np.where(value, low, 0.0), np.where(value, high, 0.0), null, value, _kind(rows))
-
-
-def _kind(rows: Counted) -> str:
-    return rows.value.kind
+    low, high = np.where(value, low, 0.0), np.where(value, high, 0.0)
+    return Range(low, high, null, value, rows.value.kind)
 
 
 def _least(rows: Counted, groups: Grouped) -> Range:

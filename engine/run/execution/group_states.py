@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -83,7 +83,7 @@ class GroupStates:
         rows.arrange(order)
         self.group = codes[order]
         self._plain: dict[Expr, Range] = {}
-        self.measured = [_of_kind(unknown(self.n), self._kind(m)) for m in need.measures]
+        self.measured = [replace(unknown(self.n), kind=self._kind(m)) for m in need.measures]
         self.complete = [np.zeros(self.n, dtype=bool) for _ in need.measures]
         """The groups of which a measure has nothing left to ask."""
         self.has_row = np.zeros(self.n, dtype=bool)
@@ -213,16 +213,17 @@ class GroupStates:
         """The places of rows of groups about which a stage has something left to ask, those of one
         group behind another, the most moving first."""
         places = ranges(self.starts[groups], self.starts[groups + 1])
-        present, rows = self.rows.present, self.rows
-        left = ~rows.tested[places] & ~present.single.take(places)
+        rows, present = self.rows, self.rows.present.take(places)
+        left = ~rows.tested[places] & ~present.single
+        there = np.flatnonzero(present.true)
+        some = places[there]
         for column in stage.columns:
-            some = places[present.true.take(places)]
             unasked = ~rows.asked[column][some] & ~rows.columns[column].take(some).single
-            left[np.isin(places, some[unasked], assume_unique=True)] = True
+            left[there[unasked]] = True
         places = places[left]
         if stage.extreme is None:
             return places
-        present = present.take(places)
+        present = rows.present.take(places)
         own = counted(stage.extreme, present, lambda e: self._column(e, places))
         return places[np.lexsort((-weight(stage.extreme, own), self.group[places]))]
 
@@ -334,9 +335,3 @@ class GroupStates:
 
     def _whole_column(self, expr: Expr) -> Range:
         return self._column(expr, np.arange(len(self.rows)))
-
-
-def _of_kind(found: Range, kind: str) -> Range:
-    if found.kind == kind:
-        return found
-    return Range(found.low, found.high, found.null, found.value, kind)

@@ -20,7 +20,7 @@ from blendfusion.planner.ir.nodes import Ask, Expr, Node
 Numbers = NDArray[np.float64]
 Masks = NDArray[np.bool_]
 
-_EXACT = 2.0**53
+EXACT = 2.0**53
 """Whole numbers up to here are exact as floating-point numbers."""
 _TINY = 1e-300
 
@@ -114,7 +114,7 @@ def range_of_values(column: pa.Array | pa.ChunkedArray) -> Range:
     numbers = pc.fill_null(pc.cast(whole, pa.float64(), safe=False), 0.0)
     low: Numbers = numbers.to_numpy(zero_copy_only=False).astype(np.float64)
     high = low.copy()
-    if kind == "other" or (kind == "int" and np.abs(low).max(initial=0.0) > _EXACT):
+    if kind == "other" or (kind == "int" and np.abs(low).max(initial=0.0) > EXACT):
         low, high = widened(low, high, np.abs(low))
     nan = np.isnan(low)
     if nan.any():  # DataFusion orders NaN behind all numbers, and finds it equal to itself
@@ -338,7 +338,7 @@ def _arithmetic(
             low, high = combine(a, b)
         unbounded = ~np.isfinite(low) | ~np.isfinite(high)
         if a.kind == "int":
-            unbounded |= np.maximum(np.abs(low), np.abs(high)) > _EXACT
+            unbounded |= np.maximum(np.abs(low), np.abs(high)) > EXACT
         else:  # 0.0 * -1.0 is -0.0
             low, high = np.where(low == 0, -_TINY, low), np.where(high == 0, _TINY, high)
         low, high = np.where(unbounded, -np.inf, low), np.where(unbounded, np.inf, high)

@@ -159,11 +159,11 @@ class RowAnswers:
         """Asks whether rows are there, and for those that are, for some columns. Returns the places
         of which more is known now."""
         places = self.with_equal(places)
-        new = places[~self.tested[places] & ~self.present.single[places]]
+        new = places[~self.tested[places] & ~self.present.take(places).single]
         if len(new):
             self._test(new)
         self.tested[places] = True
-        left = places[self.present.certain[places]]
+        left = places[self.present.take(places).certain]
         for i in self._answered_with(columns):
             some = left[~self.asked[i][left]]
             if len(some):
