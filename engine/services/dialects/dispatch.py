@@ -40,10 +40,9 @@ _ONLY_READ = {"blendsql": "BlendSQL", "suql": "SUQL", "mysql": "this dialect of 
 
 def spoken(text: str, dialect: str | None = None) -> str:
     """The dialect of ``text``: the one that is named, else blendsql if ``{{`` stands outside of
-    quotes, else our own, ``sql``. Raises OptionError for an unknown name."""
+    quotes, else our own, ``sql``. Raises OptionError for an unknown name. Most texts need none of
+    this: see ``prepare.translators.spoken``."""
     if dialect is None:
-        if "{{" not in text:
-            return OURS
         reader = Reader(text)
         return "blendsql" if any(is_call(reader, i) for i in range(len(reader.tokens))) else OURS
     if dialect not in (OURS, *DIALECTS):

@@ -26,8 +26,8 @@ class Translating(FrameSources):
         self, query: str, dialect: str | None = None, param_values: Sequence[Any] | None = None
     ) -> str:
         """``query`` translated to BlendFusion's SQL: see docs/dialects.md. Nothing runs."""
-        from blendfusion.prepare.translators import OURS
-        from blendfusion.services.dialects.dispatch import spoken, translation
+        from blendfusion.prepare.translators import OURS, spoken
+        from blendfusion.services.dialects.dispatch import translation
 
         words = spoken(query, dialect)
         if words == OURS:

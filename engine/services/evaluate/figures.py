@@ -130,9 +130,10 @@ def number_figures(
 def confidence_figures(
     confidences: Sequence[float], right: Sequence[bool], groups: Groups
 ) -> list[Figure]:
-    """The expected calibration error (Naeini, Cooper and Hauskrecht 2015) in ten bins of equal
-    width. Its interval is that of the true error, and has 0 where nothing speaks against perfect
-    calibration; the figure itself is above 0 also then."""
+    """The expected calibration error (Naeini, Cooper and Hauskrecht 2015): the mean distance of
+    confidence and accuracy over ten bins of equal width, weighted by rows. Its interval is that of
+    the true error, and has 0 where nothing speaks against perfect calibration; the figure itself is
+    above 0 also then."""
     stated, held = np.asarray(confidences, float), np.asarray(right, bool)
     if not len(stated):
         return []
@@ -142,9 +143,9 @@ def confidence_figures(
     confidence, accuracy = (
         np.bincount(bins, of, BINS)[full] / counts[full] for of in (stated, held.astype(float))
     )
+    value = float(np.abs(confidence - accuracy) @ counts[full]) / len(held)
     sizes = counts[full] * (effective_size(held, groups) / len(held))
     interval = calibration_interval(confidence, accuracy, sizes)
-    value = calibration_error(stated, held)
     return [Figure("calibration_error", value, *interval, INVERSION, len(held))]
 
 
@@ -161,19 +162,6 @@ def area_figures(yes: Sequence[float], labels: Sequence[bool], groups: Groups) -
 def _different(groups: Groups) -> float:
     """The effective number of rows whose values are alike."""
     return effective_size(np.ones(len(groups), bool), groups)
-
-
-def calibration_error(confidences: Numbers, right: Flags) -> float:
-    """The mean distance of confidence and accuracy over ten bins, weighted by rows.
-
-    >>> calibration_error(np.array([0.9, 0.9]), np.array([True, False]))
-    0.4
-    """
-    bins = bin_of(confidences)
-    counts = np.bincount(bins, minlength=BINS)
-    stated = np.bincount(bins, confidences, BINS)
-    held = np.bincount(bins, right.astype(float), BINS)
-    return float(np.abs(stated - held).sum() / counts.sum())
 
 
 def bin_of(confidences: Numbers) -> NDArray[np.intp]:
