@@ -24,7 +24,9 @@ from blendfusion.run.execution.open_groups import OpenGroups, open_groups, round
 from blendfusion.run.execution.row_answers import RowAnswers, Survivors, codes_of
 
 
-def decided_rows(block: Block, table: pa.Table, rowwise: RowWise, survivors: Survivors) -> pa.Table:
+def rows_of_decided_groups(
+    block: Block, table: pa.Table, rowwise: RowWise, survivors: Survivors
+) -> pa.Table:
     """The rows of a block over ``table`` from which DataFusion makes the groups that are read."""
     need = block.until
     assert need is not None

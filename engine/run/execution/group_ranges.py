@@ -12,7 +12,7 @@ from substrait.proto import Rel as RelMessage
 
 from blendfusion.planner.ir.aggregates import Measure
 from blendfusion.planner.ir.nodes import Expr
-from blendfusion.run.execution.ranges import EXACT, Masks, Numbers, Range, unknown, widened
+from blendfusion.run.execution.ranges import EXACT, Masks, Numbers, Range, unknown, widen
 
 Places = NDArray[np.int64]
 
@@ -43,7 +43,7 @@ class Grouped:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class MeasureRows:
     """The rows of which an aggregate may have a value (``possible``), those of which it has one for
     certain, and the range of the value."""
 
@@ -52,14 +52,16 @@ class Counted:
     value: Range
 
 
-def counted(measure: Measure, present: Range, column: Callable[[Expr], Range]) -> Counted:
+def rows_of_measure(
+    measure: Measure, present: Range, column: Callable[[Expr], Range]
+) -> MeasureRows:
     """The rows of an aggregate, of which ``present`` says whether they are there."""
     possible, certain = present.true, present.certain
     if measure.filter is not None:
         kept = column(measure.filter)
         possible, certain = possible & kept.true, certain & kept.certain
     value = column(measure.args[0])
-    return Counted(possible & value.value, certain & value.value & ~value.null, value)
+    return MeasureRows(possible & value.value, certain & value.value & ~value.null, value)
 
 
 def is_bounded(measure: Measure) -> bool:
@@ -79,12 +81,12 @@ def is_of_distinct(measure: Measure) -> bool:
     return bool(inner.invocation == AggregateFunction.AGGREGATION_INVOCATION_DISTINCT)
 
 
-def range_of_measure(measure: Measure, rows: Counted, groups: Grouped) -> Range:
+def range_of_measure(measure: Measure, rows: MeasureRows, groups: Grouped) -> Range:
     """The range of an aggregate in each group, as DataFusion would compute it."""
     return _RANGES[measure.name](rows, groups)
 
 
-def range_of_distinct(rows: Counted, codes: Places, groups: Grouped) -> Range:
+def range_of_distinct(rows: MeasureRows, codes: Places, groups: Grouped) -> Range:
     """The range of a number of distinct values. ``codes``: equal ones in a group are equal values;
     -1 is a value that nobody knows yet."""
     known = codes >= 0
@@ -101,7 +103,7 @@ def _distinct(own: Places, codes: Places, mask: Masks, n: int) -> Numbers:
     return np.bincount(pairs[0], minlength=n).astype(np.float64)
 
 
-def weight(measure: Measure, rows: Counted) -> Numbers:
+def weight(measure: Measure, rows: MeasureRows) -> Numbers:
     """How far the answers about a row can move an aggregate, from 0 to 2."""
     value = rows.value
     if has_extreme(measure):
@@ -122,7 +124,7 @@ def _share(values: Numbers) -> Numbers:
     return np.clip((np.clip(values, least, most) - least) / scale, 0.0, 1.0)
 
 
-def _parts(rows: Counted) -> tuple[Numbers, Numbers]:
+def _parts(rows: MeasureRows) -> tuple[Numbers, Numbers]:
     """The least and the most that each row adds to a sum."""
     value = rows.value
     low = np.where(rows.certain, value.low, np.minimum(value.low, 0.0))
@@ -135,22 +137,22 @@ def _always(low: Numbers, high: Numbers, kind: str) -> Range:
     return Range(low, high, never, ~never, kind)
 
 
-def _count(rows: Counted, groups: Grouped) -> Range:
+def _count(rows: MeasureRows, groups: Grouped) -> Range:
     return _always(groups.sums(rows.certain), groups.sums(rows.possible), "int")
 
 
-def _sum(rows: Counted, groups: Grouped) -> Range:
+def _sum(rows: MeasureRows, groups: Grouped) -> Range:
     low, high = _sums(rows, groups)
     null = groups.sums(rows.certain) == 0
     value = groups.sums(rows.possible) > 0
     return Range(low, high, null, value, rows.value.kind if _adds(rows) else "other")
 
 
-def _adds(rows: Counted) -> bool:
+def _adds(rows: MeasureRows) -> bool:
     return rows.value.kind in ("int", "float")
 
 
-def _sums(rows: Counted, groups: Grouped) -> tuple[Numbers, Numbers]:
+def _sums(rows: MeasureRows, groups: Grouped) -> tuple[Numbers, Numbers]:
     least, most = _parts(rows)
     low, high = groups.sums(least), groups.sums(most)
     size = groups.sums(np.maximum(np.abs(least), np.abs(most)))
@@ -164,14 +166,14 @@ def _whole(*values: Numbers) -> bool:
 
 def _rounded(low: Numbers, high: Numbers, size: Numbers, *, whole: bool) -> tuple[Numbers, Numbers]:
     with np.errstate(invalid="ignore"):
-        wide = widened(low, high, size)
+        wide = widen(low, high, size)
     inexact = ~(size <= EXACT) if whole else np.ones(len(low), dtype=bool)
     low, high = np.where(inexact, wide[0], low), np.where(inexact, wide[1], high)
     unbounded = ~(size < _WRAPS)
     return np.where(unbounded, -np.inf, low), np.where(unbounded, np.inf, high)
 
 
-def _average(rows: Counted, groups: Grouped) -> Range:
+def _average(rows: MeasureRows, groups: Grouped) -> Range:
     certain, possible = groups.sums(rows.certain), groups.sums(rows.possible)
     if not _adds(rows):
         return replace(unknown(len(certain)), null=certain == 0, value=possible > 0)
@@ -189,14 +191,14 @@ def _average(rows: Counted, groups: Grouped) -> Range:
         high = np.fmax(sums[1] / certain, (sums[1] + n * most) / (certain + n))
     low = np.where(n > 0, low, sums[0] / np.maximum(certain, 1))
     high = np.where(n > 0, high, sums[1] / np.maximum(certain, 1))
-    wide = widened(low, high, np.maximum(np.abs(low), np.abs(high)))
+    wide = widen(low, high, np.maximum(np.abs(low), np.abs(high)))
     low, high = np.where(n > 0, wide[0], low), np.where(n > 0, wide[1], high)
     unbounded = ~np.isfinite(low) | ~np.isfinite(high)
     low, high = np.where(unbounded, -np.inf, low), np.where(unbounded, np.inf, high)
     return Range(low, high, certain == 0, possible > 0, "float")
 
 
-def _most(rows: Counted, groups: Grouped) -> Range:
+def _most(rows: MeasureRows, groups: Grouped) -> Range:
     low = groups.greatest(np.where(rows.certain, rows.value.low, -np.inf))
     high = groups.greatest(np.where(rows.possible, rows.value.high, -np.inf))
     null, value = groups.sums(rows.certain) == 0, groups.sums(rows.possible) > 0
@@ -207,14 +209,14 @@ def _most(rows: Counted, groups: Grouped) -> Range:
     return Range(low, high, null, value, rows.value.kind)
 
 
-def _least(rows: Counted, groups: Grouped) -> Range:
+def _least(rows: MeasureRows, groups: Grouped) -> Range:
     value = rows.value
     turned = Range(-value.high, -value.low, value.null, value.value, value.kind)
-    found = _most(Counted(rows.possible, rows.certain, turned), groups)
+    found = _most(MeasureRows(rows.possible, rows.certain, turned), groups)
     return Range(-found.high, -found.low, found.null, found.value, found.kind)
 
 
-_RANGES: dict[str, Callable[[Counted, Grouped], Range]] = {
+_RANGES: dict[str, Callable[[MeasureRows, Grouped], Range]] = {
     "count": _count,
     "sum": _sum,
     "avg": _average,

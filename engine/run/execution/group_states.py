@@ -14,15 +14,15 @@ from blendfusion.planner.ir.nodes import Expr, Field, Node, fields, needs_model,
 from blendfusion.planner.ir.sorts import ASC, DESC, Direction, reverse
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.group_ranges import (
-    Counted,
     Grouped,
+    MeasureRows,
     Places,
-    counted,
     has_extreme,
     is_bounded,
     is_of_distinct,
     range_of_distinct,
     range_of_measure,
+    rows_of_measure,
     weight,
 )
 from blendfusion.run.execution.ranges import (
@@ -118,7 +118,7 @@ class GroupStates:
                 left |= present.true & ~known
             self.complete[i][groups] = part.sums(left) == 0
             if is_bounded(measure):
-                own = counted(measure, present, lambda e, at=places: self._column(e, at))  # type: ignore[misc]
+                own = rows_of_measure(measure, present, lambda e, at=places: self._column(e, at))  # type: ignore[misc]
                 self.measured[i].replace_at(groups, self._range(measure, own, part, places))
         self._judge(groups)
 
@@ -224,7 +224,7 @@ class GroupStates:
         if stage.extreme is None:
             return places
         present = rows.present.take(places)
-        own = counted(stage.extreme, present, lambda e: self._column(e, places))
+        own = rows_of_measure(stage.extreme, present, lambda e: self._column(e, places))
         return places[np.lexsort((-weight(stage.extreme, own), self.group[places]))]
 
     def ranks(self, expr: Expr, direction: Direction) -> tuple[Numbers, Numbers]:
@@ -300,7 +300,7 @@ class GroupStates:
             )
         return self._literals[expr].take(np.zeros(n, dtype=np.int64))
 
-    def _range(self, measure: Measure, own: Counted, part: Grouped, places: Places) -> Range:
+    def _range(self, measure: Measure, own: MeasureRows, part: Grouped, places: Places) -> Range:
         if not is_of_distinct(measure):
             return range_of_measure(measure, own, part)
         (value,) = measure.args
@@ -326,7 +326,7 @@ class GroupStates:
         for i in tested or range(len(self.need.measures)):
             measure = self.need.measures[i]
             if is_bounded(measure):
-                own = counted(measure, self.rows.present, self._whole_column)
+                own = rows_of_measure(measure, self.rows.present, self._whole_column)
                 total += weight(measure, own)
         if self.rows.questions is None:
             return total

@@ -19,7 +19,7 @@ from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
 from blendfusion.models.embedders.cache import VectorCounts
 from blendfusion.options import Options
 from blendfusion.planner.ir.nodes import Ask, Block, asks, fields
-from blendfusion.run.execution.decided_groups import decided_rows
+from blendfusion.run.execution.decided_groups import rows_of_decided_groups
 from blendfusion.run.execution.equal_rows import EqualRows
 from blendfusion.run.execution.expressions import Rows, RowWise, is_true
 from blendfusion.run.execution.first_of_each import FirstOfEach
@@ -205,7 +205,7 @@ def _of_groups(
         counts.order.revise()
         return passed
 
-    out = decided_rows(block, table, rowwise, survivors)
+    out = rows_of_decided_groups(block, table, rowwise, survivors)
     counts.rows_in, counts.passed, counts.rows_out = len(table), len(out), len(out)
     counts.chunks += len(chunks) - 1
     counts.seconds += perf_counter() - start

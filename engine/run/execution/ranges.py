@@ -115,7 +115,7 @@ def range_of_values(column: pa.Array | pa.ChunkedArray) -> Range:
     low: Numbers = numbers.to_numpy(zero_copy_only=False).astype(np.float64)
     high = low.copy()
     if kind == "other" or (kind == "int" and np.abs(low).max(initial=0.0) > EXACT):
-        low, high = widened(low, high, np.abs(low))
+        low, high = widen(low, high, np.abs(low))
     nan = np.isnan(low)
     if nan.any():  # DataFusion orders NaN behind all numbers, and finds it equal to itself
         low, high = np.where(nan, -np.inf, low), np.where(nan, np.inf, high)
@@ -129,7 +129,7 @@ def _where_valid(found: Range, valid: Masks) -> Range:
     return Range(found.low, found.high, found.null, valid.copy(), found.kind)
 
 
-def widened(low: Numbers, high: Numbers, size: Numbers) -> tuple[Numbers, Numbers]:
+def widen(low: Numbers, high: Numbers, size: Numbers) -> tuple[Numbers, Numbers]:
     """Bounds with room for the rounding of numbers of this size, in any order of a sum."""
     room = size * 1e-9
     return low - room, high + room
@@ -165,7 +165,7 @@ def range_of_answers(ask: Ask, n: int, present: Masks) -> Range:
     return _where_valid(found, present)
 
 
-def _connected(parts: Sequence[Range], *, conjunction: bool) -> Range:
+def _connect(parts: Sequence[Range], *, conjunction: bool) -> Range:
     result = parts[0]
     for part in parts[1:]:
         a, b = result, part
@@ -179,7 +179,7 @@ def _connected(parts: Sequence[Range], *, conjunction: bool) -> Range:
     return result
 
 
-def _compared(
+def _comparison(
     test: Callable[[Range, Range], tuple[Masks, Masks]],
 ) -> Callable[[Sequence[Range]], Range]:
     def compare(parts: Sequence[Range]) -> Range:
@@ -204,13 +204,13 @@ def _same(a: Range, b: Range) -> tuple[Masks, Masks]:
     return (a.low <= b.high) & (b.low <= a.high), ~one
 
 
-def _turned(
+def _exchange(
     test: Callable[[Range, Range], tuple[Masks, Masks]],
 ) -> Callable[[Range, Range], tuple[Masks, Masks]]:
     return lambda a, b: test(b, a)
 
 
-def _negated(
+def _negate(
     test: Callable[[Range, Range], tuple[Masks, Masks]],
 ) -> Callable[[Range, Range], tuple[Masks, Masks]]:
     return lambda a, b: test(a, b)[::-1]
@@ -279,7 +279,7 @@ def _nothing(n: int) -> Range:
     return Range(np.zeros(n), np.zeros(n), ~never, never, "other")
 
 
-def _coalesced(parts: Sequence[Range]) -> Range:
+def _coalesce(parts: Sequence[Range]) -> Range:
     n = len(parts[0])
     left = np.ones(n, dtype=bool)
     found: list[tuple[Masks, Range]] = []
@@ -293,7 +293,7 @@ def _coalesced(parts: Sequence[Range]) -> Range:
 
 def _among(parts: Sequence[Range]) -> Range:
     value, *items = parts
-    return _connected([_COMPARISONS["equal"]([value, i]) for i in items], conjunction=False)
+    return _connect([_COMPARISONS["equal"]([value, i]) for i in items], conjunction=False)
 
 
 def _bounded_by(*, least: bool) -> Callable[[Sequence[Range]], Range]:
@@ -386,17 +386,17 @@ def _cast(expr: Node, part: Range) -> Range:
 
 
 _COMPARISONS: dict[str, Callable[[Sequence[Range]], Range]] = {
-    "lt": _compared(_less),
-    "lte": _compared(_at_most),
-    "gt": _compared(_turned(_less)),
-    "gte": _compared(_turned(_at_most)),
-    "equal": _compared(_same),
-    "not_equal": _compared(_negated(_same)),
+    "lt": _comparison(_less),
+    "lte": _comparison(_at_most),
+    "gt": _comparison(_exchange(_less)),
+    "gte": _comparison(_exchange(_at_most)),
+    "equal": _comparison(_same),
+    "not_equal": _comparison(_negate(_same)),
 }
 _FUNCTIONS: dict[str, Callable[[Sequence[Range]], Range]] = {
     **_COMPARISONS,
-    "and": lambda parts: _connected(parts, conjunction=True),
-    "or": lambda parts: _connected(parts, conjunction=False),
+    "and": lambda parts: _connect(parts, conjunction=True),
+    "or": lambda parts: _connect(parts, conjunction=False),
     "not": _not,
     "is_true": _test(true=True),
     "is_not_true": _test(true=True, no=True),
@@ -407,7 +407,7 @@ _FUNCTIONS: dict[str, Callable[[Sequence[Range]], Range]] = {
     "is_null": _null_test(no=False),
     "is_not_null": _null_test(no=True),
     "if_then": _case,
-    "coalesce": _coalesced,
+    "coalesce": _coalesce,
     "singular_or_list": _among,
     "least": _bounded_by(least=True),
     "greatest": _bounded_by(least=False),
