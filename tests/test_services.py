@@ -154,7 +154,7 @@ CORE_TESTS = (
     *("tests/planner/test_round_trip.py", "tests/udfs/test_bind.py", "tests/engine/test_frame.py"),
     *("tests/engine/test_early_stop.py", "tests/engine/test_errors.py"),
 )
-PLANS = "tests/planner/test_golden_plans.py"
+PLANS = "tests/planner/test_golden_plans.py::test_plans_look_like_their_page"
 NOT_IN_PLANS = frozenset(["udfs/services/columns"])
 """The services whose functions the pages of plans ask."""
 
