@@ -34,7 +34,7 @@ from blendfusion.models.constraints.constraint import closed_set
 from blendfusion.models.llama import closed_set as choosing_module
 from blendfusion.models.llama.batch import TaskBatch
 from blendfusion.models.llama.closed_set import ChoiceDecoder
-from blendfusion.models.llama.model_cache import Opened, borrow
+from blendfusion.models.llama.model_cache import OpenModel, borrow
 from blendfusion.models.llama.switch import Switch
 from blendfusion.models.llama.weights import choose
 from blendfusion.models.scores.option_trie import Fork, Scores
@@ -63,7 +63,7 @@ class Pass:
         return [option for option in found if isinstance(option, int)]
 
 
-def one_pass(opened: Opened, case: Case, options: Options, *, related: bool = True) -> Pass:
+def one_pass(opened: OpenModel, case: Case, options: Options, *, related: bool = True) -> Pass:
     asking = TaskBatch(opened, case.task, options)
     with _related(related):
         choosing = ChoiceDecoder(asking)
@@ -87,7 +87,7 @@ def _related(counts: bool) -> Iterator[None]:
         yield
 
 
-def steps(opened: Opened, case: Case) -> tuple[list[float], float]:
+def steps(opened: OpenModel, case: Case) -> tuple[list[float], float]:
     """The score of each of STEPS, and the cost of the default against the plain one."""
     plain = one_pass(opened, case, Options(shots=False, wordings=False))
     shown = one_pass(opened, case, Options(wordings=False))
@@ -106,7 +106,7 @@ def steps(opened: Opened, case: Case) -> tuple[list[float], float]:
     return found, full.seconds / plain.seconds
 
 
-def _shuffled(opened: Opened, case: Case) -> float:
+def _shuffled(opened: OpenModel, case: Case) -> float:
     """The default with the options in reverse order, which they are listed in nowhere."""
     options = case.task.constraint.options
     if not options:

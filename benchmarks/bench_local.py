@@ -189,7 +189,7 @@ class Ours:
 
 
 @contextmanager
-def told() -> Iterator[list[slots_module.Spent]]:
+def told() -> Iterator[list[slots_module.RunCost]]:
     """What the askings in this block spend."""
     usual, found = TaskBatch.answers, []
 

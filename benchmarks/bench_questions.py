@@ -25,7 +25,7 @@ from bench_answer_steps import Pass, one_pass
 from bench_answers import Case, weights
 
 from blendfusion.models.constraints.constraint import closed_set
-from blendfusion.models.llama.model_cache import Opened, borrow
+from blendfusion.models.llama.model_cache import OpenModel, borrow
 from blendfusion.models.llama.switch import Switch
 from blendfusion.models.llama.weights import choose
 from blendfusion.models.scores.option_trie import log_softmax
@@ -183,7 +183,7 @@ def off(sure: Sequence[float], right: Sequence[bool], groups: int = 5) -> float:
     return float(sum(gaps) / len(odds))
 
 
-def measured(opened: Opened, case: Case, *, related: bool) -> tuple[float, float, float]:
+def measured(opened: OpenModel, case: Case, *, related: bool) -> tuple[float, float, float]:
     """The area under the curve (of yes or no), the share of right answers, and how far it is from
     how sure they are."""
     ways: Pass = one_pass(opened, case, Options(), related=related)

@@ -110,7 +110,9 @@ class ScriptedModel:
             text = canonical(value, constraint)
         if not holds(constraint, text):
             return self._failed(f"answered {text[:80]!r}, which is not {constraint}", tokens, calls)
-        return Answer(text, logprob=logprob, usage=_spent(calls, tokens, self.count_tokens(text)))
+        return Answer(
+            text, logprob=logprob, usage=_usage_of(calls, tokens, self.count_tokens(text))
+        )
 
     def _failed(self, reason: str, tokens: int, calls: int) -> Answer:
         return Answer.failed(reason, Usage(1, 0, 1, calls, tokens, tokens, 0))
@@ -120,6 +122,6 @@ class ScriptedModel:
 
 
 @lru_cache(maxsize=4096)
-def _spent(calls: int, prompt_tokens: int, completion_tokens: int) -> Usage:
+def _usage_of(calls: int, prompt_tokens: int, completion_tokens: int) -> Usage:
     """One value's usage; equal ones are one object, as a million values have few lengths."""
     return Usage(1, 0, 0, calls, prompt_tokens, prompt_tokens, completion_tokens)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from blendfusion.errors import ModelError
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
-from blendfusion.models.protocol.model import Model, Values, answer_each, settled
+from blendfusion.models.protocol.model import Model, Values, answer_each, call_method
 from blendfusion.types import Answer, Constraint, Example, ModelInfo, StructField, Task
 
 CONSTRAINTS: tuple[Constraint, ...] = (
@@ -68,7 +68,7 @@ def task_of(constraint: Constraint) -> Task:
 
 
 def _answers(model: Model, task: Task, values: Sequence[Values]) -> list[Answer]:
-    answers = settled(model.answer, task, values)
+    answers = call_method(model.answer, task, values)
     assert isinstance(answers, list | tuple), f"answer returned a {type(answers).__name__}"
     assert len(answers) == len(values), f"{len(answers)} answers to {len(values)} requests"
     return list(answers)

@@ -35,10 +35,10 @@ def gbnf_of(pattern: str) -> str | None:
         return None
 
 
-def quoted(text: str) -> str:
+def gbnf_literal(text: str) -> str:
     """``text`` as a literal of GBNF.
 
-    >>> print(quoted('say "no"'))
+    >>> print(gbnf_literal('say "no"'))
     "say \\"no\\""
     """
     escaped = re.sub(r'["\\]', r"\\\g<0>", text).replace("\n", r"\n").replace("\r", r"\r")
@@ -86,7 +86,7 @@ def _piece(part: re.Match[str], pattern: str) -> str:
         return f"[{negated}{_CLASSES[part['escape'].lower()]}]"
     if part["plain"] and part["plain"] in "\\[":
         raise _Unwritable
-    return quoted(_escaped(part["escape"]) if part["escape"] else part["plain"])
+    return gbnf_literal(_unescape(part["escape"]) if part["escape"] else part["plain"])
 
 
 def _set(inside: str) -> str:
@@ -99,13 +99,15 @@ def _set(inside: str) -> str:
         if part["escape"] in _CLASSES:
             written.append(_CLASSES[part["escape"]])
         elif part["escape"]:
-            written.append(_coded(_escaped(part["escape"])))
+            written.append(_hex_escape(_unescape(part["escape"])))
         else:
-            written.append(part[0] if part[0].isalnum() or part[0] in "- " else _coded(part[0]))
+            written.append(
+                part[0] if part[0].isalnum() or part[0] in "- " else _hex_escape(part[0])
+            )
     return f"[{'^' * negated}{''.join(written)}]"
 
 
-def _escaped(escape: str) -> str:
+def _unescape(escape: str) -> str:
     if len(escape) > 1:
         return chr(int(escape[1:], 16))
     if escape in _CONTROLS:
@@ -115,5 +117,5 @@ def _escaped(escape: str) -> str:
     return escape
 
 
-def _coded(character: str) -> str:
+def _hex_escape(character: str) -> str:
     return f"\\x{ord(character):02X}" if character.isascii() else character

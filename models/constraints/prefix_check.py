@@ -34,7 +34,7 @@ class _Range(NamedTuple):
     high: str
 
 
-def decided(constraint: Constraint, begun: str) -> str | None:
+def decided_answer(constraint: Constraint, begun: str) -> str | None:
     """An answer with the same truth for every comparison of ``constraint`` as all answers with the
     prefix ``begun``; None if they differ, or if the constraint has no comparisons.
 
@@ -43,7 +43,7 @@ def decided(constraint: Constraint, begun: str) -> str | None:
 
     >>> from blendfusion.types import Comparison
     >>> paris = Constraint("text", decides=(Comparison("=", ("Paris",)),))
-    >>> decided(paris, "Par") is None, decided(paris, "Pau")
+    >>> decided_answer(paris, "Par") is None, decided_answer(paris, "Pau")
     (True, 'Pau')
     """
     if not constraint.decides:

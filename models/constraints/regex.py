@@ -27,7 +27,7 @@ _TOKEN = re.compile(r"\\[pP]\{[^}]*\}|\\x\{[^}]*\}|\\.|\{[0-9]+(?:,[0-9]*)?\}|."
 def check(pattern: str) -> None:
     """Raises ArgumentError, naming the pattern, if no answer can be written under it: the pattern
     is invalid, not regular, matches nothing, or has counts that multiply to too much."""
-    nested = _nested(pattern)
+    nested = _largest_count(pattern)
     if nested > MOST_NESTED:
         raise ArgumentError(
             f"the regex {pattern!r} is too large: its nested counts multiply to {nested:,}",
@@ -47,11 +47,11 @@ def matches(pattern: str, text: str) -> bool:
     return bool(automaton.try_consume_tokens(data) == len(data) and automaton.is_accepting())
 
 
-def unanchored(pattern: str) -> str:
+def without_anchors(pattern: str) -> str:
     r"""The pattern as a part of a larger one. The whole text must match, so ``^`` and ``$`` have no
     effect where they can hold, and nothing matches where they cannot.
 
-    >>> unanchored(r"^\$[^$]+$")
+    >>> without_anchors(r"^\$[^$]+$")
     '(?:)\\$[^$]+(?:)'
     """
     return "".join(
@@ -68,7 +68,7 @@ def _automaton(pattern: str) -> Any:
     try:
         pattern.encode()
     except UnicodeEncodeError:
-        raise _refused(pattern, "error: it holds half of a surrogate pair") from None
+        raise _refusal(pattern, "error: it holds half of a surrogate pair") from None
     whole = f"(?:{pattern})" if pattern.endswith("\\") else pattern  # else it would be left out
     automaton = LLMatcher(
         LLTokenizer("byte"),
@@ -77,15 +77,15 @@ def _automaton(pattern: str) -> Any:
         limits=LLParserLimits(step_lexer_fuel=STEP_FUEL),
     )
     if automaton.is_error():
-        raise _refused(pattern, automaton.get_error())
+        raise _refusal(pattern, automaton.get_error())
     first = automaton.deep_copy()
     first.compute_bitmask()
     if first.is_error():
-        raise _refused(pattern, first.get_error())
+        raise _refusal(pattern, first.get_error())
     return automaton
 
 
-def _refused(pattern: str, reason: str) -> ArgumentError:
+def _refusal(pattern: str, reason: str) -> ArgumentError:
     if re.search("look-?around|backreference", reason):
         return ArgumentError(
             f"the regex {pattern!r} uses look-around or back-references",
@@ -121,10 +121,10 @@ def _tokens(pattern: str) -> Iterator[tuple[str, bool]]:
         before = before + token if before == "[" and token == "^" else token
 
 
-def _nested(pattern: str) -> int:
+def _largest_count(pattern: str) -> int:
     """The largest product of nested counts; 1 without any.
 
-    >>> _nested("(a{2}b{3,4}){5}c{1,9}")
+    >>> _largest_count("(a{2}b{3,4}){5}c{1,9}")
     20
     """
     largest = 1

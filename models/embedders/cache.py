@@ -90,9 +90,9 @@ class LazyEmbedder:
                 self._made = CachedEmbedder(embedder, stored=self.stored, purse=self.purse)
             return self._made
 
-    def remembered(self) -> Remembered:
+    def remembered(self) -> KnownVectors:
         """Remembered and stored vectors only; loads nothing."""
-        return Remembered(self._made)
+        return KnownVectors(self._made)
 
     def close(self) -> None:
         """Free the loaded embedder; the next call loads it again."""
@@ -105,7 +105,7 @@ class UnknownVectorError(Exception):
     """A text is neither remembered nor stored."""
 
 
-class Remembered:
+class KnownVectors:
     """The remembered and stored vectors of an embedder; ``embed`` raises UnknownVectorError for
     other texts."""
 

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from blendfusion.errors import ModelNotFound, close_matches
 from blendfusion.models.vectors.vector import Vectors as Vectors
-from blendfusion.models.vectors.vector import normalised as normalised
+from blendfusion.models.vectors.vector import normalise as normalise
 from blendfusion.options import Options
 from blendfusion.types import Usage
 

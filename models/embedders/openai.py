@@ -10,9 +10,9 @@ import numpy as np
 
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import Json
-from blendfusion.models.embedders.embedder import Spend, Vectors, normalised
+from blendfusion.models.embedders.embedder import Spend, Vectors, normalise
 from blendfusion.models.http.adaptive_concurrency import InFlight
-from blendfusion.models.http.client import Endpoint, Missing, Refused, Unanswered, ValueRequests
+from blendfusion.models.http.client import Endpoint, Missing, NoAnswer, Refusal, ValueRequests
 from blendfusion.models.http.completion import usage_of
 from blendfusion.models.http.rate_limit import Rate
 from blendfusion.models.http.retry import Passing, Retry
@@ -79,7 +79,7 @@ class OpenAIEmbedder:
         widths = {len(vector) for vector in vectors}
         if len(widths) != 1:
             raise ModelFailed(f"{self.name} gives vectors of different lengths: {sorted(widths)}")
-        return normalised(np.array(vectors, dtype=np.float64))
+        return normalise(np.array(vectors, dtype=np.float64))
 
     def close(self) -> None:
         """Nothing to free: connections end with each batch."""
@@ -102,7 +102,7 @@ class OpenAIEmbedder:
     ) -> list[list[float]]:
         try:
             return await self._ask(client, texts, spend)
-        except Refused as refused:
+        except Refusal as refused:
             if len(texts) > 1:  # one of them may be the cause, so each is sent alone
                 return [v for text in texts for v in await self._embed(client, [text], spend)]
             text = texts[0]
@@ -110,7 +110,7 @@ class OpenAIEmbedder:
                 problem = f"{self.name} refuses to embed a text: {refused}"
                 raise ModelFailed(problem, foreign=True) from None
             return await self._embed(client, [text[: len(text) // 2]], spend)
-        except Unanswered as trouble:
+        except NoAnswer as trouble:
             problem = f"{self.name} gives no vectors: {trouble}"
             raise ModelFailed(problem, retryable=True, foreign=True) from None
         except Missing as missing:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from blendfusion.models.embedders.embedder import Vectors, normalised
+from blendfusion.models.embedders.embedder import Vectors, normalise
 from blendfusion.models.vectors.vector import vectors_from
 
 
@@ -43,7 +43,7 @@ class ScriptedEmbedder:
     def embed(self, texts: Sequence[str]) -> Vectors:
         batch = list(texts)
         self.texts += batch
-        return normalised(vectors_from(self.name, self._fn(batch), len(batch)))
+        return normalise(vectors_from(self.name, self._fn(batch), len(batch)))
 
     def close(self) -> None:
         """Nothing to free."""

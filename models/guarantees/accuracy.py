@@ -130,7 +130,7 @@ class Targets:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class Decisions:
     """The decisions of the proxy: values with a score of at most ``below``, and of at least
     ``above``.
 
@@ -179,14 +179,14 @@ class Certificate:
         size = len(scores)
         self.labels = np.full(size, UNKNOWN, dtype=np.int64)
         self.labelled = np.zeros(size, dtype=np.bool_)
-        self.decided = Decided()
+        self.decided = Decisions()
         looks = range(_MOST_LOOKS)
         self._looks = [n for n in (_FIRST_LOOK << i for i in looks) if n <= size // 2]
         if size >= LEAST_VALUES and not self._looks:
             self._looks = [size // 2]
         self._look = 0
         self._strata = _strata(scores, order, halves=targets.binary)
-        self._down = _Nested(scores, self._strata)
+        self._down = _Prefixes(scores, self._strata)
 
     @property
     def wanted(self) -> Ints:
@@ -219,7 +219,7 @@ class Certificate:
         other = min(total - own, len(rest[0]))
         return [min(total - other, len(first)), other]
 
-    def _found(self, drawn: list[int], supposed: list[int]) -> Decided:
+    def _found(self, drawn: list[int], supposed: list[int]) -> Decisions:
         """The decisions by the labels so far, or extrapolated to strata of the sizes
         ``supposed``."""
         delta = self._delta / len(self._looks)
@@ -228,15 +228,15 @@ class Certificate:
             return self._accurate(counts, delta)
         return self._precise(counts, delta)
 
-    def _accurate(self, counts: _Counts, delta: float) -> Decided:
+    def _accurate(self, counts: _Counts, delta: float) -> Decisions:
         assert self.targets.accuracy is not None
         wrong = self.labelled & (self.labels != YES)
         size = len(self.scores) + self._settled
         budget = _share(1 - self.targets.accuracy, size)
         safe = counts.safe(self._down, wrong, lambda _: budget, delta)
-        return self._with_saved(Decided(above=self._down.bound(safe)), counts)
+        return self._with_saved(Decisions(above=self._down.bound(safe)), counts)
 
-    def _precise(self, counts: _Counts, delta: float) -> Decided:
+    def _precise(self, counts: _Counts, delta: float) -> Decisions:
         precision = self.targets.precision
         assert precision is not None
         positives = self._affirmed + counts.least(self.labelled & (self.labels == YES), delta / 2)
@@ -248,14 +248,14 @@ class Certificate:
 
         wrong = self.labelled & (self.labels != YES)
         safe = counts.safe(self._down, wrong, budget, delta / 2)
-        return self._with_saved(Decided(above=self._down.bound(safe)), counts)
+        return self._with_saved(Decisions(above=self._down.bound(safe)), counts)
 
-    def _with_saved(self, decided: Decided, counts: _Counts) -> Decided:
+    def _with_saved(self, decided: Decisions, counts: _Counts) -> Decisions:
         mask = decided.of(self.scores)
         return replace(decided, saved=round(counts.unlabelled(mask)))
 
 
-class _Nested:
+class _Prefixes:
     """The values by descending score, and the sets to test: prefixes that never split equal
     scores."""
 
@@ -291,7 +291,7 @@ class _Counts:
         self._supposed = supposed
 
     def safe(
-        self, nested: _Nested, marked: Mask, budget: Callable[[int], int], delta: float
+        self, nested: _Prefixes, marked: Mask, budget: Callable[[int], int], delta: float
     ) -> int:
         """The size of the largest set tested before the first that may hold more marked values than
         ``budget`` allows for its size; 0 if the smallest may."""
@@ -300,7 +300,7 @@ class _Counts:
         for stratum, inside, drawn, growth in each:
             sampled = stratum[:drawn]
             seen, bad = nested.counts(sampled), nested.counts(sampled[marked[sampled]])
-            strata.append((inside, _grown(seen, growth, inside), _grown(bad, growth, inside)))
+            strata.append((inside, _grow(seen, growth, inside), _grow(bad, growth, inside)))
         largest = 0
         for place, size in enumerate(nested.sizes):
             parts = [(int(m[place]), int(n[place]), int(k[place])) for m, n, k in strata]
@@ -330,7 +330,7 @@ class _Counts:
         return left
 
 
-def _grown(counts: Ints, growth: float, most: Ints) -> Ints:
+def _grow(counts: Ints, growth: float, most: Ints) -> Ints:
     grown: Ints = np.minimum(np.round(counts * growth).astype(np.int64), most)
     return grown
 

@@ -30,7 +30,7 @@ class Classifier:
         return np.round(_softmax(_with_constant(vectors) @ self.weights), _DIGITS)
 
 
-def fitted(vectors: npt.NDArray[np.floating], classes: Ints, number: int) -> Classifier:
+def fit_classifier(vectors: npt.NDArray[np.floating], classes: Ints, number: int) -> Classifier:
     """The classifier of vectors with known classes, numbered below ``number``. It is deterministic;
     the order of the vectors determines their folds."""
     inputs, wanted = _with_constant(vectors), np.eye(number)[classes]
@@ -41,7 +41,7 @@ def fitted(vectors: npt.NDArray[np.floating], classes: Ints, number: int) -> Cla
     return Classifier(_weights(inputs, wanted, _PENALTIES[best : best + 1])[0])
 
 
-def numbered(labels: Sequence[str]) -> tuple[list[str], Ints]:
+def number_labels(labels: Sequence[str]) -> tuple[list[str], Ints]:
     """(the distinct labels, the number of each label)."""
     names = sorted(set(labels))
     places = {name: place for place, name in enumerate(names)}

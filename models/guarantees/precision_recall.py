@@ -15,7 +15,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from blendfusion.models.guarantees.accuracy import DELTA, YES, Decided, Floats, Ints, Targets, lower
+from blendfusion.models.guarantees.accuracy import (
+    DELTA,
+    YES,
+    Decisions,
+    Floats,
+    Ints,
+    Targets,
+    lower,
+)
 from blendfusion.models.guarantees.recall import highest_place
 
 _COUNT_SHARE = 0.1
@@ -50,7 +58,7 @@ class RankedPair:
         self._look = 0
         self.labelled = np.zeros(len(scores), dtype=np.bool_)
         self._yes = np.zeros(len(scores), dtype=np.bool_)
-        self.decided = Decided()
+        self.decided = Decisions()
 
     @property
     def positives(self) -> int:
@@ -98,7 +106,7 @@ class RankedPair:
         negative = highest_place(drawn - found, max(0.0, 1 - wrong), side)
         return highest_place(found, self._recall, side), negative
 
-    def _found(self) -> Decided:
+    def _found(self) -> Decisions:
         positive, negative = self._places
         scores, above, below = self.scores, None, None
         if negative:
@@ -110,9 +118,9 @@ class RankedPair:
             if above is not None:
                 lower_ones &= scores < above
             below = float(scores[lower_ones].max()) if lower_ones.any() else None
-        decided = Decided(below, above)
+        decided = Decisions(below, above)
         saved = int((decided.of(scores) & ~self.labelled).sum())
-        return Decided(below, above, saved) if saved else Decided()
+        return Decisions(below, above, saved) if saved else Decisions()
 
 
 def _looks(size: int) -> list[int]:

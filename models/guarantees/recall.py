@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from blendfusion.models.guarantees.accuracy import YES, Decided, Floats, Ints
+from blendfusion.models.guarantees.accuracy import YES, Decisions, Floats, Ints
 
 _FIRST_LABELS = 64
 _WANTED_PLACE = 12
@@ -44,7 +44,7 @@ class RankedCertificate:
         self._order = order
         self._sampled = 0
         self._positives: list[float] = []
-        self.decided = Decided()
+        self.decided = Decisions()
 
     @property
     def positives(self) -> int:
@@ -87,12 +87,12 @@ class RankedCertificate:
         self._positives = sorted(
             [*self._positives, *self.scores[positions[labels == YES]].tolist()]
         )
-        self.decided = Decided()
+        self.decided = Decisions()
         if self.place and not len(self.wanted):
             threshold = self._positives[self.place - 1]
             lower = self.scores[self.scores < threshold]
             if len(lower):
-                self.decided = Decided(below=float(lower.max()))
+                self.decided = Decisions(below=float(lower.max()))
 
 
 @lru_cache(maxsize=1 << 12)

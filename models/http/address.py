@@ -28,7 +28,7 @@ def checked_url(text: str) -> httpx.URL:
     >>> str(checked_url("HTTP://[::1]:8000/v1/"))
     'http://[::1]:8000/v1'
     """
-    wrong = f"'{_shown(text)}' is not the URL of a server"
+    wrong = f"'{_without_secrets(text)}' is not the URL of a server"
     hint = "It begins with http:// or https:// and mostly ends in /v1."
     try:
         url = httpx.URL(text.strip())
@@ -86,12 +86,12 @@ def split_name(argument: str, scheme: str = "openai") -> tuple[str, str | None]:
     name = (argument[: found.start()] if found else argument).strip()
     if not found and "@" in argument:
         raise ModelNotFound(
-            f"'{scheme}:{_shown(argument)}' has no URL behind the @",
+            f"'{scheme}:{_without_secrets(argument)}' has no URL behind the @",
             hint=f"A URL begins with http:// or https://: '{scheme}:MODEL@http://HOST:PORT/v1'.",
         )
     if not name:
         raise ModelNotFound(
-            f"'{scheme}:{_shown(argument)}' names no model",
+            f"'{scheme}:{_without_secrets(argument)}' names no model",
             hint=f"Write '{scheme}:MODEL@http://HOST:PORT/v1'.",
         )
     return name, found["url"] if found else None
@@ -111,6 +111,6 @@ def announce(name: str, url: str) -> None:
         )
 
 
-def _shown(text: str) -> str:
+def _without_secrets(text: str) -> str:
     """A name or URL without the user and the query, which may be secrets."""
     return re.sub(r"(?<=://)[^/?#@]*@", "…@", re.sub(r"\?.*", "?…", text, flags=re.DOTALL))

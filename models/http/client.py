@@ -23,7 +23,7 @@ from blendfusion.models.http.rate_limit import Load, Rate
 from blendfusion.models.http.reply_body import ACCEPTED, TooLarge, whole
 from blendfusion.models.http.request_logs import without_secrets_in_logs
 from blendfusion.models.http.retry import Passing, Retry, retry_after_seconds
-from blendfusion.models.http.server_errors import says_too_long, shown, status_of, words_of
+from blendfusion.models.http.server_errors import quote_error, says_too_long, status_of, words_of
 from blendfusion.models.protocol.allowance import give_request_back, spend_request
 from blendfusion.models.protocol.gate import Unfit, json_of
 
@@ -32,8 +32,8 @@ __all__ = [
     "URL_VARIABLE",
     "Endpoint",
     "Missing",
-    "Refused",
-    "Unanswered",
+    "NoAnswer",
+    "Refusal",
     "ValueRequests",
 ]
 
@@ -57,7 +57,7 @@ class RequestError(Exception):
     """One request came to nothing; never leaves ``blendfusion.models``."""
 
 
-class Refused(RequestError):
+class Refusal(RequestError):
     """The server will not take this request (400, 413, 422, …); trying again changes nothing.
 
     ``words`` are the server's in full, to find out why; the message is what may be shown.
@@ -70,7 +70,7 @@ class Refused(RequestError):
         self.too_long = too_long
 
 
-class Unanswered(RequestError):
+class NoAnswer(RequestError):
     """No answer to this request after every try; others may fare better. ``kind``: that of the last
     ``Passing``."""
 
@@ -188,7 +188,7 @@ class Endpoint:
         ``final``: words of an error that trying again will not mend; some servers answer 500 to a
         field that they do not know.
 
-        Raises ``Refused``, ``Missing`` or ``Unanswered`` for this request alone, and
+        Raises ``Refusal``, ``Missing`` or ``NoAnswer`` for this request alone, and
         ``ModelFailed`` where every other request would meet the same.
         """
         if path == CHAT:
@@ -214,7 +214,7 @@ class Endpoint:
         except Passing as trouble:
             self._in_vain(trouble)
             tries = "1 try" if self.retry.attempts == 1 else f"{self.retry.attempts} tries"
-            raise Unanswered(f"{trouble} ({tries})", trouble.kind) from None
+            raise NoAnswer(f"{trouble} ({tries})", trouble.kind) from None
         self.line.answered()
         return reply
 
@@ -314,7 +314,7 @@ class Endpoint:
             raise _Silent(f"no reply within {self.timeout_seconds:g} s", "timeout") from None
         except TooLarge as error:
             errand.calls += 1
-            raise Unanswered(str(error)) from None
+            raise NoAnswer(str(error)) from None
         except httpx.HTTPError as error:
             errand.calls += 1
             reason = f"connection lost ({type(error).__name__})"
@@ -329,7 +329,7 @@ class Endpoint:
 
     def _unreachable(self, error: httpx.HTTPError, sent_at: float) -> None:
         """Return if it is worth waiting for the server."""
-        reason = shown(str(error), self.key) if str(error) else type(error).__name__
+        reason = quote_error(str(error), self.key) if str(error) else type(error).__name__
         if not self.line.reached:
             raise ModelFailed(
                 f"no server answers at {self.shown} ({reason})",
@@ -347,7 +347,7 @@ class Endpoint:
         if not self.retry.patient:
             raise Passing(f"no connection ({reason})", "connection")
 
-    def _in_vain(self, trouble: Passing | Refused) -> None:
+    def _in_vain(self, trouble: Passing | Refusal) -> None:
         """Count a value without an answer; raise ``ModelFailed`` when there are too many in a
         row."""
         if self.line.unanswered(self.most_in_vain):
@@ -377,7 +377,7 @@ class Endpoint:
             raise self._passing(response, reason)
         if status == 404:
             raise Missing(reason)
-        refusal = Refused(reason, words, too_long=too_long)
+        refusal = Refusal(reason, words, too_long=too_long)
         if status == 403:
             self._in_vain(refusal)
         raise refusal

@@ -10,7 +10,7 @@ import httpx
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import Json, closed_set
-from blendfusion.models.http.client import CHAT, Endpoint, Refused, Unanswered, ValueRequests
+from blendfusion.models.http.client import CHAT, Endpoint, NoAnswer, Refusal, ValueRequests
 from blendfusion.models.http.completion import Completion, read_completion
 from blendfusion.models.http.parse_reply import read_reply
 from blendfusion.models.http.retry import Passing
@@ -128,11 +128,11 @@ class Exchange:
                 self._messages = [*self._messages, *_correction(reply.text, self._constraint)]
                 answer = self._read(await self._next_reply())
             self._chat.sight.proven |= self._images
-        except Refused as error:
+        except Refusal as error:
             if self._images and not self._chat.sight.proven and not error.too_long:
                 await self._prove_sight(error)
             answer = Answer.failed(str(error), too_long=error.too_long)
-        except Unanswered as error:
+        except NoAnswer as error:
             self.unanswered = error.kind
             answer = Answer.failed(str(error))
         failed = 0 if answer.error is None else 1
@@ -154,7 +154,7 @@ class Exchange:
         failed = 0 if answer.error is None else 1
         return answer.with_usage(completion.usage + Usage(values=1, failed=failed))
 
-    async def _prove_sight(self, refusal: Refused) -> None:
+    async def _prove_sight(self, refusal: Refusal) -> None:
         """Find out whether one image was refused, or all would be: a plain one tells.
 
         Raises ``Missing``, and ``ModelFailed`` if the model sees none.
@@ -162,9 +162,9 @@ class Exchange:
         plain: Message = {"role": "user", "content": plain_image()}
         try:
             await self._post({"messages": [plain]}, Constraint())
-        except Unanswered:
+        except NoAnswer:
             return  # then the next refusal asks again
-        except Refused:
+        except Refusal:
             raise ModelFailed(
                 f"{self._chat.model} at {self._chat.endpoint.shown} takes no images ({refusal})",
                 hint="Connect a model that sees images: of llama-server one started with --mmproj, of "
@@ -181,7 +181,7 @@ class Exchange:
         """The reply under the first form that the server takes."""
         forms = self._chat.forms
         known = forms.known(self._sent)
-        refused = Refused("no form was tried")
+        refused = Refusal("no form was tried")
         for form in forms.candidates(self._sent):
             if forms.doubtful(form):
                 forms.proven[form] = await self._proves(form)
@@ -190,7 +190,7 @@ class Exchange:
                 continue
             try:
                 reply = await self._reply(form)
-            except Refused as refusal:
+            except Refusal as refusal:
                 refused = refusal
                 blamed = blames_form(refusal.words)
                 if refusal.too_long or (known and not blamed) or self._chat.sampling.refuses_all:
@@ -215,7 +215,7 @@ class Exchange:
         question: Message = {"role": "user", "content": PROOF_QUESTION}
         try:
             reply = await self._post({"messages": [question], **(form.fields(PROOF) or {})}, PROOF)
-        except Refused:
+        except Refusal:
             return False
         return (reply.spoken or "").strip() in PROOF.options
 
@@ -225,7 +225,7 @@ class Exchange:
             body = self._body(form)
             try:
                 return await self._post(body, self._constraint)
-            except Refused as refusal:
+            except Refusal as refusal:
                 about_form = form is not INSTRUCTION and blames_form(refusal.words)
                 unseen = self._images and not self._chat.sight.proven
                 if refusal.too_long or about_form or unseen or not await self._finds_refused(body):
@@ -261,14 +261,14 @@ class Exchange:
     async def _passes(self, body: dict[str, Json]) -> bool:
         try:
             await self._post(body, self._constraint)
-        except Refused:
+        except Refusal:
             return False
         return True
 
     def _body(self, form: Form) -> dict[str, Json]:
         shots = self._shots
         if form.wrapped:
-            shots = [_wrapped(turn, self._sent) for turn in shots]
+            shots = [_wrap_reply(turn, self._sent) for turn in shots]
         messages: list[Json] = [*shots, *self._messages]
         fields = form.fields(self._sent) or {}
         return {"messages": messages, **fields}
@@ -299,7 +299,7 @@ class Exchange:
                         final=is_final,
                     )
                     call.spent = reply.usage
-            except Refused as refusal:
+            except Refusal as refusal:
                 while chat.sampling.searching and not self._searches:
                     await asyncio.sleep(_PAUSE_SECONDS)
                 if chat.sampling.adapt(refusal.words, sent):
@@ -377,7 +377,7 @@ def sent_constraint(task: Task) -> Constraint:
     return Constraint("choice", options=replies) if replies else task.constraint
 
 
-def _wrapped(turn: Message, constraint: Constraint) -> Message:
+def _wrap_reply(turn: Message, constraint: Constraint) -> Message:
     """A shot's reply in the form that the server will be held to."""
     if turn["role"] != "assistant":
         return turn

@@ -244,7 +244,7 @@ class BalancedModel:
                 both = answer.usage + spent
                 return answer.with_usage(replace(both, values=1, failed=answer.usage.failed))
             assert problem is not None
-            if isinstance(problem, _Unanswered):
+            if isinstance(problem, _NoAnswer):
                 spent += problem.spent
                 tried += 1
                 if tried > self._options.retries:
@@ -332,7 +332,7 @@ class BalancedModel:
                 self._leave_out(place, problem)
                 raise
             if exchange.unanswered is not None:
-                unanswered = _Unanswered(str(answer.error), answer.usage)
+                unanswered = _NoAnswer(str(answer.error), answer.usage)
                 if exchange.unanswered != _TOO_MANY:  # that one is only asked less at once
                     self._leave_out(place, unanswered)
                 raise unanswered
@@ -363,7 +363,7 @@ class BalancedModel:
         )
 
 
-class _Unanswered(ModelFailed):
+class _NoAnswer(ModelFailed):
     """A value that a server did not answer, with its usage; never leaves this module."""
 
     def __init__(self, message: str, spent: Usage) -> None:

@@ -31,7 +31,7 @@ _AROUND = "\"'`*. \t\n"
 _TRUTH = {"true": "true", "yes": "true", "false": "false", "no": "false"}
 
 
-class _Written(str):
+class _NumberText(str):
     """A number of a JSON text, as it was written there."""
 
     __slots__ = ()
@@ -96,7 +96,7 @@ def _candidates(reply: str, constraint: Constraint) -> Iterator[str]:
 def _as_written(spoken: str, text: str, constraint: Constraint) -> Iterator[str]:
     """The readings of a reply under a choice or a pattern: first the reply itself, unless it is the
     JSON object that was asked for."""
-    stated = _stated(text, constraint)
+    stated = _value_text(text, constraint)
     forms = (
         [spoken, text] if stated is None or text[:1] != "{" else [stated, stated.strip(), spoken]
     )
@@ -108,7 +108,7 @@ def _as_written(spoken: str, text: str, constraint: Constraint) -> Iterator[str]
 
 
 def _values(text: str, constraint: Constraint) -> Iterator[str]:
-    stated = _stated(text, constraint)
+    stated = _value_text(text, constraint)
     if stated is not None:
         text = stated.strip()
     yield text
@@ -122,7 +122,9 @@ def _values(text: str, constraint: Constraint) -> Iterator[str]:
 
 def _json(text: str) -> Any:
     """A JSON text, with its numbers as written. Raises ValueError and RecursionError."""
-    return json.loads(text, parse_float=_Written, parse_int=_Written, parse_constant=_Written)
+    return json.loads(
+        text, parse_float=_NumberText, parse_int=_NumberText, parse_constant=_NumberText
+    )
 
 
 def _is_json(text: str, constraint: Constraint) -> bool:
@@ -136,7 +138,7 @@ def _is_json(text: str, constraint: Constraint) -> bool:
     return constraint.kind != "text" or (isinstance(stated, dict) and FIELD in stated)
 
 
-def _stated(text: str, constraint: Constraint) -> str | None:
+def _value_text(text: str, constraint: Constraint) -> str | None:
     """The value of a JSON reply as text; None if the reply is not one of our forms of JSON."""
     try:
         value = _json(text)
@@ -195,7 +197,7 @@ def _is_plain(value: object) -> bool:
 
 def _number_in(value: Any, constraint: Constraint) -> Any:
     """The number that a JSON text has there; as written where an answer is a text of its own."""
-    if not isinstance(value, _Written):
+    if not isinstance(value, _NumberText):
         return value
     if constraint.kind in ("choice", "regex", "text"):
         return str(value)

@@ -14,7 +14,7 @@ import httpx
 import numpy as np
 
 from blendfusion.models.constraints.constraint import Json
-from blendfusion.models.http.client import CHAT, Missing, Refused, ValueRequests
+from blendfusion.models.http.client import CHAT, Missing, Refusal, ValueRequests
 from blendfusion.models.http.completion import read_completion
 from blendfusion.models.http.exchange import Chat, is_final
 from blendfusion.models.http.sampling import FEW_ODDS, MANY_ODDS, blames_odds
@@ -25,7 +25,7 @@ from blendfusion.models.http.text_completion import (
     read_text_completion,
 )
 from blendfusion.models.prompts.prompt import render
-from blendfusion.models.prompts.running_text import Layout, joined, plain
+from blendfusion.models.prompts.running_text import Layout, join_pieces, plain
 from blendfusion.models.protocol.events import model_call
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scores.token import Token
@@ -75,7 +75,7 @@ class QuestionScores:
         async def score(place: int) -> None:
             try:
                 found[place] = await self.score(rows[place])
-            except Refused as refusal:
+            except Refusal as refusal:
                 if not (fitting and refusal.too_long):
                     raise
 
@@ -85,7 +85,7 @@ class QuestionScores:
         return [found[place] for place in sorted(found)]
 
     async def score(self, row: Values) -> Score:
-        """The scores of one tuple of values. Raises ``Refused`` where the server tells no odds,
+        """The scores of one tuple of values. Raises ``Refusal`` where the server tells no odds,
         ``Unanswered``, ``Missing`` and ``ModelFailed``."""
         layout = self.layout
         texts = (turn["content"] for turn in layout.prompt.messages(row))
@@ -114,7 +114,7 @@ class QuestionScores:
         if request not in known:
             try:
                 known[request] = await self._tells(request)
-            except Refused:
+            except Refusal:
                 known[request] = False
         return known[request]
 
@@ -143,27 +143,27 @@ class QuestionScores:
         while True:
             sampling = self.chat.sampling.fields | self.chat.sampling.odds
             if not self.chat.sampling.odds:
-                raise Refused("the server tells no odds of tokens")
+                raise Refusal("the server tells no odds of tokens")
             turns_taken = self.chat.sampling.messages(messages)
             body: dict[str, Json] = {"messages": turns_taken, **_for_one_token(sampling)}
             try:
                 reply = await self._post(CHAT, body, errand)
-            except Refused as refusal:
+            except Refusal as refusal:
                 if self.chat.sampling.adapt(refusal.words, {"messages": turns_taken} | sampling):
                     continue
                 raise
             completion = read_completion(reply)
             self.spent += completion.usage
             if not completion.tokens:
-                raise Refused("the server tells no odds of tokens")
+                raise Refusal("the server tells no odds of tokens")
             return yes_against_no(completion.tokens[0].logprobs)
 
     async def _in_running_text(
         self, layout: Layout, row: Values, errand: ValueRequests
     ) -> tuple[float, float]:
-        before = joined(layout.head) + layout.block(row) + joined(layout.tail)
-        text = joined(layout.head) + layout.block(row) + _question(layout)
-        whole = text + joined(layout.behind) if self.way.answer else text
+        before = join_pieces(layout.head) + layout.block(row) + join_pieces(layout.tail)
+        text = join_pieces(layout.head) + layout.block(row) + _question(layout)
+        whole = text + join_pieces(layout.behind) if self.way.answer else text
         reply = await self._complete(whole, errand, echo=bool(self.way.likelihood))
         likelihood = answer = 0.0
         if self.way.likelihood:
@@ -175,7 +175,7 @@ class QuestionScores:
         return likelihood, answer
 
     async def _complete(self, prompt: str, errand: ValueRequests, *, echo: bool) -> TextCompletion:
-        """The completion of a prompt by one token. Raises ``Refused`` if it has no odds."""
+        """The completion of a prompt by one token. Raises ``Refusal`` if it has no odds."""
         taken = self.chat.odds_support
         while True:
             fields = _for_one_token(self.chat.sampling.fields)
@@ -183,8 +183,8 @@ class QuestionScores:
             try:
                 reply = await self._post(COMPLETIONS, body, errand)
             except Missing as missing:
-                raise Refused(f"it has no completions of running text ({missing})") from None
-            except Refused as refusal:
+                raise Refusal(f"it has no completions of running text ({missing})") from None
+            except Refusal as refusal:
                 if blames_odds(refusal.words) and taken.count == MANY_ODDS:
                     taken.count = FEW_ODDS
                     continue
@@ -192,7 +192,7 @@ class QuestionScores:
             completion = read_text_completion(reply, prompt)
             self.spent += completion.usage
             if not completion.tokens:
-                raise Refused("the server tells no odds of tokens")
+                raise Refusal("the server tells no odds of tokens")
             return completion
 
     async def _post(
@@ -230,7 +230,7 @@ def yes_against_no(logprobs: Mapping[str, float]) -> float:
 
 def _question(layout: Layout) -> str:
     """The question, with what leads to it."""
-    return joined(layout.tail) + layout.lead + layout.prompt.replies[0]
+    return join_pieces(layout.tail) + layout.lead + layout.prompt.replies[0]
 
 
 def _begins(word: str, token: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import httpx
 
-from blendfusion.models.http.client import Refused, Unanswered
+from blendfusion.models.http.client import NoAnswer, Refusal
 from blendfusion.models.http.exchange import Chat
 from blendfusion.models.http.question_scores import QuestionScores
 from blendfusion.models.protocol.model import Values
@@ -37,7 +37,7 @@ class Questions:
         """Score the neutral texts of a question and its sample, if that was not done; returns what
         it took.
 
-        Raises ``Refused`` where the server tells no odds, ``Unanswered``, ``Missing`` and
+        Raises ``Refusal`` where the server tells no odds, ``NoAnswer``, ``Missing`` and
         ``ModelFailed``.
         """
         scores = QuestionScores(self.chat, client, task, self.way)
@@ -46,7 +46,7 @@ class Questions:
         bare = replace(task, sample=())
         if bare not in self._neutral:
             if scores.way.likelihood and not await scores.available():
-                raise Refused("the server tells no odds of a prompt")
+                raise Refusal("the server tells no odds of a prompt")
             self._neutral[bare] = neutral(await scores.every(neutral_values(task)))
         sample = await scores.every(task.sample, fitting=True)
         self._odds[task] = Odds(scores.way, self._neutral[bare]).with_column(sample)
@@ -58,9 +58,9 @@ class Questions:
         scores = QuestionScores(self.chat, client, task, self.way)
         try:
             answer = self._odds[task].answer(await scores.score(row))
-        except Refused as refusal:
+        except Refusal as refusal:
             answer = Answer.failed(str(refusal), too_long=refusal.too_long)
-        except Unanswered as error:
+        except NoAnswer as error:
             answer = Answer.failed(str(error))
         failed = 0 if answer.error is None else 1
         return answer.with_usage(scores.spent + Usage(values=1, failed=failed))

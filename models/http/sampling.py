@@ -134,7 +134,7 @@ class Sampling:
 
     def messages(self, turns: Sequence[Json]) -> list[Json]:
         """The messages of a chat as the server takes them."""
-        return folded(turns) if self._parts.folds else list(turns)
+        return fold_instruction(turns) if self._parts.folds else list(turns)
 
     def accept(self, body: Mapping[str, Json]) -> None:
         """The server took a request with these fields."""
@@ -240,7 +240,7 @@ class Search:
         self._of._in_vain += not self._found
 
 
-def folded(turns: Sequence[Json]) -> list[Json]:
+def fold_instruction(turns: Sequence[Json]) -> list[Json]:
     """The messages of a chat whose first user's message begins with the system's."""
     instruction: list[str] = []
     messages: list[Json] = []

@@ -10,7 +10,7 @@ import httpx
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.http.adaptive_concurrency import InFlight
 from blendfusion.models.http.api import OPENAI, Api
-from blendfusion.models.http.client import Endpoint, Missing, Refused, Unanswered
+from blendfusion.models.http.client import Endpoint, Missing, NoAnswer, Refusal
 from blendfusion.models.http.exchange import Chat, Exchange, sent_constraint
 from blendfusion.models.http.questions import Questions
 from blendfusion.models.http.rate_limit import Rate
@@ -118,9 +118,9 @@ class Server:
             return await questions.begin(client, task)
         except Missing as missing:
             raise await self.not_found(client, missing) from None
-        except Unanswered as error:
+        except NoAnswer as error:
             raise ModelFailed(str(error), retryable=True, foreign=True) from None
-        except Refused as refusal:
+        except Refusal as refusal:
             raise ModelFailed(
                 f"{self.chat.model} at {self.url} cannot be asked in the way that was chosen for it: {refusal}",
                 hint="Run 'blendfusion tune' for this model again: it chooses what the server offers now.",

@@ -91,21 +91,21 @@ def status_of(response: httpx.Response, key: str | None, prompt: Iterable[str] =
     """The status of a reply, and what the server says of it; its name where it says nothing."""
     status, message = response.status_code, words_of(response)
     name = responses.get(status, "no words")
-    return f"HTTP {status}: {shown(message, key, prompt) if message else name}"
+    return f"HTTP {status}: {quote_error(message, key, prompt) if message else name}"
 
 
-def shown(words: str, key: str | None, prompt: Iterable[str] = ()) -> str:
+def quote_error(words: str, key: str | None, prompt: Iterable[str] = ()) -> str:
     """``words`` in quotes, without the key and what they repeat of the prompt's texts, cut at 300
     characters.
 
-    >>> shown("Bad input: My name is Ada Lovelace. for sk-1", "sk-1", ["My name is Ada Lovelace."])
+    >>> quote_error("Bad input: My name is Ada Lovelace. for sk-1", "sk-1", ["My name is Ada Lovelace."])
     "'Bad input: … for …'"
     """
-    return quoted(cleaned(words, key, prompt), _SHOWN)
+    return quoted(clean_error(words, key, prompt), _SHOWN)
 
 
-def cleaned(words: str, key: str | None, prompt: Iterable[str] = ()) -> str:
-    """``words`` as ``shown`` has them in its quotes."""
+def clean_error(words: str, key: str | None, prompt: Iterable[str] = ()) -> str:
+    """``words`` as ``quote_error`` has them in its quotes."""
     words = without_secrets(" ".join(encodable(words[: 8 * _SHOWN]).split()), key)[: 2 * _SHOWN]
     for text in prompt:
         words = _without_pieces(words, " ".join(text.split()))

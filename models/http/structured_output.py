@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from blendfusion.models.constraints.constraint import Json, closed_set, regex_of, schema_of
-from blendfusion.models.constraints.gbnf import gbnf_of, quoted
+from blendfusion.models.constraints.gbnf import gbnf_literal, gbnf_of
 from blendfusion.models.constraints.grammar import admits, with_edges
 from blendfusion.models.constraints.regex import matches
 from blendfusion.models.http.parse_reply import FIELD
@@ -83,7 +83,7 @@ def _structured_outputs(constraint: Constraint) -> Fields:
     return {"structured_outputs": {"regex": regex_of(constraint)}}
 
 
-def _guided(constraint: Constraint) -> Fields:
+def _guided_fields(constraint: Constraint) -> Fields:
     """vLLM before 0.12."""
     if constraint.grammar:
         return {"guided_grammar": with_edges(constraint.grammar)}
@@ -109,7 +109,7 @@ def _grammar(constraint: Constraint) -> Fields | None:
         return None
     options = closed_set(constraint)
     if options is not None:
-        return {"grammar": f"root ::= {' | '.join(map(quoted, options))}"}
+        return {"grammar": f"root ::= {' | '.join(map(gbnf_literal, options))}"}
     grammar = gbnf_of(regex_of(constraint))
     return None if grammar is None else {"grammar": grammar}
 
@@ -126,7 +126,7 @@ def _nothing(constraint: Constraint) -> Fields:
 FORMS: tuple[Form, ...] = (
     Form("response_format", _response_format, wrapped=True),  # the standard, and the most common
     Form("structured_outputs", _structured_outputs, wrapped=False),
-    Form("guided", _guided, wrapped=False),
+    Form("guided", _guided_fields, wrapped=False),
     Form("regex", _regex, wrapped=False),
     Form("grammar", _grammar, wrapped=False),  # before json_schema: costs no JSON tokens
     Form("json_object", _json_object, wrapped=True),

@@ -82,22 +82,22 @@ def _operations() -> tuple[int, int] | None:
     try:
         from llama_cpp._ggml import libggml
 
-        return _found(libggml)
+        return _find_operations(libggml)
     except (ImportError, AttributeError, OSError):  # a build of another kind
         return None
 
 
-def _found(ggml: Any) -> tuple[int, int] | None:
+def _find_operations(ggml: Any) -> tuple[int, int] | None:
     context = _function(ggml.ggml_init, _Memory)(_Memory(1 << 20, None, False))
     if not context:
         return None
     try:
-        return _compared(ggml, context)
+        return _compare_tensors(ggml, context)
     finally:
         _function(ggml.ggml_free, ctypes.c_void_p)(context)
 
 
-def _compared(ggml: Any, context: int) -> tuple[int, int] | None:
+def _compare_tensors(ggml: Any, context: int) -> tuple[int, int] | None:
     pointer = ctypes.c_void_p
     name = _function(ggml.ggml_get_name, pointer)
     data = _function(ggml.ggml_get_data, pointer)

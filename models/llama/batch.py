@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 from blendfusion.models.llama.chat_template import chat
 from blendfusion.models.llama.context import LlamaContext
-from blendfusion.models.llama.model_cache import Opened
-from blendfusion.models.llama.scheduler import Run, Spent, Step
+from blendfusion.models.llama.model_cache import OpenModel
+from blendfusion.models.llama.scheduler import Run, RunCost, Step
 from blendfusion.models.prompts.prompt import render
 from blendfusion.models.prompts.running_text import Layout, Piece, plain
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
@@ -32,7 +32,7 @@ class TaskBatch:
 
     def __init__(
         self,
-        opened: Opened,
+        opened: OpenModel,
         task: Task,
         options: Options,
         on_answer: OnAnswer = ignore_answer,
@@ -55,7 +55,7 @@ class TaskBatch:
         self._places: dict[Row, list[int]] = {}
         self._values: Sequence[Values] = ()
         self._samples: dict[Row, Values] = {}
-        self.spent = Spent()
+        self.spent = RunCost()
         self._called = False
         self._charged_tokens = 0
         """Tokens that were charged to answers already."""

@@ -22,7 +22,7 @@ def chat(prompt: Prompt, template: str, *, bos: str, eos: str) -> Layout | None:
     for question, reply in prompt.shots:
         turns += [{"role": "user", "content": question}, {"role": "assistant", "content": reply}]
     turns.append({"role": "user", "content": prompt.head})
-    for candidate in (turns, _merged(turns)):
+    for candidate in (turns, _merge_system_turn(turns)):
         pieces = _fill(template, candidate, bos, eos)
         if pieces is not None:
             last = max(place for place, piece in enumerate(pieces) if not piece.special)
@@ -33,7 +33,7 @@ def chat(prompt: Prompt, template: str, *, bos: str, eos: str) -> Layout | None:
     return None
 
 
-def _merged(turns: list[dict[str, str]]) -> list[dict[str, str]]:
+def _merge_system_turn(turns: list[dict[str, str]]) -> list[dict[str, str]]:
     """Without a system turn, which some templates refuse: the first question carries it."""
     system, first, *rest = turns
     return [{**first, "content": f"{system['content']}\n\n{first['content']}"}, *rest]

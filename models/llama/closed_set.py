@@ -15,7 +15,7 @@ import numpy as np
 
 from blendfusion.models.constraints.constraint import closed_set
 from blendfusion.models.llama.batch import Row, Runs, TaskBatch
-from blendfusion.models.llama.model_cache import Known
+from blendfusion.models.llama.model_cache import TaskState
 from blendfusion.models.scores.option_trie import Fork, Scores, Words, build, forks
 from blendfusion.models.verbalizer import calibration as calibrate
 from blendfusion.models.verbalizer.label_similarity import label_similarities, label_weight
@@ -35,7 +35,7 @@ class ChoiceDecoder:
         self._label_weight = label_weight(asking.task, asking.options, way)
         self._options = closed_set(asking.task.constraint) or ()
         key = (asking.task, asking.options.shots, asking.options.wordings)
-        self._known = asking.opened.known(key, lambda: _known(asking))
+        self._known = asking.opened.known(key, lambda: _new_state(asking))
         self.root = self._known.root
         self.reserve = max(len(fork.path) for fork in forks(self.root))
 
@@ -142,12 +142,12 @@ class ChoiceDecoder:
         return parts
 
 
-def _known(asking: TaskBatch) -> Known:
+def _new_state(asking: TaskBatch) -> TaskState:
     """The forks of the replies that the prompt asks for, and the idea whose words score yes and
     no."""
     words = verbalize(asking.task) if asking.options.wordings else None
     root = _tree(asking, words)
-    return Known(root, words.idea if words and len(root.readings) > 1 else None)
+    return TaskState(root, words.idea if words and len(root.readings) > 1 else None)
 
 
 def _tree(asking: TaskBatch, words: Verbalization | None) -> Fork:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.grammar import limits, with_edges
-from blendfusion.models.constraints.regex import unanchored
+from blendfusion.models.constraints.regex import without_anchors
 from blendfusion.models.llama.context import LlamaContext, Logits
 
 Settled: TypeAlias = "Callable[[bytes], bool]"
@@ -53,7 +53,7 @@ class Guide:
         else:
             behind = f"({stop})?" if stop else ""
             whole = LLMatcher.grammar_from_regex(
-                f"{re.escape(lead)}({unanchored(pattern)}){behind}"
+                f"{re.escape(lead)}({without_anchors(pattern)}){behind}"
             )
         self.pattern = "the grammar" if is_grammar else f"the regex {pattern!r}"
         self._tokens = partial(context.tokenize, special=False)

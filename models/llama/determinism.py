@@ -15,9 +15,9 @@ import numpy as np
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.llama.context import LlamaContext, Logits
-from blendfusion.models.llama.scheduler import Run, Spent
+from blendfusion.models.llama.scheduler import Run, RunCost
 from blendfusion.models.llama.sizes import MOST_FILLING
-from blendfusion.models.llama.switch import Stopped
+from blendfusion.models.llama.switch import Interruption
 from blendfusion.models.llama.token_batch import Filling
 
 _ALIKE = 9
@@ -31,7 +31,7 @@ _STEPS = 2
 _STRIDE = 37
 
 
-def proven(context: LlamaContext, *, quantised: bool) -> bool:
+def prove_equal_rows(context: LlamaContext, *, quantised: bool) -> bool:
     """Whether the logits of rows together are those of each alone, with batches filled up, and as
     small, from here on as that takes. The context must be empty and is left so."""
     for filling, small in _ways(context, quantised=quantised):
@@ -63,7 +63,7 @@ def _holds(context: LlamaContext) -> bool:
             for place in _ALONE
             for seen, alone in zip(together[place], _logits(context, [rows[place]])[0], strict=True)
         )
-    except Stopped:
+    except Interruption:
         raise
     except ModelFailed:  # a model whose memory is of another kind
         return False
@@ -88,5 +88,5 @@ def _logits(context: LlamaContext, rows: Sequence[tuple[int, ...]]) -> list[list
         return rows[place][:1] if len(seen[place]) <= _STEPS else ()
 
     reserve = [_STEPS] * len(rows)
-    Run(context, 0, rows, step, reserve, Spent(), slots=len(rows)).to_the_end()
+    Run(context, 0, rows, step, reserve, RunCost(), slots=len(rows)).to_the_end()
     return seen

@@ -26,7 +26,7 @@ from blendfusion.models.llama.switch import Switch
 from blendfusion.models.llama.token_batch import Batch
 from blendfusion.models.llama.weights import identity, memory_bytes, weights_folder
 from blendfusion.models.protocol.events import weights_tried
-from blendfusion.models.weights.gguf import Broken, check
+from blendfusion.models.weights.gguf import BrokenFile, check
 from blendfusion.models.weights.python_packages import PACKAGED_SHA256
 
 LIMIT_SECONDS = 120.0
@@ -52,8 +52,8 @@ def ensure_loads(files: Sequence[Path], n_ctx: int, go_on: Callable[[], None]) -
         if is_known(*files):
             return
         check(files[-1])
-    except (Broken, OSError) as problem:
-        raise _failed(files, str(problem)) from None
+    except (BrokenFile, OSError) as problem:
+        raise _load_error(files, str(problem)) from None
     started = time.perf_counter()
     if _try(files, n_ctx, go_on):
         weights_tried(files[-1].name, time.perf_counter() - started)
@@ -123,11 +123,11 @@ def _try(files: Sequence[Path], n_ctx: int, go_on: Callable[[], None]) -> bool:
                     go_on()
                     if time.monotonic() > deadline:
                         reason = f"llama.cpp had not loaded it after {limit:.0f} seconds ({_SLOW})"
-                        raise _failed(files, reason) from None
+                        raise _load_error(files, reason) from None
         finally:
             child.kill()
     if child.returncode != 0:
-        raise _failed(files, _reason(child.returncode, output.decode("utf-8", "replace")))
+        raise _load_error(files, _reason(child.returncode, output.decode("utf-8", "replace")))
     return True
 
 
@@ -142,7 +142,7 @@ def _reason(status: int, output: str) -> str:
     return f"the process that tried to load it ended with status {status}. {last}".strip()
 
 
-def _failed(files: Sequence[Path], reason: str) -> ModelFailed:
+def _load_error(files: Sequence[Path], reason: str) -> ModelFailed:
     hint = REMEDY if len(files) == 1 else PROJECTOR_REMEDY
     return ModelFailed(f"the model file '{files[-1]}' cannot be used: {reason}", hint=hint)
 

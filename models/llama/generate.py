@@ -1,5 +1,5 @@
 """Answers of an open pattern: written token by token under an automaton (``guided``), and no
-further than the comparisons of the query need (``decided``)."""
+further than the comparisons of the query need (``decided_answer``)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 
 from blendfusion.models.constraints.constraint import MOST_DIGITS, holds, regex_of
-from blendfusion.models.constraints.prefix_check import decided
+from blendfusion.models.constraints.prefix_check import decided_answer
 from blendfusion.models.constraints.regex import check
 from blendfusion.models.llama.batch import Row, TaskBatch
 from blendfusion.models.llama.constrained_decoding import Writer, never
@@ -128,7 +128,7 @@ class TextDecoder:
         begun = self._begun(written)
         if self._constraint.kind == "text" and may_begin(begun):
             return False
-        return decided(self._constraint, begun) is not None
+        return decided_answer(self._constraint, begun) is not None
 
     def _begun(self, written: bytes) -> str:
         """The certain prefix of the answer, without parts that may still be cut off."""
@@ -145,7 +145,7 @@ class TextDecoder:
         constraint, layout = self._constraint, self._asking.layout
         usage = Usage(completion_tokens=len(writer.tokens))
         if writer.enough:
-            known = decided(constraint, self._begun(writer.written))
+            known = decided_answer(constraint, self._begun(writer.written))
             return Answer(known, finish="decided", usage=usage)
         text = writer.written.decode("utf-8", "ignore")
         text = text.removeprefix(layout.lead)
@@ -161,14 +161,14 @@ class TextDecoder:
                 return Answer.failed("wrote a thought, and no answer", usage)
             text = spoken.strip()
         if not writer.complete and constraint.kind == "list":
-            text = _closed(text)
+            text = _close_list(text)
         if not holds(constraint, text):
             reason = f"no answer within {self.reserve} tokens" if not writer.complete else "wrong"
             return Answer.failed(f"{reason}: {text[:60]!r} is not {constraint}", usage)
         return Answer(text, finish="complete" if writer.complete else "length", usage=usage)
 
 
-def _closed(text: str) -> str:
+def _close_list(text: str) -> str:
     """A JSON list that was cut off, closed after its last whole element."""
     for end in range(len(text), 0, -1):
         try:

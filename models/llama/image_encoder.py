@@ -18,7 +18,7 @@ from typing import Any
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.llama.context import LlamaContext, Weights
 from blendfusion.models.llama.cpu_cores import cores
-from blendfusion.models.llama.library import logged, reason
+from blendfusion.models.llama.library import capture_log, reason
 from blendfusion.models.llama.sizes import MICRO_BATCH
 from blendfusion.models.protocol.images import type_of
 
@@ -53,7 +53,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedImage:
     """An image as the model will see it, valid inside ``Projector.prepared``."""
 
     chunks: tuple[Chunk, ...]
@@ -76,7 +76,7 @@ class Projector:
         self.path = path
         self._lib = _library()
         self._handle: Any = None
-        with logged(self._lib.mtmd_helper_log_set):
+        with capture_log(self._lib.mtmd_helper_log_set):
             params = self._lib.mtmd_context_params_default()
             params.use_gpu = gpu
             params.print_timings = False
@@ -99,7 +99,7 @@ class Projector:
             self._handle = None
 
     @contextmanager
-    def prepared(self, data: bytes) -> Iterator[Prepared]:
+    def prepared(self, data: bytes) -> Iterator[PreparedImage]:
         """Provide the decoded image in ``data`` within this context. Raises ImageRefused."""
         bitmap = self._bitmap(data)
         chunks = self._lib.mtmd_input_chunks_init()
@@ -112,12 +112,12 @@ class Projector:
                 raise ImageRefused(f"llama.cpp cannot prepare the image: {reason() or code}")
             count = self._lib.mtmd_input_chunks_size(chunks)
             got = (self._lib.mtmd_input_chunks_get(chunks, i) for i in range(count))
-            yield Prepared(tuple(map(self._chunk, got)))
+            yield PreparedImage(tuple(map(self._chunk, got)))
         finally:
             self._lib.mtmd_input_chunks_free(chunks)
             self._lib.mtmd_bitmap_free(bitmap)
 
-    def show(self, image: Prepared, context: LlamaContext, position: int) -> int:
+    def show(self, image: PreparedImage, context: LlamaContext, position: int) -> int:
         """Compute the image in sequence 0 from ``position`` on; returns the position behind it.
 
         Raises ImageRefused, and ModelFailed if the context cannot hold it.

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from blendfusion.errors import QueryError
 from blendfusion.models.llama.batch import Row, TaskBatch
-from blendfusion.models.llama.image_encoder import ImageRefused, Prepared, Projector
-from blendfusion.models.llama.model_cache import Opened
+from blendfusion.models.llama.image_encoder import ImageRefused, PreparedImage, Projector
+from blendfusion.models.llama.model_cache import OpenModel
 from blendfusion.models.protocol.images import has_bytes, image_bytes, is_image, split
 from blendfusion.models.protocol.model import OnAnswer, Values
 from blendfusion.options import Options
@@ -24,7 +24,7 @@ Answered = Callable[[TaskBatch, Sequence[Values]], list[Answer]]
 
 
 def about_images(
-    opened: Opened,
+    opened: OpenModel,
     task: Task,
     options: Options,
     values: Sequence[Values],
@@ -44,7 +44,7 @@ def about_images(
 
             try:
 
-                def show(image: str, held: ExitStack = held) -> Prepared:
+                def show(image: str, held: ExitStack = held) -> PreparedImage:
                     return held.enter_context(eyes.prepared(_bytes(image)))
 
                 asking = ImageRow(opened, task, options, tell, eyes, images, show)
@@ -89,13 +89,13 @@ class ImageRow(TaskBatch):
 
     def __init__(
         self,
-        opened: Opened,
+        opened: OpenModel,
         task: Task,
         options: Options,
         on_answer: OnAnswer,
         eyes: Projector,
         values: Values,
-        show: Callable[[str], Prepared],
+        show: Callable[[str], PreparedImage],
     ) -> None:
         super().__init__(opened, task, options, on_answer)
         self._eyes = eyes

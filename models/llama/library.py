@@ -34,7 +34,7 @@ def library() -> Any:
     if not _ready:
         with _loading, _patient_threads():
             if not _ready:
-                _ready.append(_checked(_load()))
+                _ready.append(_check_library(_load()))
     return _ready[0]
 
 
@@ -53,7 +53,7 @@ def _load() -> Any:
     return llama_cpp
 
 
-def _checked(lib: Any) -> Any:
+def _check_library(lib: Any) -> Any:
     """``lib``, if it lays its structs out as known and computes what it should."""
     try:
         fit_layout(lib)
@@ -136,7 +136,7 @@ def _log_callback() -> Any:
 
 
 @contextmanager
-def logged(log_to: Any) -> Iterator[None]:
+def capture_log(log_to: Any) -> Iterator[None]:
     """Capture the log of another of llama.cpp's libraries as well, and discard earlier lines.
     ``log_to``: the function that sets its log callback."""
     log_to(_log_callback(), ctypes.c_void_p(0))

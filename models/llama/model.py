@@ -36,7 +36,7 @@ from blendfusion.models.llama.model_cache import (
     NOISE,
     NOISE_GPU,
     NOISE_GPU_QUANTISED,
-    Opened,
+    OpenModel,
     borrow,
 )
 from blendfusion.models.llama.projectors import projector_of
@@ -45,8 +45,8 @@ from blendfusion.models.llama.ref_counts import Loan
 from blendfusion.models.llama.scale import ScaleDecoder
 from blendfusion.models.llama.switch import Switch
 from blendfusion.models.llama.weights import (
-    Chosen,
     ConversionFailed,
+    WeightsChoice,
     choose,
     identity,
     parameters,
@@ -93,7 +93,7 @@ class LlamaModel:
         self._options = options
         self._lock = threading.Lock()
         self._process = os.getpid()
-        self._loan: Loan[Opened] | None = None
+        self._loan: Loan[OpenModel] | None = None
         check_gguf(self.path)
         self.projector = projector_of(self.path, options.projector)
         """The projector, which encodes images; None: the model reads text only."""
@@ -252,12 +252,12 @@ class LlamaModel:
         return answers
 
     def _answered(
-        self, opened: Opened, task: Task, values: Sequence[Values], on_answer: OnAnswer
+        self, opened: OpenModel, task: Task, values: Sequence[Values], on_answer: OnAnswer
     ) -> list[Answer]:
         """The answers of an open model, whose lock the caller holds."""
         if task.images and self.projector is not None:
             return about_images(
-                opened, task, self._options, values, on_answer, self.projector, answered
+                opened, task, self._options, values, on_answer, self.projector, answer_values
             )
         runs = self._model_tasks(task)
         asking, *beside = (
@@ -265,7 +265,9 @@ class LlamaModel:
             for run in runs
         )
         scored = task.constraint if task.constraint.kind == "score" else None
-        answers = answered(asking, values, None if runs[0] is task else scored, self._way, *beside)
+        answers = answer_values(
+            asking, values, None if runs[0] is task else scored, self._way, *beside
+        )
         spent = asking.spent
         rows_computed(self.name, spent.given, spent.tokens, spent.again, spent.extra)
         return answers
@@ -279,13 +281,13 @@ class LlamaModel:
                 self._loan.release()
                 self._loan = None
 
-    def _ready(self) -> Opened:
+    def _ready(self) -> OpenModel:
         """The model, in memory until this object is closed or dropped."""
         with self._borrowed() as opened:
             return opened
 
     @contextmanager
-    def _borrowed(self) -> Iterator[Opened]:
+    def _borrowed(self) -> Iterator[OpenModel]:
         """The model for one use, in which nobody frees it."""
         if self._process != os.getpid():
             self._forked()
@@ -298,7 +300,7 @@ class LlamaModel:
         finally:
             loan.release()
 
-    def _load(self) -> Loan[Opened]:
+    def _load(self) -> Loan[OpenModel]:
         switch, started = Switch(), time.perf_counter()
         try:
             loan = run_aside(lambda: borrow(self._chosen, self._options, switch), switch.stop)
@@ -310,7 +312,7 @@ class LlamaModel:
         model_loaded(self.name, time.perf_counter() - started)
         return loan
 
-    def _choose(self, chosen: Chosen) -> None:
+    def _choose(self, chosen: WeightsChoice) -> None:
         self._chosen = chosen
         self._fingerprint = fingerprint(chosen, self._options, self.projector, self._way)
 
@@ -325,7 +327,7 @@ class LlamaModel:
 
 
 def fingerprint(
-    chosen: Chosen, options: Options, projector: Path | None = None, way: Way | None = None
+    chosen: WeightsChoice, options: Options, projector: Path | None = None, way: Way | None = None
 ) -> str:
     """A digest of all that can change an answer: the weights, whether they are a copy of another
     type, llama.cpp, the wording, shots, calibration, how long an answer and a prompt may be, what
@@ -359,7 +361,7 @@ def _facts(way: Way) -> tuple[object, ...]:
     return (way.prompt, *weights, *beside, *share, *same, vectors, LIKELIHOOD_VERSION)
 
 
-def answered(
+def answer_values(
     asking: TaskBatch,
     values: Sequence[Values],
     scored: Constraint | None = None,

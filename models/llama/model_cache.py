@@ -15,8 +15,8 @@ from blendfusion.models.llama.context import LlamaContext, Weights, check_gguf
 from blendfusion.models.llama.first_load import ensure_loads, remember
 from blendfusion.models.llama.image_encoder import Projector
 from blendfusion.models.llama.ref_counts import Loan, Pool
-from blendfusion.models.llama.switch import Stopped, Switch
-from blendfusion.models.llama.weights import Chosen, ConversionFailed, ready
+from blendfusion.models.llama.switch import Interruption, Switch
+from blendfusion.models.llama.weights import ConversionFailed, WeightsChoice, ready
 from blendfusion.models.scores.option_trie import Fork, Scores
 from blendfusion.models.verbalizer.lexicon import Idea
 from blendfusion.models.verbalizer.query_likelihood import Neutral, Score
@@ -42,7 +42,7 @@ V = TypeVar("V")
 
 
 @dataclass(slots=True)
-class Known:
+class TaskState:
     """The state that is kept for a task with a closed set. ``root``: the fork of all its options;
     ``idea``: the idea in a yes/no question; ``priors``: the scores to subtract at every fork, None
     until they are measured; from then on ``root`` weighs its readings."""
@@ -56,7 +56,7 @@ _WEIGHTS: Pool[Weights] = Pool()
 
 
 @dataclass(slots=True)
-class Opened:
+class OpenModel:
     """An open context and the state that is kept between calls. Computations hold ``lock``."""
 
     weights: Loan[Weights]
@@ -71,7 +71,7 @@ class Opened:
     lock: threading.Lock = field(default_factory=threading.Lock)
     prefix: tuple[int, ...] = ()
     """The tokens that every sequence of the context begins with; () if uncertain."""
-    tasks: dict[TaskKey, Known] = field(default_factory=dict)
+    tasks: dict[TaskKey, TaskState] = field(default_factory=dict)
     neutrals: dict[FormKey, Neutral] = field(default_factory=dict)
     samples: dict[FormKey, list[Score]] = field(default_factory=dict)
     vocabulary: Any = None
@@ -85,7 +85,9 @@ class Opened:
             return 0
         self.forget()
         if self.proven is None:
-            self.proven = exactness.proven(self.context, quantised=self.weights.thing.quantised)
+            self.proven = exactness.prove_equal_rows(
+                self.context, quantised=self.weights.thing.quantised
+            )
         self.context.decode_prefix(prefix)
         self.context.fan_out()
         self.prefix = prefix
@@ -105,17 +107,17 @@ class Opened:
         """The maximum number of concurrent rows."""
         return self.context.slots if self.exact or self.batched else 1
 
-    def known(self, key: TaskKey, make: Callable[[], Known]) -> Known:
+    def known(self, key: TaskKey, make: Callable[[], TaskState]) -> TaskState:
         """The cached facts of a task, created at its first use."""
-        return _remembered(self.tasks, key, make)
+        return _remember(self.tasks, key, make)
 
     def neutral(self, key: FormKey, make: Callable[[], Neutral]) -> Neutral:
         """The scores of a question behind neutral texts, computed at the first use."""
-        return _remembered(self.neutrals, key, make)
+        return _remember(self.neutrals, key, make)
 
     def sample(self, key: FormKey, make: Callable[[], list[Score]]) -> list[Score]:
         """The scores of a question behind its sample, computed at the first use."""
-        return _remembered(self.samples, key, make)
+        return _remember(self.samples, key, make)
 
     def guide(self, pattern: str, lead: str, stop: str, *, is_grammar: bool = False) -> Guide:
         key = (pattern, lead, stop, is_grammar)
@@ -152,7 +154,7 @@ class Opened:
         self.weights.release()
 
 
-def _remembered(held: dict[K, V], key: K, make: Callable[[], V]) -> V:
+def _remember(held: dict[K, V], key: K, make: Callable[[], V]) -> V:
     """The value of a key, made at its first use; the earliest of too many is forgotten."""
     if key not in held:
         if len(held) >= REMEMBERED_TASKS:
@@ -161,10 +163,10 @@ def _remembered(held: dict[K, V], key: K, make: Callable[[], V]) -> V:
     return held[key]
 
 
-_OPENED: Pool[Opened] = Pool()
+_OPENED: Pool[OpenModel] = Pool()
 
 
-def borrow(chosen: Chosen, options: Options, switch: Switch) -> Loan[Opened]:
+def borrow(chosen: WeightsChoice, options: Options, switch: Switch) -> Loan[OpenModel]:
     """A model with a context, loaded unless somebody has it: same weights, layers on the GPU,
     window and threads. Raises ModelNotFound, ModelFailed, or Stopped by ``switch``."""
     check_gguf(chosen.source)
@@ -172,7 +174,7 @@ def borrow(chosen: Chosen, options: Options, switch: Switch) -> Loan[Opened]:
     layers, window, threads = options.n_gpu_layers, options.n_ctx, options.threads
     file = (chosen.source.resolve(), state.st_size, state.st_mtime_ns, chosen.type, layers)
 
-    def open_() -> Opened:
+    def open_() -> OpenModel:
         weights = _WEIGHTS.borrow(file, lambda: _load(chosen, options, switch))
         try:
             context = LlamaContext(weights.thing, n_ctx=window, threads=threads)
@@ -183,22 +185,22 @@ def borrow(chosen: Chosen, options: Options, switch: Switch) -> Loan[Opened]:
         if weights.thing.on_gpu:
             noise = NOISE_GPU_QUANTISED if quantised else NOISE_GPU
         batched = weights.thing.on_gpu or not quantised
-        return Opened(weights, context, batched=batched, noise=noise)
+        return OpenModel(weights, context, batched=batched, noise=noise)
 
     return _OPENED.borrow((file, window, threads), open_)
 
 
-def _load(chosen: Chosen, options: Options, switch: Switch) -> Weights:
-    def loaded(file: Path) -> Weights:
+def _load(chosen: WeightsChoice, options: Options, switch: Switch) -> Weights:
+    def load_weights(file: Path) -> Weights:
         ensure_loads([file], options.n_ctx, switch.check)
         return Weights(file, n_gpu_layers=options.n_gpu_layers, switch=switch)
 
     if chosen.copy is None:
-        return loaded(chosen.source)
+        return load_weights(chosen.source)
     if chosen.copy.is_file():
         try:
-            return loaded(ready(chosen))
-        except Stopped:
+            return load_weights(ready(chosen))
+        except Interruption:
             raise
         except ModelFailed:  # the copy was damaged on the disk: another one
             chosen.copy.unlink(missing_ok=True)
@@ -207,8 +209,8 @@ def _load(chosen: Chosen, options: Options, switch: Switch) -> Weights:
     remember(made)
     switch.check()
     try:
-        return loaded(made)
-    except Stopped:
+        return load_weights(made)
+    except Interruption:
         raise
     except ModelFailed as error:  # such as a GPU with too little memory
         raise ConversionFailed(

@@ -11,7 +11,7 @@ from typing import Any
 
 from blendfusion.models.llama.batch import Row, TaskBatch
 from blendfusion.models.llama.closed_set import ChoiceDecoder
-from blendfusion.models.scores.expected_score import chains, expected, spread
+from blendfusion.models.scores.expected_score import chains, expected_score, spread
 from blendfusion.models.scores.option_trie import Fork, Scores, forks
 from blendfusion.types import Answer
 
@@ -34,7 +34,7 @@ class ScaleDecoder:
             self._follow(rows, way, priors, seen, lambda _: None)
 
         def settle(place: int) -> None:
-            text = expected(spread(self._root, seen[place]), self._asking.task.constraint)
+            text = expected_score(spread(self._root, seen[place]), self._asking.task.constraint)
             self._asking.settle(rows[place], Answer(text))
 
         self._follow(rows, last, priors, seen, settle)

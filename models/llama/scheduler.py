@@ -19,7 +19,7 @@ The logits are a view into llama.cpp's memory, valid during the call."""
 
 
 @dataclass(slots=True)
-class Spent:
+class RunCost:
     """The cost of runs."""
 
     calls: int = 0
@@ -69,7 +69,7 @@ class Run:
     """For each row the most tokens that ``step`` will append: rows are admitted only while all
     admitted ones fit the key-value store. The caller makes sure that each row fits alone, with one
     token to spare."""
-    spent: Spent
+    spent: RunCost
     """Grows with each call, before the steps that come of it."""
     slots: int
     _needs: list[int] = field(init=False)

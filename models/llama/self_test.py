@@ -143,8 +143,8 @@ def model() -> bytes:
         head += _text(tensor.name) + struct.pack(
             f"<I{len(sizes)}QIQ", len(sizes), *sizes, tensor.type, len(data)
         )
-        data += _aligned(tensor.data)
-    return _aligned(head) + data
+        data += _pad(tensor.data)
+    return _pad(head) + data
 
 
 def _text(text: str) -> bytes:
@@ -160,5 +160,5 @@ def _value(value: str | int | float) -> bytes:
     return struct.pack("<If", _NUMBER, value)
 
 
-def _aligned(data: bytes) -> bytes:
+def _pad(data: bytes) -> bytes:
     return data + bytes(-len(data) % _ALIGNMENT)

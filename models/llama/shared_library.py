@@ -57,7 +57,7 @@ class Prebuilt:
         return self.folder / "bin" / _PLATFORMS[sys.platform][2].format(base)
 
 
-def compiled() -> Path | None:
+def compiled_folder() -> Path | None:
     """The folder of the library that llama-cpp-python compiled, or of the one that
     ``LLAMA_CPP_LIB_PATH`` names; None if there is none."""
     folder = os.environ.get("LLAMA_CPP_LIB_PATH") or _bindings("lib")
@@ -98,7 +98,7 @@ def identity() -> str | None:
         bindings = version("llama-cpp-python")
     except PackageNotFoundError:
         return None
-    other = None if compiled() else prebuilt()
+    other = None if compiled_folder() else prebuilt()
     return bindings if other is None else f"{bindings}+{PREBUILT} {other.version}"
 
 
@@ -108,7 +108,7 @@ def bind(log: Any) -> None:
 
     Raises Unfit before anything is loaded if this processor cannot run the library or if another
     llama.cpp is in this process, and after that if a file cannot be loaded."""
-    folder, found = compiled(), prebuilt()
+    folder, found = compiled_folder(), prebuilt()
     if folder is not None:
         if "LLAMA_CPP_LIB_PATH" in os.environ:  # which llama_cpp._ggml does not read
             _replace_loader(lambda base: _open(_in_folder(folder, base) or folder / base))
@@ -134,7 +134,7 @@ def _replace_loader(load: Callable[[str], ctypes.CDLL]) -> None:
 
 def load_gpu_backends() -> None:
     """Load the back ends for GPUs of the prebuilt library, once. A compiled one has its own."""
-    found = None if compiled() else prebuilt()
+    found = None if compiled_folder() else prebuilt()
     if found is not None:
         _load_gpu_backends(found)
 

@@ -9,7 +9,7 @@ from typing import Any
 from blendfusion.errors import ModelFailed
 
 
-class Stopped(ModelFailed):
+class Interruption(ModelFailed):
     """A ``Switch`` ended llama.cpp's computation."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Switch:
     def check(self) -> None:
         """Raise Stopped if somebody wants to stop."""
         if self._stop_flag.value:
-            raise Stopped
+            raise Interruption
 
     def connect(self, lib: Any, context: Any) -> None:
         """Have a context of llama.cpp look here while it computes."""

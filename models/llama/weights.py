@@ -55,7 +55,7 @@ class ConversionFailed(ModelFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class WeightsChoice:
     """The weights that answer for a file."""
 
     source: Path
@@ -70,13 +70,13 @@ class Chosen:
     def path(self) -> Path:
         return self.copy or self.source
 
-    def kept(self, reason: str) -> Chosen:
+    def kept(self, reason: str) -> WeightsChoice:
         """The file itself instead of a converted copy, for a ``reason`` that is logged."""
         weights_kept(self.source.name, reason)
-        return Chosen(self.source, says=f"as in the file: {reason}")
+        return WeightsChoice(self.source, says=f"as in the file: {reason}")
 
 
-def choose(source: Path, options: Options) -> Chosen:
+def choose(source: Path, options: Options) -> WeightsChoice:
     """The weights for these options, by what the file is, and whether a copy is there or can be
     made.
 
@@ -84,14 +84,14 @@ def choose(source: Path, options: Options) -> Chosen:
     """
     wanted = options.weights
     if wanted == "original" or (wanted == "auto" and not _pays(options)):
-        return Chosen(source)
+        return WeightsChoice(source)
     found = _head(source.resolve(), *_state(source))
     if found is None:
-        return Chosen(source)
+        return WeightsChoice(source)
     type_ = "F16" if wanted == "auto" else wanted.upper()
     if found.type == type_ or (wanted == "auto" and not found.quantised):
-        return Chosen(source, says=f"{found.type}, as in the file")
-    chosen = Chosen(source, type_, says=f"{type_}, made of {found.type}")
+        return WeightsChoice(source, says=f"{found.type}, as in the file")
+    chosen = WeightsChoice(source, type_, says=f"{type_}, made of {found.type}")
     chosen = replace(chosen, bytes=found.size(_BITS[type_]))
     problem = _problem(found, chosen.bytes, options) if wanted == "auto" else None
     if problem is None:
@@ -116,7 +116,7 @@ def parameters(source: Path) -> int:
     return found.count if found is not None and found.whole else 0
 
 
-def ready(chosen: Chosen) -> Path:
+def ready(chosen: WeightsChoice) -> Path:
     """The file to load; the copy is made if it is not there. Safe with other threads and processes:
     who is last puts an equal copy in the place of another's. Raises ConversionFailed."""
     if chosen.copy is None:
@@ -183,7 +183,7 @@ def _problem(found: Head, size: int, options: Options) -> str | None:
     return None
 
 
-def _no_room(chosen: Chosen) -> str | None:
+def _no_room(chosen: WeightsChoice) -> str | None:
     """The reason against a copy in this place; None if there is none. Raises OSError."""
     folder = chosen.path.parent
     folder.mkdir(parents=True, exist_ok=True)
@@ -206,7 +206,7 @@ def _gb(size: int) -> str:
     return f"{size / 1e9:.1f} GB"
 
 
-def _convert(chosen: Chosen) -> None:
+def _convert(chosen: WeightsChoice) -> None:
     from blendfusion.models.llama.library import library
 
     assert chosen.copy is not None

@@ -54,7 +54,7 @@ class Prompt:
         it computes it once: the tables of a query. '' for none."""
         if self.task.form != "query" or values[0] is None:
             return ""
-        return f" {_folded(values[0])}" if one_line else f"\n{values[0]}"
+        return f" {_fold_spaces(values[0])}" if one_line else f"\n{values[0]}"
 
     def block(self, values: Values, *, one_line: bool = False) -> str:
         """The values alone, with a leading blank or line break. Among several values, the further
@@ -64,7 +64,7 @@ class Prompt:
         if common := self.common(values, one_line=one_line):
             return common + self.block((None, *values[1:]), one_line=one_line)
         alone = len(values) == 1 and not self.task.aggregate
-        inner: Callable[[str], str] = _folded if one_line else str if alone else _indented
+        inner: Callable[[str], str] = _fold_spaces if one_line else str if alone else _indent
         present = [(name, inner(value)) for name, value in self.named(values)]
         if self.task.aggregate:
             return "".join(f"\n- {value}" for _, value in present)
@@ -81,7 +81,7 @@ class Prompt:
         """The values that are not NULL, each with its name and its text, which is '' for an image;
         a line break in a text does not begin a line of the prompt."""
         return [
-            (name, value, "" if is_image(value) else _indented(value))
+            (name, value, "" if is_image(value) else _indent(value))
             for name, value in self.named(values)
         ]
 
@@ -107,7 +107,7 @@ class Prompt:
             return [""] * count
         names = [*self.task.columns, *[""] * count][:count]
         noun = "image" if self.task.images else "value"
-        return [_folded(name) or f"{noun} {place}" for place, name in enumerate(names, 1)]
+        return [_fold_spaces(name) or f"{noun} {place}" for place, name in enumerate(names, 1)]
 
 
 def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
@@ -132,16 +132,16 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
         return _question_behind(task, label)
     options = ""
     if listed:
-        options = _named(task.constraint, task.variant)
+        options = _options_text(task.constraint, task.variant)
     elif task.constraint.meanings:
-        options = _named(_in_order(task.constraint), task.variant)
-    fields = [(f.name, _meant(f)) for f in task.constraint.fields]
+        options = _options_text(_in_order(task.constraint), task.variant)
+    fields = [(f.name, _field_description(f)) for f in task.constraint.fields]
     question = _question_text(_question(task), options, fields, task.constraint.scale)
     examples = _shots(task, question, label, built_in=shots, listed=listed)
     return Prompt(
         task=task,
         instruction=f"{_instruction(task, listed=listed)}{_MANNERS[task.variant % len(_MANNERS)]}",
-        shots=_varied(examples, task.variant),
+        shots=_vary_order(examples, task.variant),
         question=question,
         label=label,
         replies=replies_of(task),
@@ -157,7 +157,7 @@ def _question_behind(task: Task, label: str) -> Prompt:
         for shot in (ANSWERED_YES if alone else SCORED["boolean"])
     )
     instruction = "" if alone else _INSTRUCTIONS["boolean"]
-    return Prompt(task, instruction, _varied(shots, task.variant), "", label, replies_of(task))
+    return Prompt(task, instruction, _vary_order(shots, task.variant), "", label, replies_of(task))
 
 
 def replies_of(task: Task) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ def reference(question: str, columns: Sequence[str], noun: str = "text") -> str:
     lowered = [column.lower() for column in columns]
     doubled = 0
 
-    def pointed(found: re.Match[str]) -> str:
+    def point_at(found: re.Match[str]) -> str:
         nonlocal doubled
         if found[1] is None:
             doubled += 1 if found[0] == "{{" else -1
@@ -205,7 +205,7 @@ def reference(question: str, columns: Sequence[str], noun: str = "text") -> str:
 
     unnamed = "value" if noun == "text" else noun
     named = {found.strip().lower() for found in _PLACEHOLDER.findall(question) if found.strip()}
-    return _PLACEHOLDER.sub(pointed, question)
+    return _PLACEHOLDER.sub(point_at, question)
 
 
 def _question(task: Task) -> str:
@@ -236,19 +236,19 @@ def _question_text(
     if options:
         lines.append(f"Options: {options}")
     if fields:
-        lines.append(f"Fields: {_listed(fields)}")
+        lines.append(f"Fields: {_fields_text(fields)}")
     if scale is not None:
         lines.append(f"Scale: {scale[0]} to {scale[1]}")
     return "\n".join(lines)
 
 
-def _named(constraint: Constraint, variant: int) -> str:
+def _options_text(constraint: Constraint, variant: int) -> str:
     """The options of a choice, with their meanings if they have any."""
     options = list(map(_one_line, constraint.options))
     if not constraint.meanings:
-        return ", ".join(_varied(options, variant))
+        return ", ".join(_vary_order(options, variant))
     pairs = list(zip(options, map(_one_line, constraint.meanings), strict=True))
-    return "; ".join(f"{option} ({meaning})" for option, meaning in _varied(pairs, variant))
+    return "; ".join(f"{option} ({meaning})" for option, meaning in _vary_order(pairs, variant))
 
 
 def _in_order(constraint: Constraint) -> Constraint:
@@ -261,20 +261,20 @@ _MANNERS = ("", " Read the text first.", " Go by what the text says.")
 """Additions to a question in the ways of self-consistency."""
 
 
-def _varied(listed: Sequence[T], variant: int) -> tuple[T, ...]:
+def _vary_order(listed: Sequence[T], variant: int) -> tuple[T, ...]:
     """The items in another order for each variant; variant 0 keeps the order."""
     turn = variant % len(listed) if listed else 0
     turned = (*listed[turn:], *listed[:turn])
     return turned[::-1] if variant % 2 else turned
 
 
-def _listed(fields: Sequence[tuple[str, str]]) -> str:
+def _fields_text(fields: Sequence[tuple[str, str]]) -> str:
     return "; ".join(f"{_one_line(name)} ({meant})" for name, meant in fields)
 
 
-def _meant(member: StructField) -> str:
+def _field_description(member: StructField) -> str:
     """The description of a field: its form, then the user's comment."""
-    form, description = _form(member.constraint), _folded(member.description)
+    form, description = _form(member.constraint), _fold_spaces(member.description)
     return f"{form}: {description}" if description else form
 
 
@@ -285,7 +285,7 @@ def _form(constraint: Constraint) -> str:
     if constraint.kind == "list":
         return f"list of {_form(constraint.item or Constraint())}"
     if constraint.kind == "struct":
-        return f"object of {_listed([(f.name, _meant(f)) for f in constraint.fields])}"
+        return f"object of {_fields_text([(f.name, _field_description(f)) for f in constraint.fields])}"
     return _FORMS.get(constraint.kind, "text")
 
 
@@ -346,10 +346,10 @@ def _shots(
     if not built_in or task.form in ("summary", "query") or task.aggregate or task.images:
         return ()
     shots = (BUILT_IN if listed else SCORED).get(task.constraint.kind, ())
-    return tuple((_shown(shot, listed=listed), shot.reply) for shot in shots)
+    return tuple((_shot_text(shot, listed=listed), shot.reply) for shot in shots)
 
 
-def _shown(shot: Shot, *, listed: bool) -> str:
+def _shot_text(shot: Shot, *, listed: bool) -> str:
     question = _question_text(shot.question, ", ".join(shot.options) if listed else "", shot.fields)
     return f"{question}\nText: {shot.text}"
 
@@ -361,7 +361,7 @@ def _reply(task: Task, example: Example) -> str:
     return example.answer
 
 
-def _indented(value: str) -> str:
+def _indent(value: str) -> str:
     return _LINE_BREAK.sub(r"\g<0>  ", value)
 
 
@@ -369,5 +369,5 @@ def _one_line(option: str) -> str:
     return _LINE_BREAK.sub(" ", option)
 
 
-def _folded(value: str) -> str:
+def _fold_spaces(value: str) -> str:
     return " ".join(value.split())

@@ -49,7 +49,7 @@ class Layout:
         return self.prompt.common(values, one_line=bool(self.stop))
 
 
-def joined(pieces: Iterable[Piece]) -> str:
+def join_pieces(pieces: Iterable[Piece]) -> str:
     """The text of pieces, for a server, which reads its control tokens itself."""
     return "".join(piece.text for piece in pieces)
 

@@ -68,7 +68,7 @@ _GUARD = threading.Lock()
 
 
 @contextmanager
-def lent(images: Mapping[str, Bytes]) -> Iterator[None]:
+def lend_within(images: Mapping[str, Bytes]) -> Iterator[None]:
     """Provide these images, by name, within this context."""
     lend(images)
     try:

@@ -86,14 +86,14 @@ def answer_each(
     """The answers of ``model``; ``on_answer`` receives them one by one, or all at the end if the
     model cannot deliver them earlier."""
     if tells(model):
-        return settled(model.answer_each, task, values, on_answer)
-    answers = settled(model.answer, task, values)
+        return call_method(model.answer_each, task, values, on_answer)
+    answers = call_method(model.answer, task, values)
     for place, answer in enumerate(answers):
         on_answer(place, answer)
     return answers
 
 
-def settled(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def call_method(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """The result of a method of a model. A coroutine function runs in an event loop of its own, in
     a thread that ends with it."""
     if inspect.iscoroutinefunction(method):

@@ -28,7 +28,7 @@ def run_confined(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     started, finished = threading.Event(), threading.Event()
     handle: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
 
-    async def noted() -> T:
+    async def note_and_run() -> T:
         task = asyncio.current_task()
         assert task is not None
         handle.append((asyncio.get_running_loop(), task))
@@ -37,7 +37,7 @@ def run_confined(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     def run() -> None:
         try:
-            results.append(asyncio.run(noted()))
+            results.append(asyncio.run(note_and_run()))
         except BaseException as error:
             raised.append(error)
         finally:

@@ -53,7 +53,7 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class FoundServer:
     """A server. ``models``: their names and windows in tokens; ``problem``: why there are none."""
 
     url: str
@@ -65,7 +65,7 @@ class Served:
 def weights_here() -> list[Weights]:
     """The packaged weights, and every GGUF file in the folders where such files mostly lie; a file
     that is found in two of them is listed once."""
-    found = list(_packaged())
+    found = list(_packaged_models())
     seen = {packaged_weights()}
     for weights, path in (*_of_the_hub(), *_in_folders()):
         if path.resolve() not in seen:
@@ -74,7 +74,7 @@ def weights_here() -> list[Weights]:
     return found
 
 
-def servers_here() -> list[Served]:
+def servers_here() -> list[FoundServer]:
     """Servers that answer at the usual ports of this machine, and the one that the environment
     names, whether it answers or not. Takes three seconds at most; the key goes to the latter alone.
     """
@@ -94,7 +94,7 @@ def missing_extras() -> list[str]:
 # ---------------------------------------------------------------- weights
 
 
-def _packaged() -> Iterator[Weights]:
+def _packaged_models() -> Iterator[Weights]:
     smollm2 = packaged_weights()
     if smollm2 is not None:
         yield _weights("smollm2", "packaged", smollm2)
@@ -167,7 +167,7 @@ def _begins_as_gguf(path: Path) -> bool:
 # ---------------------------------------------------------------- servers
 
 
-async def _all_servers() -> list[Served]:
+async def _all_servers() -> list[FoundServer]:
     named = os.environ.get(URL_VARIABLE, "").strip().rstrip("/")
     ports = dict.fromkeys(kind.port for kind in KINDS)
     near = [f"http://127.0.0.1:{port}/v1" for port in ports]
@@ -179,7 +179,7 @@ async def _all_servers() -> list[Served]:
     return [server for server in answers if server.models or server.url == named]
 
 
-async def _ask(url: str, seconds: float, key: str = "") -> Served:
+async def _ask(url: str, seconds: float, key: str = "") -> FoundServer:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     far = seconds == _FAR_SECONDS
     try:
@@ -189,9 +189,9 @@ async def _ask(url: str, seconds: float, key: str = "") -> Served:
         ):
             response = await client.get(f"{url}/models")
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
-        return Served(url, "", problem=f"no answer ({type(error).__name__})")
+        return FoundServer(url, "", problem=f"no answer ({type(error).__name__})")
     offered = offered_by(response)
     kind = kind_of(offered.values())
     models = tuple((name, window_of(entry)) for name, entry in sorted(offered.items()))
     problem = "" if models else f"HTTP {response.status_code}, no list of models"
-    return Served(url, kind.name if kind else "a server", models, problem)
+    return FoundServer(url, kind.name if kind else "a server", models, problem)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from blendfusion.errors import ModelNotFound, close_matches
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.back_end import BackEnd, Build
-from blendfusion.models.services import offered
+from blendfusion.models.services import offers
 from blendfusion.models.wrappers.answer_check import CheckedModel
 from blendfusion.models.wrappers.row_packing import PackedModel
 from blendfusion.options import Options
@@ -31,24 +31,24 @@ def load(spec: str | Model | None, options: Options) -> Model:
     if spec is None or spec == "auto":
         spec = os.environ.get(VARIABLE, "").strip() or "auto"
     if spec == "auto":
-        return _packaged(options)
+        return _load_packaged(options)
     if not isinstance(spec, str):
-        adapters = [adapt(spec, options) for adapt in offered("ADAPTERS").values()]
+        adapters = [adapt(spec, options) for adapt in offers("ADAPTERS").values()]
         adapted: Model | None = next((one for one in adapters if one is not None), None)
         if adapted is not None:
             return adapted
         # Not isinstance: before Python 3.12 that would read ``info``, which may load the weights.
         if not callable(getattr(spec, "answer", None)):
             raise ModelNotFound(f"{spec!r} is neither a model nor the name of one", hint=_forms())
-        return _checked(spec)
+        return _with_check(spec)
     scheme, _, argument = spec.partition(":")
     if scheme in BACK_ENDS:
         model = BACK_ENDS[scheme].build(argument, options)
         paid = BACK_ENDS[scheme].paid and options.rows_per_prompt > 1
         return PackedModel(model, options.rows_per_prompt) if paid else model
-    added = _added()
+    added = _entry_points()
     if scheme in added:
-        return _checked(_from_entry_point(added[scheme], argument, options))
+        return _with_check(_from_entry_point(added[scheme], argument, options))
     if spec.endswith(".gguf"):
         return _llama(spec, options)
     near = close_matches(scheme, [*BACK_ENDS, *added, "auto"])
@@ -70,7 +70,7 @@ _FAMILIES = {
 """The back ends of models by the beginnings of their names."""
 
 
-def _checked(model: Model) -> Model:
+def _with_check(model: Model) -> Model:
     """A model that is not this package's own, with a check around it."""
     if type(model).__module__.startswith(f"{__name__.split('.')[0]}."):
         return model
@@ -78,11 +78,11 @@ def _checked(model: Model) -> Model:
 
 
 def _forms() -> str:
-    added = [f"'{name}:…'" for name in sorted(_added())]
+    added = [f"'{name}:…'" for name in sorted(_entry_points())]
     return f"A model is named {', '.join([forms(), *added])}."
 
 
-def packaged() -> list[str]:
+def packaged_names() -> list[str]:
     """The names of models that need nothing else: packaged weights, and a classifier of vectors."""
     return sorted(name for name, one in BACK_ENDS.items() if one.packaged)
 
@@ -92,7 +92,7 @@ def forms() -> str:
     return ", ".join(one.forms for one in BACK_ENDS.values() if one.forms)
 
 
-def _added() -> dict[str, EntryPoint]:
+def _entry_points() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
@@ -107,7 +107,7 @@ def _from_entry_point(point: EntryPoint, argument: str, options: Options) -> Mod
     return build(argument, options)
 
 
-def _packaged(options: Options) -> Model:
+def _load_packaged(options: Options) -> Model:
     from blendfusion.models.weights.python_packages import packaged_weights
 
     weights = packaged_weights()
@@ -275,5 +275,5 @@ BACK_ENDS: dict[str, BackEnd] = {
     "anthropic": BackEnd(_anthropic, "'anthropic:MODEL'", paid=True),
     "gemini": BackEnd(_gemini_api, "'gemini:MODEL'", paid=True),
     "embedding": BackEnd(_embedding, packaged=True),
-    **offered("BACK_ENDS"),
+    **offers("BACK_ENDS"),
 }

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from blendfusion.errors import ModelNotFound, OptionError, close_matches
 from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.protocol.model import Model
-from blendfusion.models.registry.load import load, packaged
+from blendfusion.models.registry.load import load, packaged_names
 from blendfusion.models.stores.memory import AnswerStore
 from blendfusion.models.stores.recording import KeyedStore, Recording
 from blendfusion.models.wrappers.cache import CachedModel
@@ -108,7 +108,7 @@ class NamedModels:
             own = self._own_one(name, options)
             if own is not None:
                 return own
-            if name not in packaged():
+            if name not in packaged_names():
                 raise self._unknown(name)
             spec = name
         self._named[name] = self._made(spec, options)
@@ -126,7 +126,7 @@ class NamedModels:
         return given or next((part for part in self._parts if part.name == name), None)
 
     def _unknown(self, name: str) -> ModelNotFound:
-        known = {*self._registered, *(part.name for part in self._parts), *packaged()}
+        known = {*self._registered, *(part.name for part in self._parts), *packaged_names()}
         return ModelNotFound(
             f"the session knows no model '{name}'",
             hint=f"{close_matches(name, known)} Make it known: session.register_model('{name}', 'openai:…').",

@@ -15,10 +15,10 @@ from blendfusion.models.scores.token import Token
 from blendfusion.types import Constraint
 
 
-def expected(logprobs: Mapping[int, float], constraint: Constraint) -> str:
+def expected_score(logprobs: Mapping[int, float], constraint: Constraint) -> str:
     """The canonical score, from the log probability of each point by its position.
 
-    >>> expected({0: -0.6931472, 1: -0.6931472}, Constraint("score", scale=(1, 2)))
+    >>> expected_score({0: -0.6931472, 1: -0.6931472}, Constraint("score", scale=(1, 2)))
     '1.5'
     """
     scale = points(constraint)

@@ -99,7 +99,7 @@ def build(options: Sequence[Sequence[int]], end: int, *words: Words) -> Fork:
     ``words`` replaces the options' own tokens, the others are added."""
     found = _grow([(*tokens, end) for tokens in options], list(range(len(options))), 0)
     assert isinstance(found, Fork)
-    return found if found.path else _worded(found, words)
+    return found if found.path else _with_words(found, words)
 
 
 def forks(root: Fork) -> list[Fork]:
@@ -113,7 +113,7 @@ def log_softmax(scores: Scores) -> Scores:
     return np.asarray(shifted - math.log(np.exp(shifted).sum()), dtype=np.float64)
 
 
-def _worded(root: Fork, words: Sequence[Words]) -> Fork:
+def _with_words(root: Fork, words: Sequence[Words]) -> Fork:
     """The root with the words of the options that it decides. The first words replace an option
     unless none of them is distinctive; the others count only if they are distinctive for all
     options."""

@@ -13,7 +13,7 @@ from typing import Any
 
 
 @cache
-def offered(field: str) -> dict[str, Any]:
+def offers(field: str) -> dict[str, Any]:
     """The entries of the mapping of this name, of all folders here."""
     folders = [module.name for module in iter_modules(__path__, f"{__name__}.") if module.ispkg]
     found = [getattr(import_module(folder), field, {}) for folder in folders]

@@ -36,7 +36,7 @@ def secrets_of(url: str) -> list[str]:
     return sorted(found, key=len, reverse=True)
 
 
-def cleaned(problem: Exception, url: str) -> str:
+def clean_message(problem: Exception, url: str) -> str:
     """The message of an error in one line, without the secrets in ``url``."""
     text = " ".join(str(problem).split()) or type(problem).__name__
     for secret in secrets_of(url):

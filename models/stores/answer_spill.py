@@ -38,7 +38,7 @@ _SCHEMA = pa.schema(
 K = TypeVar("K", bound=Hashable)
 
 
-class Held(Protocol):
+class MemoryHolder(Protocol):
     """A holder of a share of the memory."""
 
     @property
@@ -63,7 +63,7 @@ class AnswerSpill:
         self.most_mb, self.folder = most_mb, folder
         self.most_bytes = max(1, most_mb) * MEGABYTE
         self._file: IO[bytes] | None = None
-        self._held: weakref.WeakSet[Held] = weakref.WeakSet()
+        self._held: weakref.WeakSet[MemoryHolder] = weakref.WeakSet()
         self.lock = threading.RLock()
         self._end = 0
         """The size of the file of answers."""
@@ -79,7 +79,7 @@ class AnswerSpill:
         """The answers to one more question, none so far."""
         return SpillableAnswers(self, lambda values: b"".join(digests(values)), _size)
 
-    def hold(self, held: Held) -> None:
+    def hold(self, held: MemoryHolder) -> None:
         """Let ``held`` have a share of the memory for as long as it lives."""
         with self.lock:
             self._held.add(held)
@@ -176,7 +176,7 @@ class SpillableAnswers(Generic[K]):
         order = np.argsort(keys[:, 0], kind="stable")  # a page has answers that lie together
         pages = list(self._pages)
         for start in range(0, len(answers), PAGE_ROWS):
-            data = _written([answers[place] for place in order[start : start + PAGE_ROWS]])
+            data = _to_ipc([answers[place] for place in order[start : start + PAGE_ROWS]])
             pages.append((self._spill.append(memoryview(data)), data.size))
         first = np.uint64(len(self._pages)) << _PAGE_BITS
         with self._spill.trouble():
@@ -202,7 +202,7 @@ def _size(values: Values, answer: Answer) -> int:
     return ENTRY_BYTES + sum(len(v) for v in values if v) + len(answer.text or "")
 
 
-def _written(answers: Sequence[Answer]) -> pa.Buffer:
+def _to_ipc(answers: Sequence[Answer]) -> pa.Buffer:
     columns = [
         pa.array([_bytes(answer.text) for answer in answers], pa.large_binary()),
         pa.array([answer.finish for answer in answers]),

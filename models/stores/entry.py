@@ -23,7 +23,7 @@ Row: TypeAlias = "tuple[bytes, str | None, FinishReason, float | None, int, int]
 """Key, text, finish, logprob, time of use, checksum."""
 
 
-class Damaged(Exception):
+class DamagedStore(Exception):
     """A store does not hold the data that was written."""
 
 
@@ -50,7 +50,7 @@ def row_of(entry: Entry) -> Row | None:
     return entry.key, text, finish, logprob, entry.used, _mark(entry.key, logprob, known)
 
 
-def checked(rows: Iterable[Row]) -> Iterator[tuple[bytes, Answer, int]]:
+def check_rows(rows: Iterable[Row]) -> Iterator[tuple[bytes, Answer, int]]:
     """(key, answer, time of use) of stored rows. Raises Damaged for one that is not as it was
     written: a database itself does not see a flipped bit in a text."""
     equal: dict[tuple[str | None, str], tuple[int, Answer]] = {}
@@ -61,7 +61,7 @@ def checked(rows: Iterable[Row]) -> Iterator[tuple[bytes, Answer, int]]:
             known_sum = equal[text, finish] = (_sum(text, finish), answer)
         known, answer = known_sum
         if _mark(key, logprob, known) != mark or type(used) is not int:
-            raise Damaged("an answer is not as it was written")
+            raise DamagedStore("an answer is not as it was written")
         if logprob is not None:
             answer = Answer(text, finish, logprob, FROM_CACHE)
         yield key, answer, used

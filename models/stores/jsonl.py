@@ -32,17 +32,17 @@ def lines_of(entries: Iterable[Entry]) -> Iterator[str]:
 def entries_of(lines: Iterable[str]) -> Iterator[Entry]:
     """The entries of such lines, one at a time. Raises WrongLine."""
     numbered = enumerate(lines, 1)
-    header = _parsed(*next(numbered, (1, "")))
+    header = _parse_line(*next(numbered, (1, "")))
     if header.get("blendfusion") != "answers":
         raise WrongLine("line 1: not answers that 'blendfusion cache export' wrote")
     if header.get("keys") != KEY_VERSION:
         raise WrongLine(f"line 1: keys of version {header.get('keys')!s:.20}, not {KEY_VERSION}")
     for number, line in numbered:
         if line.strip():
-            yield _entry(number, _parsed(number, line))
+            yield _entry(number, _parse_line(number, line))
 
 
-def _parsed(number: int, line: str) -> dict[str, object]:
+def _parse_line(number: int, line: str) -> dict[str, object]:
     try:
         found: dict[str, object] = object_of(line)
     except Unfit as problem:

@@ -38,7 +38,7 @@ class Keys:
     """
 
     def __init__(self, fingerprint: str, task: Task) -> None:
-        text = json.dumps([KEY_VERSION, fingerprint, written(task)], sort_keys=True)
+        text = json.dumps([KEY_VERSION, fingerprint, noun_json(task)], sort_keys=True)
         self.prefix = model_prefix(fingerprint) + _digest(text, TASK_BYTES)
         self._begun = blake2b(_digest(text, 64), digest_size=VALUES_BYTES)
 
@@ -64,22 +64,24 @@ def model_prefix(fingerprint: str) -> bytes:
     return _digest(json.dumps([KEY_VERSION, fingerprint]), MODEL_BYTES)
 
 
-def written(noun: object) -> Json:
+def noun_json(noun: object) -> Json:
     """A noun as JSON: a dataclass with the name of every field that makes two of them differ.
 
     Raises TypeError for what has no form of its own there: a new kind of field needs a decision.
 
-    >>> written(Constraint("choice", options=("a",)))["options"]
+    >>> noun_json(Constraint("choice", options=("a",)))["options"]
     ['a']
     """
     if noun is None or isinstance(noun, str | bool | int | float):
         return noun
     if isinstance(noun, tuple):
-        return [written(part) for part in noun]
+        return [noun_json(part) for part in noun]
     if is_dataclass(noun) and not isinstance(noun, type):
         members = ((f, getattr(noun, f.name)) for f in fields(noun) if f.compare)
         return {
-            f.name: written(v) for f, v in members if not ("added" in f.metadata and v == f.default)
+            f.name: noun_json(v)
+            for f, v in members
+            if not ("added" in f.metadata and v == f.default)
         }
     raise TypeError(f"{type(noun).__name__} has no canonical form")
 

@@ -24,11 +24,11 @@ from blendfusion.models.protocol.events import cache_trouble
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.entry import (
     REFRESHED_AFTER_SECONDS,
-    Damaged,
+    DamagedStore,
     Entry,
     Row,
     after,
-    checked,
+    check_rows,
     pieces,
     row_of,
 )
@@ -37,12 +37,12 @@ from blendfusion.models.stores.memory import MemoryStore, StoreStats
 from blendfusion.models.stores.sqlite_file import (
     BUSY_SECONDS,
     ForeignFileError,
-    forked,
+    after_fork,
     identity,
-    interrupted,
     is_busy,
     is_damage,
-    opened,
+    is_interrupted,
+    open_file,
     or_not,
     patiently,
     set_aside,
@@ -128,7 +128,7 @@ class SqliteStore:
     def store_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
         keys, now = Keys(fingerprint, task), int(self._clock())
         rows = (row_of(Entry(keys.of(v), a, now)) for v, a in answers.items())
-        stored: _Inserted | None = None
+        stored: _Insertion | None = None
         try:
             stored = self._insert([row for row in rows if row is not None])
         finally:
@@ -172,18 +172,18 @@ class SqliteStore:
         self._on_file(forget, None, writes=True)
 
     def stats(self) -> StoreStats:
-        def counted(connection: sqlite3.Connection) -> StoreStats:
+        def count(connection: sqlite3.Connection) -> StoreStats:
             entries, models, oldest, newest = connection.execute(
                 f"SELECT count(*), count(DISTINCT substr(key, 1, {MODEL_BYTES})), "
                 "min(used), max(used) FROM answers"
             ).fetchone()
             if not all(time is None or type(time) is int for time in (oldest, newest)):
-                raise Damaged("an answer is not as it was written")
+                raise DamagedStore("an answer is not as it was written")
             size = _used_bytes(connection)
             return StoreStats(entries, models, size, self._limit, oldest, newest)
 
         nothing = StoreStats(0, 0, 0, self._limit)
-        return self._on_file(counted, nothing) if self._exists() else nothing
+        return self._on_file(count, nothing) if self._exists() else nothing
 
     def close(self) -> None:
         with self._lock:
@@ -226,7 +226,7 @@ class SqliteStore:
         stale: list[bytes] = []
         fresh = int(self._clock()) - REFRESHED_AFTER_SECONDS
         with closing(_among(connection, wanted)) as rows:
-            for key, answer, used in checked(rows):
+            for key, answer, used in check_rows(rows):
                 found[wanted[key]] = answer
                 if used < fresh:
                     stale.append(key)
@@ -248,10 +248,10 @@ class SqliteStore:
         finally:
             connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
 
-    def _insert(self, rows: Sequence[Row]) -> _Inserted | None:
+    def _insert(self, rows: Sequence[Row]) -> _Insertion | None:
         """None if the file does not take them."""
 
-        def insert(connection: sqlite3.Connection) -> _Inserted:
+        def insert(connection: sqlite3.Connection) -> _Insertion:
             with transaction(connection):
                 before = connection.total_changes
                 # Of two answers to one key the first stays: later runs get what the first one saw.
@@ -264,7 +264,7 @@ class SqliteStore:
             if _used_bytes(connection) > self._limit:
                 with or_not():
                     self._make_room(connection)
-            return _Inserted(new)
+            return _Insertion(new)
 
         return self._on_file(insert, None, writes=True)
 
@@ -306,7 +306,7 @@ class SqliteStore:
             f"SELECT {_COLUMNS} FROM answers WHERE key > ? ORDER BY key LIMIT ?",
             (last, _ROWS_OF_A_TRANSACTION),
         )
-        return [Entry(*row) for row in checked(rows)]
+        return [Entry(*row) for row in check_rows(rows)]
 
     # --- the file itself -------------------------------------------------------------------------
 
@@ -336,12 +336,12 @@ class SqliteStore:
     ) -> T:
         if not (self._readable and (self._writable or not writes)):
             return otherwise
-        hurried = interrupted()
+        hurried = is_interrupted()
         wait_seconds = min(_HURRIED_SECONDS, self._wait_seconds) if hurried else self._wait_seconds
         for first in (True, False):
             try:
                 return patiently(self._connection(wait_seconds), operation, wait_seconds)
-            except (sqlite3.Error, OSError, Damaged, ForeignFileError) as problem:
+            except (sqlite3.Error, OSError, DamagedStore, ForeignFileError) as problem:
                 if hurried and is_busy(problem):
                     return otherwise
                 if first and is_damage(problem):
@@ -367,7 +367,7 @@ class SqliteStore:
     def _connection(self, wait_seconds: float) -> sqlite3.Connection:
         if not self._open:
             self._identity = identity(self.path)
-            self._open.append(opened(self.path, wait_seconds))
+            self._open.append(open_file(self.path, wait_seconds))
             self._identity = identity(self.path)
         return self._open[0]
 
@@ -390,7 +390,7 @@ class SqliteStore:
 
 
 @dataclass(frozen=True, slots=True)
-class _Inserted:
+class _Insertion:
     new: int
 
 
@@ -438,7 +438,7 @@ def _close_all(connections: list[sqlite3.Connection]) -> None:
 
 
 def _after_fork() -> None:
-    forked()
+    after_fork()
     for store in list(_STORES):
         store._forked()
 

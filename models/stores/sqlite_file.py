@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from blendfusion.models.stores.entry import Damaged
+from blendfusion.models.stores.entry import DamagedStore
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class ForeignFileError(Exception):
     """A file that may be of use to somebody else."""
 
 
-def opened(path: Path, wait_seconds: float) -> sqlite3.Connection:
+def open_file(path: Path, wait_seconds: float) -> sqlite3.Connection:
     """A connection to the file, which is made if it is not there (only its owner may read it).
 
     Where nothing may be written (the file system, the folder), the file is read as it is, without
@@ -67,17 +67,17 @@ def opened(path: Path, wait_seconds: float) -> sqlite3.Connection:
     """
     _create(path)
     try:
-        return _connected(path.absolute().as_uri(), wait_seconds, _settle)
+        return _connect(path.absolute().as_uri(), wait_seconds, _settle)
     except sqlite3.DatabaseError as problem:
         if _code(problem) == sqlite3.SQLITE_NOTADB and path.suffix.lower() not in _SUFFIXES:
             raise ForeignFileError("it is no database") from problem
         if _code(problem) not in _FORBIDDEN:
             raise
     # SQLite reads a file with a log only where it may write beside it, or is told that nobody does.
-    return _connected(f"{path.absolute().as_uri()}?immutable=1", wait_seconds, _recognise)
+    return _connect(f"{path.absolute().as_uri()}?immutable=1", wait_seconds, _recognise)
 
 
-def _connected(
+def _connect(
     uri: str, wait_seconds: float, prepare: Callable[[sqlite3.Connection], object]
 ) -> sqlite3.Connection:
     connection = sqlite3.connect(
@@ -103,7 +103,7 @@ def _create(path: Path) -> None:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
-def forked() -> None:
+def after_fork() -> None:
     """In a new process: another thread of the parent may have held the lock."""
     global _creating
     _creating = threading.Lock()
@@ -179,7 +179,7 @@ def is_damage(problem: Exception) -> bool:
     if isinstance(problem, sqlite3.Error):
         # Without a code: bytes that are no text, or a row that is not as it was made.
         return _code(problem) is None or _code(problem) in _DAMAGE or _is_short(problem)
-    return isinstance(problem, Damaged)
+    return isinstance(problem, DamagedStore)
 
 
 def _is_short(problem: sqlite3.Error) -> bool:
@@ -223,7 +223,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def interrupted() -> bool:
+def is_interrupted() -> bool:
     """A signal ends what runs: nobody is to wait any more."""
     problem = sys.exc_info()[1]
     return problem is not None and not isinstance(problem, (Exception, GeneratorExit))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from blendfusion.errors import OptionError
-from blendfusion.models.services import offered
+from blendfusion.models.services import offers
 from blendfusion.models.stores.entry import Entry
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore
 from blendfusion.models.stores.sqlite import SqliteStore
@@ -79,7 +79,7 @@ def store_for(cache: Cache, limit_mb: int) -> AnswerStore:
 
 def store_at(address: str) -> CopiedStore:
     """The store at a URL: a table of PostgreSQL, or a folder of segments. Raises OptionError."""
-    stores = offered("STORES")
+    stores = offers("STORES")
     scheme = address.partition("://")[0].lower()
     build = stores.get(scheme, stores.get("*"))
     if build is None:

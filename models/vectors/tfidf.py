@@ -24,10 +24,10 @@ _DECIMALS = 5
 """Digits of similarities that count: further ones depend on the order of additions."""
 
 
-def normalized(text: str) -> str:
+def normalize(text: str) -> str:
     """The words of a text in lower case, without accents and punctuation.
 
-    >>> normalized("Café  'Noir', Paris")
+    >>> normalize("Café  'Noir', Paris")
     'cafe noir paris'
     """
     bare = "".join(
@@ -44,7 +44,7 @@ def terms(text: str) -> Counter[str]:
     [' ab', ' ab ', 'ab ']
     """
     found: Counter[str] = Counter()
-    for word in normalized(text).split():
+    for word in normalize(text).split():
         edged = f" {word} "
         found[edged] += 1
         if len(edged) > _PIECE:

@@ -13,10 +13,10 @@ Vectors: TypeAlias = npt.NDArray[np.float32]
 """Vectors of texts, one row per text."""
 
 
-def normalised(vectors: npt.NDArray[np.floating]) -> Vectors:
+def normalise(vectors: npt.NDArray[np.floating]) -> Vectors:
     """The rows scaled to length one; zero rows stay unchanged.
 
-    >>> normalised(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    >>> normalise(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blendfusion.errors import ModelNotFound
-from blendfusion.models.vectors.vector import Vectors, normalised
+from blendfusion.models.vectors.vector import Vectors, normalise
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -32,7 +32,7 @@ _MOST_TOKENS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class _Weights:
     tokenizer: Tokenizer
     vectors: Vectors
     """One row per token."""
@@ -48,7 +48,7 @@ class WordLlamaEmbedder:
     def __init__(self) -> None:
         """Raises ModelNotFound if the package is not installed."""
         self._folder = _folder()
-        self._loaded: _Loaded | None = None
+        self._loaded: _Weights | None = None
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -66,12 +66,12 @@ class WordLlamaEmbedder:
         for group in _groups([len(t) for t in tokens]):
             means[group] = _sums([tokens[i] for i in group], loaded.vectors)
         # The mean and the sum have the same direction.
-        return normalised(means)
+        return normalise(means)
 
     def close(self) -> None:
         self._loaded = None
 
-    def _load(self) -> _Loaded:
+    def _load(self) -> _Weights:
         with self._lock:
             if self._loaded is None:
                 self._loaded = _read(self._folder)
@@ -93,7 +93,7 @@ def _folder() -> Path:
     )
 
 
-def _read(folder: Path) -> _Loaded:
+def _read(folder: Path) -> _Weights:
     from safetensors.numpy import load
     from tokenizers import Tokenizer
 
@@ -104,7 +104,7 @@ def _read(folder: Path) -> _Loaded:
     digest = hashlib.blake2b(weights, digest_size=16)
     digest.update(words)
     vectors = np.ascontiguousarray(load(weights)[_TENSOR].astype(np.float32))
-    return _Loaded(tokenizer, vectors, f"wordllama:{digest.hexdigest()}")
+    return _Weights(tokenizer, vectors, f"wordllama:{digest.hexdigest()}")
 
 
 def _groups(lengths: Sequence[int]) -> Iterator[list[int]]:

@@ -46,14 +46,16 @@ def related_words_of(task: Task) -> tuple[tuple[str, ...], ...]:
     if task.constraint.kind != "choice":
         return ()
     own = words_of(task)
-    related = [tuple(dict.fromkeys(w for name in names for w in _related(name))) for names in own]
+    related = [
+        tuple(dict.fromkeys(w for name in names for w in _related_words(name))) for names in own
+    ]
     labels = Counter(
         word for pair in zip(own, related, strict=True) for word in {*pair[0], *pair[1]}
     )
     return tuple(tuple(word for word in words if labels[word] == 1) for words in related)
 
 
-def _related(name: str) -> tuple[str, ...]:
+def _related_words(name: str) -> tuple[str, ...]:
     """The related words of the last word of a name: a credit card is a card."""
     idea = None if _DENIED.search(name) else idea_of(re.split(r"[\s_-]+", name.strip())[-1])
     return idea.words if idea else ()
@@ -61,9 +63,9 @@ def _related(name: str) -> tuple[str, ...]:
 
 def _label(option: str, meaning: str) -> tuple[str, ...]:
     named = [*_BETWEEN.split(option), *(_ARTICLE.sub("", m) for m in _BETWEEN.split(meaning))]
-    return tuple(dict.fromkeys(_spelled(name) for name in (option, *named) if name.strip()))
+    return tuple(dict.fromkeys(_spell(name) for name in (option, *named) if name.strip()))
 
 
-def _spelled(name: str) -> str:
+def _spell(name: str) -> str:
     """In lower case, except abbreviations in capitals."""
     return name if name.isupper() and len(name) > 1 else name.lower()

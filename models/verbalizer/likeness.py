@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from math import sqrt
 
-from blendfusion.models.vectors.tfidf import normalized, terms
+from blendfusion.models.vectors.tfidf import normalize, terms
 
 SAME = "Are both the same thing, perhaps written differently?"
 """The question about two names."""
@@ -52,5 +52,5 @@ def _length(counts: Counter[str]) -> float:
 
 
 def _numbers(name: str) -> set[str]:
-    words = (_VALUES.get(word, word) for word in normalized(name).split())
+    words = (_VALUES.get(word, word) for word in normalize(name).split())
     return {digits.lstrip("0") for word in words for digits in _DIGITS.findall(word)}

@@ -103,7 +103,7 @@ def way_of(weights: Path) -> Way | None:
 
 def known_way(digest: str) -> Way | None:
     """The way for the weights of a digest, ``words`` included; None if there is no choice."""
-    ways = (*_user_ways().get(digest, ()), *_shipped().get(digest, ()))
+    ways = (*_user_ways().get(digest, ()), *_packaged_ways().get(digest, ()))
     return next((way for way in ways if not way.needs_vectors or compares_vectors()), None)
 
 
@@ -155,7 +155,7 @@ def _digest(weights: Path, size: int, changed: int) -> str:
 
 
 @lru_cache(maxsize=1)
-def _shipped() -> dict[str, tuple[Way, ...]]:
+def _packaged_ways() -> dict[str, tuple[Way, ...]]:
     return _read(WAYS.read_text("utf-8"))
 
 

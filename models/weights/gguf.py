@@ -78,7 +78,7 @@ _MOST_DIMENSIONS = 4
 _LARGEST = (1 << 63) - 1
 
 
-class Broken(Exception):
+class BrokenFile(Exception):
     """The file is no GGUF, or not a whole one; says where."""
 
 
@@ -118,7 +118,7 @@ def head(path: Path) -> Head | None:
     """The head of a file; None if it is damaged, or has no matrices. Weights may be missing."""
     try:
         return _read(path).head
-    except (OSError, Broken):
+    except (OSError, BrokenFile):
         return None
 
 
@@ -128,9 +128,9 @@ def check(path: Path) -> None:
     size = path.stat().st_size
     found = _read(path)
     if found.fragment:
-        raise Broken(found.fragment)
+        raise BrokenFile(found.fragment)
     if (needed := found.end) > size:
-        raise Broken(f"it should have {needed:,} bytes and has {size:,}")
+        raise BrokenFile(f"it should have {needed:,} bytes and has {size:,}")
 
 
 @dataclass(slots=True)
@@ -147,7 +147,7 @@ def _read(path: Path) -> _Contents:
         try:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError:
-            raise Broken("it is empty") from None
+            raise BrokenFile("it is empty") from None
         with data:
             return _Reader(data).contents()
 
@@ -164,14 +164,14 @@ class _Reader:
 
     def contents(self) -> _Contents:
         if self.data[:4] != b"GGUF":
-            raise Broken("it does not begin as a GGUF file does")
+            raise BrokenFile("it does not begin as a GGUF file does")
         self.at = 4
         version, tensors, pairs = self.take("<IQQ", "its counts")
         if version not in (2, 3):
-            raise Broken(f"its version is {version}, not 2 or 3")
+            raise BrokenFile(f"its version is {version}, not 2 or 3")
         for count, name in ((tensors, "tensors"), (pairs, "keys")):
             if count > _MOST_ENTRIES:
-                raise Broken(f"it claims {count:,} {name}")
+                raise BrokenFile(f"it claims {count:,} {name}")
         whole, alignment = True, 32
         for number in range(pairs):
             where = f"key {number + 1} of {pairs}"
@@ -183,7 +183,7 @@ class _Reader:
             elif key == _ALIGNMENT:
                 alignment = value
                 if kind != 4 or value == 0 or value & (value - 1):
-                    raise Broken(f"{where}: the alignment is no power of two")
+                    raise BrokenFile(f"{where}: the alignment is no power of two")
         last = max((self.tensor(f"tensor {n + 1} of {tensors}") for n in range(tensors)), default=0)
         start = self.at + -self.at % alignment
         head = Head(self.layers, self.ends, self.vectors, whole) if self.layers else None
@@ -194,14 +194,14 @@ class _Reader:
         name = self.text(where, _LONGEST_NAME)
         (dimensions,) = self.take("<I", where)
         if dimensions > _MOST_DIMENSIONS:
-            raise Broken(f"{where} claims {dimensions:,} dimensions")
+            raise BrokenFile(f"{where} claims {dimensions:,} dimensions")
         sizes = self.take(f"<{dimensions}Q", where)
         weights = math.prod(sizes)
         number, offset = self.take("<IQ", where)
         type_ = TYPES.get(number, TensorType(f"type {number}", 1, 0))
         end: int = offset + weights // type_.weights * type_.bytes
         if max(*sizes, 0, 0) > _LARGEST or weights > _LARGEST or end > _LARGEST:
-            raise Broken(f"{where} is too large for any file")
+            raise BrokenFile(f"{where} is too large for any file")
         if sizes and sizes[0] % type_.weights:
             self.fragment = self.fragment or f"{where} is not made of whole blocks of {type_.name}"
         if dimensions < 2:
@@ -220,13 +220,13 @@ class _Reader:
 
     def need(self, size: int, where: str) -> None:
         if self.at + size > len(self.data):
-            raise Broken(f"it ends within {where}")
+            raise BrokenFile(f"it ends within {where}")
 
     def text(self, where: str, longest: int | None = None) -> bytes:
         (length,) = self.take("<Q", where)
         self.need(length, where)
         if longest is not None and length > longest:
-            raise Broken(f"the name of {where} has {length:,} bytes")
+            raise BrokenFile(f"the name of {where} has {length:,} bytes")
         self.at += length
         return self.data[self.at - length : self.at]
 
@@ -237,10 +237,10 @@ class _Reader:
         if kind in _SCALARS:
             (value,) = self.take(f"<{_SCALARS[kind]}", where)
             if value != value:
-                raise Broken(f"{where} is not a number")
+                raise BrokenFile(f"{where} is not a number")
             return value
         if kind != _ARRAY:
-            raise Broken(f"{where} has a value of the unknown type {kind}")
+            raise BrokenFile(f"{where} has a value of the unknown type {kind}")
         inner, count = self.take("<IQ", where)
         if inner == _STRING:
             self.skip_texts(count, where)
@@ -249,20 +249,20 @@ class _Reader:
             self.need(size, where)
             self.at += size
         else:
-            raise Broken(f"{where} is a list of the unknown type {inner}")
+            raise BrokenFile(f"{where} is a list of the unknown type {inner}")
         return None
 
     def skip_texts(self, count: int, where: str) -> None:
         """Skip all words of the vocabulary, hundreds of thousands."""
         self.texts += count
         if self.texts > _MOST_TEXTS:
-            raise Broken(f"{where} claims {count:,} texts")
+            raise BrokenFile(f"{where} claims {count:,} texts")
         self.need(8 * count, where)
         data, at, length = self.data, self.at, struct.Struct("<Q").unpack_from
         last = len(data) - 8
         for _ in range(count):
             if at > last:
-                raise Broken(f"it ends within {where}")
+                raise BrokenFile(f"it ends within {where}")
             at += 8 + length(data, at)[0]
         self.at = at
         self.need(0, where)

@@ -103,7 +103,7 @@ def fetch(wanted: HubFile) -> Path:
         get_hf_file_metadata(url, endpoint=_endpoint())
         return download(cached=False)
     except Exception as error:
-        raise _explained(error, wanted) from error
+        raise _explain(error, wanted) from error
 
 
 def _endpoint() -> str:
@@ -114,7 +114,7 @@ def _truth(variable: str) -> bool:
     return os.environ.get(variable, "").strip().upper() in ("1", "ON", "YES", "TRUE")
 
 
-def _explained(error: Exception, wanted: HubFile) -> ModelNotFound | ModelFailed:
+def _explain(error: Exception, wanted: HubFile) -> ModelNotFound | ModelFailed:
     """The error for the person who named the file."""
     from huggingface_hub import errors
 

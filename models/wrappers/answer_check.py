@@ -18,8 +18,8 @@ from blendfusion.models.protocol.model import (
     OnAnswer,
     Values,
     answer_each,
+    call_method,
     ignore_answer,
-    settled,
     tells,
 )
 from blendfusion.redaction import quoted
@@ -81,13 +81,13 @@ class CheckedModel:
         except ModelError as error:
             if not error.foreign:
                 error.foreign = True
-                error.reword(_quoted(error.message), error.hint and _quoted(error.hint))
+                error.reword(_quote(error.message), error.hint and _quote(error.hint))
             raise
         except (BlendFusionError, OutOfBudgetError):
             raise
         except Exception as error:
             raise ModelFailed(
-                f"the model {self._name} raised {type(error).__name__}: {_quoted(error)}",
+                f"the model {self._name} raised {type(error).__name__}: {_quote(error)}",
                 foreign=True,
             ) from (error if _has_words(error) else None)
 
@@ -121,14 +121,14 @@ class CheckedModel:
         with self._failing():
             if telling:
                 return answer_each(self.inner, task, values, hear)
-            return settled(self.inner.answer, task, values)
+            return call_method(self.inner.answer, task, values)
 
     def _checked(self, task: Task, answer: object) -> Answer:
         if not isinstance(answer, Answer):
             return Answer.failed(f"the model gave a {type(answer).__name__}, which is no Answer")
         answer = replace(answer, usage=bounded_usage(answer.usage))
         if answer.error is not None:
-            reason = f"the model says {_quoted(answer.error)}"
+            reason = f"the model says {_quote(answer.error)}"
             return Answer.failed(reason, answer.usage, too_long=bool(answer.too_long))
         text: object = answer.text
         if isinstance(text, str) and holds(task.constraint, text):
@@ -150,7 +150,7 @@ def _has_words(error: Exception) -> bool:
     return True
 
 
-def _quoted(words: object) -> str:
+def _quote(words: object) -> str:
     """The model's words in quotes; their class where they cannot be written."""
     try:
         return quoted(str(words), _SHOWN)

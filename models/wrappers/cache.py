@@ -147,15 +147,15 @@ class CachedModel:
             return
         new: dict[Values, Answer] = {}
 
-        def arrived(place: int, answer: Answer) -> None:
+        def on_answer(place: int, answer: Answer) -> None:
             new[missing[place]] = answer
             tell(missing[place], answer)
 
         try:
             if task.consistency > 1:
-                answer_consistently(CachedModel(self.inner, self.store), task, missing, arrived)
+                answer_consistently(CachedModel(self.inner, self.store), task, missing, on_answer)
             else:
-                answer_each(self.inner, task, missing, arrived)
+                answer_each(self.inner, task, missing, on_answer)
         finally:
             self._keep_all(task, new)
             if isinstance(self.store, Recording):

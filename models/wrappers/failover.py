@@ -163,7 +163,7 @@ class FallbackModel(CachedModel):
             answers[place] = answer
             on_answer(place, answer)
 
-        def heard(place: int, answer: Answer) -> None:
+        def hear(place: int, answer: Answer) -> None:
             if answer.error is None:
                 settle(place, answer)
             else:
@@ -173,7 +173,7 @@ class FallbackModel(CachedModel):
             failed = dict.fromkeys(range(len(values)), Answer.failed("reads text only, no images"))
         elif self._out is None:
             try:
-                super().answer_each(task, values, heard)
+                super().answer_each(task, values, hear)
             except ModelError as problem:
                 self._leave(problem)
         left = [place for place in range(len(values)) if place not in answers]
@@ -192,7 +192,7 @@ class FallbackModel(CachedModel):
         """Ask the next model about these places, of which the first ``failed`` at some."""
         waiting = dict.fromkeys(places)
 
-        def heard(i: int, answer: Answer) -> None:
+        def hear(i: int, answer: Answer) -> None:
             place = places[i]
             del waiting[place]
             answer = self._by_following(answer)
@@ -202,7 +202,7 @@ class FallbackModel(CachedModel):
         if self._following_out is None:
             try:
                 self._check_following()
-                self.following.answer_each(task, [values[place] for place in places], heard)
+                self.following.answer_each(task, [values[place] for place in places], hear)
             except ModelError as problem:
                 self._following_out = problem
                 self._tell(self.following.name, problem)

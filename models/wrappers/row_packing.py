@@ -84,9 +84,9 @@ class PackedModel:
         for size, alike in groups.items():
             if size == 1:
                 continue
-            packed = _packed(task, size)
+            packed = _packed_task(task, size)
 
-            def heard(
+            def hear(
                 number: int, answer: Answer, alike: list[list[int]] = alike, packed: Task = packed
             ) -> None:
                 group = alike[number]
@@ -98,7 +98,7 @@ class PackedModel:
                         settle(place, Answer(text))
 
             rows = [tuple(texts[place] for place in group) for group in alike]
-            answer_each(self.inner, packed, rows, heard)
+            answer_each(self.inner, packed, rows, hear)
         left = [place for place in range(len(values)) if place not in answers]
         if left:
             answer_each(
@@ -133,7 +133,7 @@ def _texts(task: Task, values: Sequence[Values]) -> list[str]:
     return ["; ".join(f"{n}: {v}" for n, v in prompt.named(row)) for row in values]
 
 
-def _packed(task: Task, size: int) -> Task:
+def _packed_task(task: Task, size: int) -> Task:
     """The question of ``task`` about ``size`` texts, with an answer for each."""
     numbers = [str(number) for number in range(1, size + 1)]
     plain = task.in_full

@@ -29,13 +29,13 @@ def answer_consistently(
     ways = [replace(task, consistency=1, variant=way) for way in range(task.consistency)]
     answered = [model.answer(way, values) for way in ways]
     options = closed_set(task.constraint) or ()
-    answers = [agreed(given, options) for given in zip(*answered, strict=True)]
+    answers = [majority(given, options) for given in zip(*answered, strict=True)]
     for place, answer in enumerate(answers):
         on_answer(place, answer)
     return answers
 
 
-def agreed(given: Sequence[Answer], options: Sequence[str] = ()) -> Answer:
+def majority(given: Sequence[Answer], options: Sequence[str] = ()) -> Answer:
     """The answer of most of ``given``, the answers to one value; among equals, the earlier one.
 
     Answers count by their probabilities if all have them: the rest of the probability goes to the
@@ -43,7 +43,7 @@ def agreed(given: Sequence[Answer], options: Sequence[str] = ()) -> Answer:
     answers.
 
     >>> answers = [Answer("a"), Answer("b"), Answer("b")]
-    >>> agreed(answers).text
+    >>> majority(answers).text
     'b'
     """
     usage = Usage.total(answer.usage for answer in given)

@@ -14,7 +14,7 @@ import pytest
 from datafusion import Expr, col, lit
 
 import blendfusion as bf
-from blendfusion.models.embedders.embedder import Vectors, normalised
+from blendfusion.models.embedders.embedder import Vectors, normalise
 
 TEXTS = ["late 1", "late 2", "broken 1", "broken 2", "late 1", None, " ", "never seen"]
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -41,7 +41,7 @@ class ByWord:
     batch_size = 64
 
     def embed(self, texts: list[str]) -> Vectors:
-        return normalised(
+        return normalise(
             [[text[0] == "l", text[0] == "b", 0.01 * (1 + ord(text[-1]) % 3)] for text in texts]
         )
 

@@ -7,7 +7,7 @@ import pytest
 from datafusion import col
 
 import blendfusion as bf
-from blendfusion.models.embedders.embedder import Vectors, normalised
+from blendfusion.models.embedders.embedder import Vectors, normalise
 
 OURS = ["IBM", "Apple Inc.", "Oracle", "IBM"]
 THEIRS = ["IBM Corporation Ltd", "Apple", "Sun", None]
@@ -30,7 +30,7 @@ class ByWord:
 
     def embed(self, texts: list[str]) -> Vectors:
         first = [text.split()[0] for text in texts]
-        return normalised([[word == "IBM", word == "Apple", word == "Sun", 0.1] for word in first])
+        return normalise([[word == "IBM", word == "Apple", word == "Sun", 0.1] for word in first])
 
     def close(self) -> None:
         pass

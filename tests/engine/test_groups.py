@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import blendfusion as bf
-from blendfusion.models.embedders.embedder import Vectors, normalised
+from blendfusion.models.embedders.embedder import Vectors, normalise
 from blendfusion.udfs.services.columns.clusters import clusters
 from blendfusion.udfs.services.columns.group_store import Group
 from blendfusion.udfs.services.columns.groups import sorted_into
@@ -34,7 +34,7 @@ class ByTopic:
     def embed(self, texts: list[str]) -> Vectors:
         places = [[*TOPICS].index(TOPIC_OF[text]) for text in texts]
         rows = np.eye(4)[places] + 0.01 * np.array([[len(text) % 7] * 4 for text in texts])
-        return normalised(rows)
+        return normalise(rows)
 
     def close(self) -> None:
         pass
@@ -177,7 +177,7 @@ def test_without_an_embedder_the_error_says_what_to_do() -> None:
 @given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 99))
 def test_clusters_are_the_same_each_time_and_cover_everything(n: int, k: int, seed: int) -> None:
     random_numbers = np.random.default_rng(seed)
-    vectors = normalised(random_numbers.normal(size=(n, 3)).round(1))
+    vectors = normalise(random_numbers.normal(size=(n, 3)).round(1))
     numbers = clusters(vectors, k)
     assert numbers.tolist() == clusters(vectors, k).tolist()
     assert len(numbers) == n

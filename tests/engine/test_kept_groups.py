@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blendfusion as bf
-from blendfusion.models.embedders.embedder import Vectors, normalised
+from blendfusion.models.embedders.embedder import Vectors, normalise
 
 TOPICS = ("late", "broken", "praise", "price")
 AREAS = {"late": "delivery", "price": "money", "broken": "goods", "praise": "goods"}
@@ -31,7 +31,7 @@ class ByWord:
             ]
             for text in texts
         ]
-        return normalised(rows)
+        return normalise(rows)
 
     def close(self) -> None:
         pass

@@ -14,7 +14,7 @@ from scripts import Counted
 
 import blendfusion as bf
 from blendfusion.models.prompts.canonical import Value
-from blendfusion.models.protocol.images import image_bytes, lent, name_of, type_of
+from blendfusion.models.protocol.images import image_bytes, lend_within, name_of, type_of
 
 RED = b"\x89PNG\r\n\x1a\n" + b"\xffred\x00"
 BLUE = b"\xff\xd8\xff\xe0" + b"blue"
@@ -347,10 +347,10 @@ def test_names_and_types_of_images() -> None:
     ]
     name = name_of(RED)
     assert name is not None
-    with lent({name: RED}), lent({name: RED}):
+    with lend_within({name: RED}), lend_within({name: RED}):
         pass
-    with lent({name: RED}):
-        with lent({name: memoryview(RED)}):
+    with lend_within({name: RED}):
+        with lend_within({name: memoryview(RED)}):
             assert image_bytes(name) == RED
         assert image_bytes(name) == RED
 

@@ -15,7 +15,7 @@ from blendfusion.models.llama import attention as attention_module
 from blendfusion.models.llama.attention import _attention, _operations, attends, attention
 from blendfusion.models.llama.context import LlamaContext, Weights
 from blendfusion.models.llama.model import LlamaModel
-from blendfusion.models.llama.switch import Stopped, Switch
+from blendfusion.models.llama.switch import Interruption, Switch
 from blendfusion.models.llama.token_batch import Batch
 from blendfusion.models.llama.weights import choose, ready
 from blendfusion.options import Options
@@ -95,7 +95,7 @@ def test_after_an_interruption_it_goes_on(weights: Weights) -> None:
             timer.start()
             try:
                 _computed(context)
-            except Stopped:
+            except Interruption:
                 stopped += 1
             timer.cancel()
             timer.join()

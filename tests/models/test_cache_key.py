@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blendfusion.language.query_text.type_calls import typed
-from blendfusion.models.stores.key import KEY_BYTES, Keys, model_prefix, written
+from blendfusion.models.stores.key import KEY_BYTES, Keys, model_prefix, noun_json
 from blendfusion.types import Comparison, Constraint, Example, StructField, Task
 from blendfusion.udfs.register.user_functions import known_ingredients
 
@@ -152,9 +152,9 @@ def test_a_field_that_has_no_form_is_refused() -> None:
     class Odd:
         things: object
 
-    assert written(Odd(("a", None, 1))) == {"things": ["a", None, 1]}
+    assert noun_json(Odd(("a", None, 1))) == {"things": ["a", None, 1]}
     with pytest.raises(TypeError, match="set has no canonical form"):
-        written(Odd({1}))
+        noun_json(Odd({1}))
 
 
 _STORED = json.loads((Path(__file__).parents[1] / "golden" / "cache_keys.json").read_text())

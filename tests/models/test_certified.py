@@ -18,7 +18,7 @@ from blendfusion.models.guarantees.accuracy import (
     UNKNOWN,
     YES,
     Certificate,
-    Decided,
+    Decisions,
     Targets,
     lower,
     upper,
@@ -165,7 +165,7 @@ def test_a_useless_proxy_saves_little_and_costs_one_look() -> None:
     while len(places := certificate.wanted):
         looks += 1
         certificate.tell(places, np.where(yes[places], YES, NO))
-    assert (certificate.decided, looks) == (Decided(), 1)
+    assert (certificate.decided, looks) == (Decisions(), 1)
 
 
 def test_few_values_are_not_sampled() -> None:
@@ -223,7 +223,7 @@ def test_a_pair_of_useless_scores_decides_nothing() -> None:
     pair = RankedPair(np.full(2000, 0.5), Targets(recall=0.9, precision=0.9), np.arange(2000))
     while len(places := pair.wanted):
         pair.tell(places, np.where(yes[places], YES, NO))
-    assert pair.decided == Decided()
+    assert pair.decided == Decisions()
     assert pair.labelled.sum() <= 1000
 
 
@@ -233,7 +233,7 @@ def test_a_pair_counts_what_the_oracle_does_not_answer_as_no() -> None:
     pair = RankedPair(scores, targets, np.random.default_rng(0).permutation(400))
     while len(places := pair.wanted):
         pair.tell(places, np.full(len(places), UNKNOWN))
-    assert (pair.positives, pair.decided) == (0, Decided())
+    assert (pair.positives, pair.decided) == (0, Decisions())
 
 
 def test_known_positives_leave_room_for_more_errors() -> None:

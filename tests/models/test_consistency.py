@@ -8,39 +8,39 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.models.prompts.prompt import render
-from blendfusion.models.wrappers.self_consistency import agreed
+from blendfusion.models.wrappers.self_consistency import majority
 from blendfusion.types import Answer, Constraint, Task, Usage
 
 AB = ("a", "b")
 
 
 def test_what_most_say_counts() -> None:
-    assert agreed([Answer("x"), Answer("y"), Answer("y")]).text == "y"
+    assert majority([Answer("x"), Answer("y"), Answer("y")]).text == "y"
 
 
 def test_of_equals_the_usual_way_counts() -> None:
-    assert agreed([Answer("y"), Answer("x")]).text == "y"
+    assert majority([Answer("y"), Answer("x")]).text == "y"
 
 
 def test_a_sure_answer_outweighs_two_unsure_ones() -> None:
     given = [Answer("a", logprob=log(0.99)), *[Answer("b", logprob=log(0.6))] * 2]
-    answer = agreed(given, AB)
+    answer = majority(given, AB)
     assert answer.text == "a"
     assert answer.logprob is not None
     assert exp(answer.logprob) == pytest.approx((0.99 + 0.4 + 0.4) / 3)
 
 
 def test_without_probabilities_the_share_of_the_answers_is_one() -> None:
-    answer = agreed([Answer("a"), Answer("b"), Answer("a")], AB)
+    answer = majority([Answer("a"), Answer("b"), Answer("a")], AB)
     assert answer.logprob == pytest.approx(log(2 / 3))
 
 
 def test_failed_answers_do_not_count_unless_all_are() -> None:
     failed = Answer.failed("no", Usage(values=1, failed=1, prompt_tokens=5))
-    answer = agreed([failed, Answer("x", usage=Usage(values=1, prompt_tokens=7))])
+    answer = majority([failed, Answer("x", usage=Usage(values=1, prompt_tokens=7))])
     assert (answer.text, answer.usage) == ("x", Usage(values=1, prompt_tokens=12))
-    assert agreed([failed, failed]).error == "no"
-    assert agreed([failed, failed]).usage == Usage(values=1, failed=1, prompt_tokens=10)
+    assert majority([failed, failed]).error == "no"
+    assert majority([failed, failed]).usage == Usage(values=1, failed=1, prompt_tokens=10)
 
 
 def test_the_ways_differ_in_the_order_of_examples_and_options() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blendfusion.models.constraints.constraint import holds
-from blendfusion.models.constraints.prefix_check import decided
+from blendfusion.models.constraints.prefix_check import decided_answer
 from blendfusion.types import Comparison, Constraint
 
 OPERATORS = ("=", "<", "<=", ">", ">=")
@@ -93,18 +93,18 @@ DECIDED = [
 def test_an_answer_is_decided_as_soon_as_the_comparison_is(kind, comparison, begun, answer):
     pattern = "[A-Z]{2}" if kind == "regex" else None
 
-    assert decided(until(kind, comparison, pattern=pattern), begun) == answer
+    assert decided_answer(until(kind, comparison, pattern=pattern), begun) == answer
 
 
 def test_every_comparison_must_be_decided():
     both = until("integer", compare(">", "3"), compare("=", "57"))
 
-    assert decided(both, "5") is None
-    assert decided(both, "6") == "6"
+    assert decided_answer(both, "5") is None
+    assert decided_answer(both, "6") == "6"
 
 
 def test_without_comparisons_nothing_is_decided():
-    assert decided(Constraint("text"), "Paris") is None
+    assert decided_answer(Constraint("text"), "Paris") is None
 
 
 # -- DataFusion says the same ----------------------------------------------------------------------
@@ -172,7 +172,7 @@ def test_where_an_answer_is_decided_datafusion_says_the_same_of_all_that_begin_s
         for answer in answers:
             for end in range(len(answer) + 1):
                 # Blanks at the end of what is written so far may turn out to be trimmed.
-                found = decided(constraint, answer[:end].rstrip())
+                found = decided_answer(constraint, answer[:end].rstrip())
                 if found is not None:
                     pairs.add((found, answer))
     assert {c for c, pairs in claims.items() if not pairs} == NEVER.get(kind, set())
@@ -191,6 +191,6 @@ NEVER = {"text": {compare("like", "%b")}}
 @given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=3), st.sampled_from(TEXTS))
 def test_what_is_decided_stays_decided(literals, answer):
     constraint = until("text", *(compare("=", literal) for literal in literals))
-    found = [decided(constraint, answer[:end]) is not None for end in range(len(answer) + 1)]
+    found = [decided_answer(constraint, answer[:end]) is not None for end in range(len(answer) + 1)]
 
     assert found == sorted(found)

@@ -20,7 +20,7 @@ from blendfusion.models.http.circuit_breaker import Line
 from blendfusion.models.http.model import OpenAIModel
 from blendfusion.models.http.rate_limit import Rate
 from blendfusion.models.http.retry import Retry, retry_after_seconds
-from blendfusion.models.http.server_errors import shown
+from blendfusion.models.http.server_errors import quote_error
 from blendfusion.models.http.task_group import for_each
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
@@ -387,7 +387,9 @@ def test_words_of_a_server_are_short_and_of_a_proxy_its_status() -> None:
 
 def test_short_values_and_common_words_stay_readable() -> None:
     said_by_server = "The maximum context length is 2048 tokens."
-    assert shown(said_by_server, None, ["a", "is", "Write the maximum"]) == repr(said_by_server)
+    assert quote_error(said_by_server, None, ["a", "is", "Write the maximum"]) == repr(
+        said_by_server
+    )
 
 
 def test_a_key_from_a_file_may_end_in_a_line_break_but_holds_none() -> None:

@@ -16,7 +16,7 @@ from blendfusion.models.http.completion import read_completion
 from blendfusion.models.http.parse_reply import read_reply
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.prompts.prompt import render, replies_of
-from blendfusion.models.scores.expected_score import chains, expected, of_tokens, spread
+from blendfusion.models.scores.expected_score import chains, expected_score, of_tokens, spread
 from blendfusion.models.scores.option_trie import build, forks
 from blendfusion.models.scores.token import Token
 from blendfusion.types import Constraint, Task
@@ -118,7 +118,7 @@ def test_the_odds_of_all_options_add_up_to_one(logits: list[float]) -> None:
     found = spread(root, scores)
     assert sorted(found) == list(range(11))
     assert sum(map(math.exp, found.values())) == pytest.approx(1)
-    assert holds(TEN, expected(found, TEN))
+    assert holds(TEN, expected_score(found, TEN))
 
 
 def test_an_option_is_as_likely_as_its_branches_together() -> None:

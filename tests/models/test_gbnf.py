@@ -11,7 +11,7 @@ from llguidance import LLMatcher, LLTokenizer
 from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from blendfusion.models.constraints.constraint import regex_of
-from blendfusion.models.constraints.gbnf import gbnf_of, quoted
+from blendfusion.models.constraints.gbnf import gbnf_literal, gbnf_of
 from blendfusion.types import Constraint
 
 BYTES = LLTokenizer("byte")
@@ -93,6 +93,6 @@ def test_what_a_grammar_cannot_say_has_none(pattern: str) -> None:
 
 @pytest.mark.parametrize("text", ['say "no"', "back\\slash", "two\nlines", "é and 中"])
 def test_literals_are_themselves_and_nothing_else(text: str) -> None:
-    grammar = f"root ::= {quoted(text)}"
+    grammar = f"root ::= {gbnf_literal(text)}"
     assert admits(grammar, text)
     assert not admits(grammar, text + "x")

@@ -21,7 +21,7 @@ from blendfusion.models.llama.cpu_cores import cores
 from blendfusion.models.llama.model import LlamaModel, fingerprint
 from blendfusion.models.llama.scheduler import Run
 from blendfusion.models.llama.weights import choose
-from blendfusion.models.scores.expected_score import expected, spread
+from blendfusion.models.scores.expected_score import expected_score, spread
 from blendfusion.models.scores.option_trie import forks, log_softmax
 from blendfusion.options import Options
 from blendfusion.types import Comparison, Constraint, StructField, Task
@@ -112,8 +112,10 @@ def test_a_subject_is_heard_and_not_only_how_nice_the_text_is(model):
 @pytest.mark.long
 @pytest.mark.local
 def test_the_words_of_a_task_are_read_once(model, monkeypatch):
-    made, make = [], choosing_module._known
-    monkeypatch.setattr(choosing_module, "_known", lambda asking: made.append(1) or make(asking))
+    made, make = [], choosing_module._new_state
+    monkeypatch.setattr(
+        choosing_module, "_new_state", lambda asking: made.append(1) or make(asking)
+    )
     task = Task("llm_filter", "Is this letter about sports?", _BOOLEAN, ("text",))
 
     first = _texts(model, task, ["The keeper saved the penalty."])
@@ -243,7 +245,7 @@ def test_a_score_weighs_all_points_by_their_odds(model, scale):
         each = {f: log_softmax(s - p) for f, s, p in zip(found, scores, priors, strict=True)}
 
     assert float(answer.text) == pytest.approx(
-        float(expected(spread(found[0], each), constraint)), abs=0.1
+        float(expected_score(spread(found[0], each), constraint)), abs=0.1
     )
 
 
@@ -404,7 +406,7 @@ def test_rows_together_compute_what_a_row_alone_computes(column, weights, attent
     window = 768 if attention == "own" else 832  # another context
     with closing(LlamaModel(weights_or_skip(), Options(weights=weights, n_ctx=window))) as model:
         opened = model._ready()
-        assert exactness.proven(opened.context, quantised=opened.weights.thing.quantised)
+        assert exactness.prove_equal_rows(opened.context, quantised=opened.weights.thing.quantised)
         assert opened.context.in_order == (attention == "llama.cpp")
         task = _task(Constraint("boolean"))
         answers = _ask(model, task, column)
@@ -433,7 +435,7 @@ def test_a_context_that_changes_rows_is_found_out(model, monkeypatch):
     opened.forget()
     monkeypatch.setattr(opened.context, "decode", slightly_other)
 
-    assert not exactness.proven(opened.context, quantised=opened.weights.thing.quantised)
+    assert not exactness.prove_equal_rows(opened.context, quantised=opened.weights.thing.quantised)
 
 
 COMPARED = [

@@ -18,7 +18,7 @@ from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.llama.projectors import projector_of
-from blendfusion.models.protocol.images import lent, name_of
+from blendfusion.models.protocol.images import lend_within, name_of
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Task
 
@@ -59,7 +59,7 @@ def ask(model: LlamaModel, asked: Task, *images: tuple[bytes | str | None, ...])
     """The answers about tuples of images: bytes, or texts in the place of them."""
     held = {name_of(i): i for row in images for i in row if isinstance(i, bytes)}
     names = [tuple(name_of(i) if isinstance(i, bytes) else i for i in row) for row in images]
-    with lent({name: data for name, data in held.items() if name}):
+    with lend_within({name: data for name, data in held.items() if name}):
         return model.answer(asked, names)
 
 

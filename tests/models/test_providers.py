@@ -14,7 +14,7 @@ import pytest
 import blendfusion as bf
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.http.api import APIS
-from blendfusion.models.protocol.images import lent, name_of
+from blendfusion.models.protocol.images import lend_within, name_of
 from blendfusion.models.registry.load import load
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
@@ -180,7 +180,7 @@ def test_an_image_is_sent_in_the_form_of_the_api(spec: str) -> None:
     pixel = b"\x89PNG\r\n\x1a\n"
     name = name_of(pixel)
     assert name is not None
-    with lent({name: pixel}):
+    with lend_within({name: pixel}):
         (answer,) = load(spec, Options()).answer(IMAGE, [(name,)])
     assert answer.text == "true", answer.error
 

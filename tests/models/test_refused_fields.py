@@ -13,7 +13,7 @@ from loopback import Body, Loopback, Reply, said, serving
 from provider_refusals import REFUSALS, Refusal, system
 
 import blendfusion as bf
-from blendfusion.models.http.sampling import folded
+from blendfusion.models.http.sampling import fold_instruction
 from blendfusion.run.reports.trace import AnswerWarning
 
 HANDFUL = 8
@@ -133,16 +133,16 @@ def test_a_server_that_refuses_everything_is_not_asked_for_ever() -> None:
 
 def test_the_systems_message_begins_the_first_of_the_user() -> None:
     turns = [("system", "Be brief."), ("user", "a"), ("assistant", "b"), ("user", "c")]
-    messages = folded([{"role": role, "content": content} for role, content in turns])
+    messages = fold_instruction([{"role": role, "content": content} for role, content in turns])
     assert messages == [
         {"role": "user", "content": "Be brief.\n\na"},
         {"role": "assistant", "content": "b"},
         {"role": "user", "content": "c"},
     ]
     image = {"type": "image_url", "image_url": {"url": "data:"}}
-    assert folded([{"role": "system", "content": "x"}, {"role": "user", "content": [image]}]) == [
-        {"role": "user", "content": [{"type": "text", "text": "x"}, image]}
-    ]
+    assert fold_instruction(
+        [{"role": "system", "content": "x"}, {"role": "user", "content": [image]}]
+    ) == [{"role": "user", "content": [{"type": "text", "text": "x"}, image]}]
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 405, 500, 501])

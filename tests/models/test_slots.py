@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.models.llama.scheduler import Run, Spent
+from blendfusion.models.llama.scheduler import Run, RunCost
 from blendfusion.models.llama.token_batch import Batch, Filling
 
 PREFIX = (7, 8, 9)
@@ -138,7 +138,7 @@ def test_every_row_sees_itself_and_nothing_else(
 ) -> None:
     rows = sorted(rows) if ordered else rows
     store = Store(cells + len(PREFIX), batch_tokens, slots + 1, filling, in_order=in_order)
-    spent, ended = Spent(), []
+    spent, ended = RunCost(), []
 
     def step(place: int, seen: tuple[int, ...]) -> list[int]:
         row = rows[place]
@@ -168,8 +168,8 @@ def test_every_row_sees_itself_and_nothing_else(
         assert spent.tokens == spent.given
 
 
-def _spent(rows: Sequence[tuple[int, ...]], batch_tokens: int) -> Spent:
-    store, spent = Store(10_000, batch_tokens, 65), Spent()
+def _spent(rows: Sequence[tuple[int, ...]], batch_tokens: int) -> RunCost:
+    store, spent = Store(10_000, batch_tokens, 65), RunCost()
     Run(
         store,  # type: ignore[arg-type]
         len(PREFIX),
@@ -209,7 +209,7 @@ def test_an_error_leaves_the_prefix_alone() -> None:
             [(1, 2), (1, 3)],
             step,
             reserve=[0, 0],
-            spent=Spent(),
+            spent=RunCost(),
             slots=3,
         ).to_the_end()
     assert store.holds_nothing_more()

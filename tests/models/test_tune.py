@@ -9,13 +9,13 @@ import pytest
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.services.tuning.bank import bank
 from blendfusion.models.services.tuning.fit import (
-    Scored,
+    ScoredQuestion,
     area,
-    balanced,
+    balanced_accuracy,
     fit,
     left_out,
     odds,
-    scored,
+    relative_scores,
 )
 from blendfusion.models.services.tuning.pairs import name_pairs
 from blendfusion.models.services.tuning.tune import CANDIDATES, tune
@@ -142,7 +142,8 @@ def test_weights_fit_the_odds() -> None:
     yes = random.random(400) < 0.5
     near = np.where(yes, 2.0, 0.0) + random.normal(0, 1, 400)
     questions = [
-        Scored(str(place % 4), np.stack([near, near, near, near], 1), yes) for place in range(2)
+        ScoredQuestion(str(place % 4), np.stack([near, near, near, near], 1), yes)
+        for place in range(2)
     ]
     way = fit(Way("text", likelihood=1.0), questions)
 
@@ -150,11 +151,11 @@ def test_weights_fit_the_odds() -> None:
     assert way.threshold / way.likelihood == pytest.approx(1.0, abs=0.2)
     assert way.answer == 0.0
     assert left_out(way, questions).area == pytest.approx(area(near, yes))
-    assert balanced(odds(way, questions[0].scores), yes) == pytest.approx(0.84, abs=0.05)
+    assert balanced_accuracy(odds(way, questions[0].scores), yes) == pytest.approx(0.84, abs=0.05)
 
 
 def test_scores_are_relative_to_neutral_texts() -> None:
-    one = scored("k", [(-8.0, 2.0, 0.3)], [(-10.0, 1.0, 0.1), (-12.0, 1.0, 0.1)], [True])
+    one = relative_scores("k", [(-8.0, 2.0, 0.3)], [(-10.0, 1.0, 0.1), (-12.0, 1.0, 0.1)], [True])
     assert one.scores.tolist() == [[3.0, 1.0, 0.3, 1.0]]
 
 
@@ -166,7 +167,7 @@ def test_the_mean_answer_behind_neutral_texts_is_subtracted_as_far_as_it_tells()
         yes = random.random(100) < 0.5
         answers = 0.5 * mean + np.where(yes, 2.0, 0.0) + random.normal(0, 1, 100)
         scores = [(0.0, answer, 0.0) for answer in answers]
-        questions.append(scored(str(place % 4), scores, [(0.0, mean, 0.0)], [*yes]))
+        questions.append(relative_scores(str(place % 4), scores, [(0.0, mean, 0.0)], [*yes]))
     way = fit(Way("chat", answer=1.0), questions)
 
     assert way.neutral_share == pytest.approx(0.5, abs=0.1)

@@ -17,7 +17,7 @@ from local_model import weights_or_skip
 from blendfusion.errors import ModelFailed
 from blendfusion.models.llama import weights
 from blendfusion.models.llama.model import LlamaModel, fingerprint
-from blendfusion.models.llama.weights import Chosen, ConversionFailed, choose, ready
+from blendfusion.models.llama.weights import ConversionFailed, WeightsChoice, choose, ready
 from blendfusion.models.weights.gguf import Head, head
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
@@ -70,7 +70,7 @@ def test_what_is_no_whole_head_has_none(quantised: Path, kept: int) -> None:
     quantised.write_bytes(quantised.read_bytes()[:kept])
 
     assert head(quantised) is None
-    assert choose(quantised, Options()) == Chosen(quantised)
+    assert choose(quantised, Options()) == WeightsChoice(quantised)
 
 
 def test_a_head_that_promises_too_much_has_none(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_quantised_weights_are_copied_to_f16(quantised: Path, folder: Path) -> N
 
 
 def test_a_copy_is_not_made_where_it_is_not_wanted(quantised: Path, folder: Path) -> None:
-    assert choose(quantised, Options(weights="original")) == Chosen(quantised)
+    assert choose(quantised, Options(weights="original")) == WeightsChoice(quantised)
     assert not folder.exists()
 
 
@@ -102,7 +102,7 @@ def test_a_gpu_has_a_copy_too_but_on_a_mac(
     on_gpu = Options(n_gpu_layers=-1)
     assert choose(quantised, on_gpu).says == "F16, made of Q4_1"
     monkeypatch.setattr(weights.platform, "system", lambda: "Darwin")
-    assert choose(quantised, on_gpu) == Chosen(quantised)
+    assert choose(quantised, on_gpu) == WeightsChoice(quantised)
 
 
 def test_a_gpu_has_larger_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def test_other_processors_keep_what_they_have(
 ) -> None:
     monkeypatch.setattr(weights.platform, "machine", lambda: "arm64")
 
-    assert choose(quantised, Options()) == Chosen(quantised)
+    assert choose(quantised, Options()) == WeightsChoice(quantised)
     assert choose(quantised, Options(weights="f16")).type == "F16"
 
 
@@ -244,7 +244,7 @@ def test_a_damaged_copy_is_made_anew(packaged: Path) -> None:
 def test_where_no_copy_can_be_made_the_file_itself_answers(
     packaged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_chosen: Chosen) -> None:
+    def full(_chosen: WeightsChoice) -> None:
         raise ConversionFailed("the disk is full")
 
     original = LlamaModel(packaged, Options(n_ctx=512, weights="original"))

@@ -21,8 +21,8 @@ from blendfusion.errors import ModelError, ModelFailed
 from blendfusion.models.llama import first_load, weights
 from blendfusion.models.llama.first_load import ensure_loads, is_known, remember
 from blendfusion.models.llama.model import LlamaModel
-from blendfusion.models.llama.switch import Stopped
-from blendfusion.models.weights.gguf import TYPES, Broken, check
+from blendfusion.models.llama.switch import Interruption
+from blendfusion.models.weights.gguf import TYPES, BrokenFile, check
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 
@@ -51,7 +51,7 @@ def test_a_whole_file_is_right_and_a_byte_less_is_not(small: Path) -> None:
     check(small)
 
     small.write_bytes(small.read_bytes()[:-1])
-    with pytest.raises(Broken, match="it should have"):
+    with pytest.raises(BrokenFile, match="it should have"):
         check(small)
 
 
@@ -59,7 +59,7 @@ def test_every_shorter_file_is_refused(small: Path) -> None:
     whole = small.read_bytes()
     for size in range(len(whole)):
         small.write_bytes(whole[:size])
-        with pytest.raises(Broken):
+        with pytest.raises(BrokenFile):
             check(small)
 
 
@@ -98,7 +98,7 @@ def test_the_place_of_the_damage_is_named(tmp_path: Path, data: bytes, words: st
     path = tmp_path / "model.gguf"
     path.write_bytes(data)
 
-    with pytest.raises(Broken, match=words):
+    with pytest.raises(BrokenFile, match=words):
         check(path)
 
 
@@ -110,7 +110,7 @@ def test_a_large_file_of_zeros_is_refused_at_once(tmp_path: Path) -> None:
         file.truncate(1 << 33)  # takes no room on the disk
 
     def refused() -> None:
-        with pytest.raises(Broken, match="claims"):
+        with pytest.raises(BrokenFile, match="claims"):
             check(path)
 
     assert least_seconds(refused, 1) < 1
@@ -204,9 +204,9 @@ def test_ctrl_c_ends_the_child(small: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
         def stop() -> None:
             if time.monotonic() - started > 0.3:
-                raise Stopped
+                raise Interruption
 
-        with pytest.raises(Stopped):
+        with pytest.raises(Interruption):
             ensure_loads([small], 0, stop)
 
     assert least_seconds(stopped, 2, time.monotonic) < 2

@@ -10,7 +10,7 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 import blendfusion as bf
-from blendfusion.models.constraints.prefix_check import decided
+from blendfusion.models.constraints.prefix_check import decided_answer
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scripted_model import Script
@@ -69,7 +69,7 @@ class EarlyModel(bf.ScriptedModel):
     def _cut(self, constraint: Constraint, answer: Answer) -> Answer:
         text = answer.text or ""
         for end in range(len(text)):
-            known = decided(constraint, text[:end].rstrip())
+            known = decided_answer(constraint, text[:end].rstrip())
             if known is not None:
                 self.early += 1
                 return Answer(known, finish="decided", usage=answer.usage)

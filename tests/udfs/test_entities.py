@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from public_sets import datasets
 
-from blendfusion.models.vectors.tfidf import normalized
+from blendfusion.models.vectors.tfidf import normalize
 from blendfusion.udfs.services.columns.closure import Closure, rounds
 from blendfusion.udfs.services.columns.entities import Judge, entities
 from blendfusion.udfs.services.columns.llm_same import CANDIDATES
@@ -133,8 +133,8 @@ def test_a_perfect_model_finds_the_true_pairs_with_three_questions_a_value(
     if data is None:
         pytest.skip("the data sets are not here")
     texts, gold = records.texts(data), records.truth(data)
-    alike = zip(sorted(texts, key=normalized), sorted(texts, key=normalized)[1:], strict=False)
-    free = [pair for pair in alike if normalized(pair[0]) == normalized(pair[1])]
+    alike = zip(sorted(texts, key=normalize), sorted(texts, key=normalize)[1:], strict=False)
+    free = [pair for pair in alike if normalize(pair[0]) == normalize(pair[1])]
     same = judge(entities_of(texts, [*gold, *free]), 0.0)
     asked: list[tuple[str, str]] = []
 

@@ -8,15 +8,15 @@ from math import log, sqrt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.models.vectors.tfidf import Nearest, normalized, terms
+from blendfusion.models.vectors.tfidf import Nearest, normalize, terms
 
 WORDS = st.text("abc é-", max_size=12)
 
 
 def test_case_accents_and_punctuation_say_nothing() -> None:
-    assert normalized("CAFÉ-Noir,  (Paris)") == normalized("cafe noir paris")
-    assert normalized("ﬁne Straße") == "fine strasse"
-    assert normalized("...") == ""
+    assert normalize("CAFÉ-Noir,  (Paris)") == normalize("cafe noir paris")
+    assert normalize("ﬁne Straße") == "fine strasse"
+    assert normalize("...") == ""
 
 
 def test_the_text_itself_comes_first_and_the_rare_word_decides() -> None:

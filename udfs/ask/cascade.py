@@ -18,11 +18,11 @@ from blendfusion.models.guarantees.accuracy import (
     UNKNOWN,
     YES,
     Certificate,
-    Decided,
+    Decisions,
     Ints,
     Targets,
 )
-from blendfusion.models.guarantees.logistic import fitted, numbered
+from blendfusion.models.guarantees.logistic import fit_classifier, number_labels
 from blendfusion.models.guarantees.precision_recall import RankedPair
 from blendfusion.models.guarantees.recall import RankedCertificate, fewest
 from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
@@ -236,10 +236,10 @@ class Cascade:
         rest = [v for v in values if v not in known]
         if not taught:
             return {}
-        names, classes = numbered([str(known[v].text) for v in taught])
+        names, classes = number_labels([str(known[v].text) for v in taught])
         texts = ["\n".join(text for text in v if text) for v in (*taught, *rest)]
         vectors = dispatcher.embedder_for(self._call).embed(texts)
-        classifier = fitted(vectors[: len(taught)], classes, len(names))
+        classifier = fit_classifier(vectors[: len(taught)], classes, len(names))
         found: dict[Values, Answer] = {}
         for v, shares in zip(rest, classifier.probabilities(vectors[len(taught) :]), strict=True):
             best = int(shares.argmax())
@@ -290,7 +290,7 @@ class Cascade:
         agrees = right.text == ("true" if self._targets.binary else proposed.text)
         return YES if agrees else NO
 
-    def _standing(self, proposed: Answer, score: float, decided: Decided) -> Answer:
+    def _standing(self, proposed: Answer, score: float, decided: Decisions) -> Answer:
         """The answer to a decided value: for recall and precision, the answer that its side was
         certified for. The small model's own may be the other, where it leans to yes or to no."""
         if not self._targets.binary:

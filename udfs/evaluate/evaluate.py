@@ -14,7 +14,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
-from blendfusion.models.protocol.images import lent
+from blendfusion.models.protocol.images import lend_within
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task
 from blendfusion.udfs.ask.audio_columns import heard, named_audio
@@ -67,7 +67,7 @@ def _of_kind(kind: Kind, call: Call, columns: Sequence[Column], dispatcher: Disp
     images = among_texts(columns)
     if images is None:
         return _answered(call, columns, dispatcher, _questions)
-    with lent(images.held):
+    with lend_within(images.held):
         return _answered(call, images.texts, dispatcher, seen_among_texts)
 
 
@@ -116,7 +116,7 @@ def _(
     kind: ImageQuestion, call: Call, columns: Sequence[Column], dispatcher: Dispatcher
 ) -> pa.Array:
     names, held = named(columns)
-    with lent(held):
+    with lend_within(held):
         return _answered(call, names, dispatcher, seen)
 
 
@@ -125,7 +125,7 @@ def _(
     kind: AudioQuestion, call: Call, columns: Sequence[Column], dispatcher: Dispatcher
 ) -> pa.Array:
     names, held = named_audio(columns)
-    with lent(held):
+    with lend_within(held):
         return _answered(call, names, dispatcher, heard)
 
 

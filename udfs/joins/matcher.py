@@ -21,7 +21,7 @@ from blendfusion.errors import ModelNotFound
 from blendfusion.models.embedders.cache import UnknownVectorError
 from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.vectors.tfidf import Nearest, normalized
+from blendfusion.models.vectors.tfidf import Nearest, normalize
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.outcomes import outcomes
@@ -96,14 +96,14 @@ class Domain:
         self._alike: dict[str, list[int]] = {}
         self._in_meaning: NearestInMeaning | None = None
         for i, text in enumerate(self.texts):
-            self._alike.setdefault(normalized(text), []).append(i)
+            self._alike.setdefault(normalize(text), []).append(i)
 
     def equal(self, text: str) -> int | None:
         return self._places.get(text)
 
     def alike(self, text: str) -> int | None:
         """The only text that is equal except for case, accents and punctuation."""
-        plain = normalized(text)
+        plain = normalize(text)
         found = self._alike.get(plain, ()) if plain else ()
         return found[0] if len(found) == 1 else None
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from blendfusion.models.vectors.tfidf import normalized
+from blendfusion.models.vectors.tfidf import normalize
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(rf"([+\-−]?)({_DIGITS})(?:[eE]([+\-]?\d{{1,3}}))?")
@@ -71,7 +71,7 @@ def same_text(a: str, b: str) -> bool:
     (True, False, False)
     """
     a, b = " ".join(a.split()), " ".join(b.split())
-    return a == b or (_is_prose(a) and _is_prose(b) and normalized(a) == normalized(b) != "")
+    return a == b or (_is_prose(a) and _is_prose(b) and normalize(a) == normalize(b) != "")
 
 
 def _is_prose(text: str) -> bool:

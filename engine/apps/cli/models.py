@@ -14,7 +14,7 @@ from rich.table import Table
 
 from blendfusion.models.http.client import KEY_VARIABLE, URL_VARIABLE
 from blendfusion.models.registry.inventory import (
-    Served,
+    FoundServer,
     missing_extras,
     packaged_runs,
     servers_here,
@@ -58,7 +58,7 @@ def _rows() -> Iterator[Row]:
         yield from _of_server(server)
 
 
-def _of_server(server: Served) -> Iterator[Row]:
+def _of_server(server: FoundServer) -> Iterator[Row]:
     if server.problem:
         yield f"openai:NAME@{server.url}", f"{URL_VARIABLE}: {server.problem}", "", ""
     for name, window in server.models[:_MOST_MODELS]:

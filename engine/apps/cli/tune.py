@@ -13,7 +13,7 @@ from blendfusion.errors import OptionError
 from blendfusion.models.http.model import OpenAIModel
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.registry.load import load
-from blendfusion.models.services.tuning.tune import Tuned, tune
+from blendfusion.models.services.tuning.tune import TuningResult, tune
 from blendfusion.models.verbalizer.ways import keep_way, user_file
 from blendfusion.options import Options
 from blendfusion.redaction import printable
@@ -61,7 +61,7 @@ def _report(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _show(found: Tuned) -> None:
+def _show(found: TuningResult) -> None:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for heading in ("candidate", "area", "balanced accuracy"):
         table.add_column(heading, no_wrap=True)

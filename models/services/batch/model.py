@@ -20,7 +20,7 @@ from blendfusion.models.http.model import DEFAULT_WINDOW, OpenAIModel, fingerpri
 from blendfusion.models.http.reply_body import TooLarge, whole
 from blendfusion.models.http.retry import Passing, Retry
 from blendfusion.models.http.sampling import Sampling
-from blendfusion.models.http.server_errors import cleaned, status_of
+from blendfusion.models.http.server_errors import clean_error, status_of
 from blendfusion.models.http.server_features import FormsTaken
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.allowance import spend_request
@@ -128,7 +128,7 @@ class BatchModel:
         for job, replies in zip(jobs, answered, strict=True):
             for place in job.places:
                 body, reason = replies.get(place, (None, "the job has no reply to this value"))
-                reason = cleaned(reason, self._worker.key, exchanges[place].sent)
+                reason = clean_error(reason, self._worker.key, exchanges[place].sent)
                 answer = (
                     Answer.failed(reason).with_usage(Usage(values=1, failed=1))
                     if body is None
@@ -263,7 +263,7 @@ class BatchApi:
             raise self._failed(f"the job {job.name} is completed, and names no file of its replies")
         if not names:
             job.remove()
-            why = cleaned(_reasons(state), self.key)
+            why = clean_error(_reasons(state), self.key)
             raise self._failed(f"the job {job.name} ended as {state['status']}: {why}")
         replies: dict[int, Reply] = {}
         for name in names:

@@ -12,10 +12,10 @@ def is_outlines(thing: object) -> bool:
     return any(name.startswith("outlines.models.") for name in modules)
 
 
-def _adapted(thing: object, options: Options) -> Model | None:
+def _adapt(thing: object, options: Options) -> Model | None:
     from blendfusion.models.services.outlines.model import OutlinesModel
 
     return OutlinesModel(thing, options) if is_outlines(thing) else None
 
 
-ADAPTERS = {"outlines": _adapted}
+ADAPTERS = {"outlines": _adapt}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from blendfusion.errors import OptionError
 from blendfusion.models.services.shared_stores.shared_store import SharedStore, Unreachable
-from blendfusion.models.stores.address import cleaned, without_secrets
+from blendfusion.models.stores.address import clean_message, without_secrets
 from blendfusion.models.stores.entry import Row, after, pieces
 from blendfusion.models.stores.key import MODEL_BYTES
 from blendfusion.models.stores.memory import StoreStats
@@ -71,7 +71,7 @@ class PostgresStore(SharedStore):
             psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.Error as problem:
             raise OptionError(
-                f"cache={self.path!r} is no address of PostgreSQL: {cleaned(problem, self._url)}",
+                f"cache={self.path!r} is no address of PostgreSQL: {clean_message(problem, self._url)}",
                 hint="Write postgresql://user@host:5432/database",
             ) from None
 
@@ -192,7 +192,9 @@ class PostgresStore(SharedStore):
 
     def _remedy(self, problem: Exception) -> str:
         psycopg = _driver()
-        text = cleaned(problem, self._url).rstrip("?")  # libpq asks whether the server is running
+        text = clean_message(problem, self._url).rstrip(
+            "?"
+        )  # libpq asks whether the server is running
         if isinstance(problem, psycopg.errors.InsufficientPrivilege):
             return (
                 f"{text}. Grant this user SELECT, INSERT, UPDATE and DELETE on {TABLE}, and CREATE "

@@ -118,7 +118,7 @@ class Segment:
         return _rows(self.table)
 
 
-def united(segments: Sequence[Segment]) -> pa.Table:
+def merge_segments(segments: Sequence[Segment]) -> pa.Table:
     """The answers of segments, the oldest first, in the order of their keys; of equal keys the
     oldest stays."""
     table = pa.concat_tables([SCHEMA.empty_table(), *(s.table for s in segments)]).combine_chunks()

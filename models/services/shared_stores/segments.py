@@ -14,9 +14,14 @@ import pyarrow as pa
 from pyarrow import fs
 
 from blendfusion.errors import OptionError
-from blendfusion.models.services.shared_stores.segment import BrokenSegment, Name, Segment, united
+from blendfusion.models.services.shared_stores.segment import (
+    BrokenSegment,
+    Name,
+    Segment,
+    merge_segments,
+)
 from blendfusion.models.services.shared_stores.shared_store import SharedStore, Unreachable
-from blendfusion.models.stores.address import cleaned, without_secrets
+from blendfusion.models.stores.address import clean_message, without_secrets
 from blendfusion.models.stores.entry import Row, pieces
 from blendfusion.models.stores.key import MODEL_BYTES, TASK_BYTES
 from blendfusion.models.stores.memory import StoreStats
@@ -52,7 +57,7 @@ class SegmentStore(SharedStore):
             self._files, root = fs.FileSystem.from_uri(url)
         except (pa.ArrowException, OSError) as problem:
             raise OptionError(
-                f"cache={self.path!r} is no address of a folder: {cleaned(problem, url)}",
+                f"cache={self.path!r} is no address of a folder: {clean_message(problem, url)}",
                 hint="Write file:///path/to/folder, s3://bucket/folder or gs://bucket/folder.",
             ) from None
         self._local = isinstance(self._files, fs.LocalFileSystem)
@@ -111,7 +116,7 @@ class SegmentStore(SharedStore):
     def _stats(self) -> StoreStats:
         with self._reaching():
             folders = self._folders()
-            tables = [united(self._fresh(name).segments) for name in folders]
+            tables = [merge_segments(self._fresh(name).segments) for name in folders]
             size = sum(file.size or 0 for file in self._listed(self._root, recursive=True))
         used = [t["used"].combine_chunks() for t in tables if len(t)]
         models = {
@@ -126,7 +131,7 @@ class SegmentStore(SharedStore):
             folders = self._folders()
         for name in folders:
             with self._lock, self._reaching():
-                rows = Segment(united(self._fresh(name).segments)).rows()
+                rows = Segment(merge_segments(self._fresh(name).segments)).rows()
             yield from pieces(rows, _ROWS_AT_ONCE)
 
     # --- files -----------------------------------------------------------------------------------
@@ -204,7 +209,7 @@ class SegmentStore(SharedStore):
         """Merge segments of about one size, as long as there are enough."""
         while names := shelf.mergeable():
             merged = Segment(
-                united([shelf.held[name] for name in names]), shelf.held[names[0]].begun
+                merge_segments([shelf.held[name] for name in names]), shelf.held[names[0]].begun
             )
             added = self._add_file(shelf, merged)
             there = {info.base_name for info in self._listed(shelf.folder)}
@@ -226,7 +231,7 @@ class SegmentStore(SharedStore):
             yield
         except (OSError, pa.ArrowException) as problem:
             raise Unreachable(
-                f"{cleaned(problem, self._url)}. Check the address, the rights on it, and the "
+                f"{clean_message(problem, self._url)}. Check the address, the rights on it, and the "
                 "credentials in the environment"
             ) from None
 

@@ -17,10 +17,10 @@ from blendfusion.models.protocol.events import cache_trouble
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.entry import (
     REFRESHED_AFTER_SECONDS,
-    Damaged,
+    DamagedStore,
     Entry,
     Row,
-    checked,
+    check_rows,
     row_of,
 )
 from blendfusion.models.stores.key import Keys, model_prefix
@@ -175,8 +175,8 @@ class SharedStore(ABC):
     def _found(self, prefix: bytes, wanted: Mapping[bytes, Values]) -> dict[Values, Answer]:
         rows = [row for row in self._rows(prefix, sorted(wanted)) if row[0] in wanted]
         try:
-            whole = list(checked(rows))
-        except Damaged:
+            whole = list(check_rows(rows))
+        except DamagedStore:
             whole, damaged = sorted_out(rows)
             self._drop(damaged)
             self._tell_damage(len(damaged))
@@ -244,8 +244,8 @@ def sorted_out(rows: Iterable[Row]) -> tuple[list[tuple[bytes, Answer, int]], li
     damaged: list[bytes] = []
     for row in rows:
         try:
-            whole += checked([row])
-        except Damaged:
+            whole += check_rows([row])
+        except DamagedStore:
             damaged.append(row[0])
     return whole, damaged
 

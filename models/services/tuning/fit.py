@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from blendfusion.models.guarantees.logistic import fitted
+from blendfusion.models.guarantees.logistic import fit_classifier
 from blendfusion.models.verbalizer.query_likelihood import Score, neutral
 from blendfusion.models.verbalizer.ways import Way
 
@@ -18,7 +18,7 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredQuestion:
     """The scores of a question, compared with those behind neutral texts, and the mean answer
     behind these: one row of four numbers a text. ``yes``: the right answers."""
 
@@ -39,23 +39,23 @@ class Quality:
         return self.area + self.balanced
 
 
-def scored(
+def relative_scores(
     kind: str, scores: Sequence[Score], neutral_scores: Sequence[Score], yes: Sequence[bool]
-) -> Scored:
+) -> ScoredQuestion:
     """The scores of a question, compared with those behind neutral texts."""
     behind = neutral(neutral_scores)
     relative = np.array([(*behind.relative(score), behind.answer) for score in scores])
-    return Scored(kind, relative, np.asarray(yes, dtype=bool))
+    return ScoredQuestion(kind, relative, np.asarray(yes, dtype=bool))
 
 
-def fit(way: Way, questions: Sequence[Scored]) -> Way:
+def fit(way: Way, questions: Sequence[ScoredQuestion]) -> Way:
     """``way`` with the weights that make its odds likeliest; a weight of zero stays zero, and the
     mean of answers has one where the answer has."""
     weights_before = (way.likelihood, way.answer, way.similarity, way.answer)
     used = [place for place, weight in enumerate(weights_before) if weight]
     rows = np.concatenate([one.scores[:, used] for one in questions])
     yes = np.concatenate([one.yes for one in questions]).astype(np.int64)
-    weights = fitted(rows, yes, 2).weights
+    weights = fit_classifier(rows, yes, 2).weights
     *slopes, constant = (float(weight) for weight in weights[:, 1] - weights[:, 0])
     every = [0.0, 0.0, 0.0, 0.0]
     for place, slope in zip(used, slopes, strict=True):
@@ -77,11 +77,11 @@ def odds(way: Way, scores: Floats) -> Floats:
 
 
 def _weights(way: Way) -> tuple[float, float, float, float]:
-    """The weights of the four numbers of ``Scored``."""
+    """The weights of the four numbers of ``ScoredQuestion``."""
     return way.likelihood, way.answer, way.similarity, way.answer * (1 - way.neutral_share)
 
 
-def left_out(way: Way, questions: Sequence[Scored]) -> Quality:
+def left_out(way: Way, questions: Sequence[ScoredQuestion]) -> Quality:
     """How well ``way`` answers, its weights fitted to questions about other kinds of text."""
     found = []
     for kind in dict.fromkeys(one.kind for one in questions):
@@ -92,7 +92,7 @@ def left_out(way: Way, questions: Sequence[Scored]) -> Quality:
 
 def quality(answers: Sequence[tuple[Floats, Bools]]) -> Quality:
     """The quality of the log odds of questions, each with its right answers."""
-    return Quality(_mean(area, answers), _mean(balanced, answers))
+    return Quality(_mean(area, answers), _mean(balanced_accuracy, answers))
 
 
 def area(odds: Floats, yes: Bools) -> float:
@@ -105,7 +105,7 @@ def area(odds: Floats, yes: Bools) -> float:
     return float(np.mean((pairs > 0) + (pairs == 0) / 2))
 
 
-def balanced(odds: Floats, yes: Bools) -> float:
+def balanced_accuracy(odds: Floats, yes: Bools) -> float:
     """The mean share of right answers among the texts with a yes and among those with a no."""
     return float((np.mean(odds[yes] > 0) + np.mean(odds[~yes] <= 0)) / 2)
 

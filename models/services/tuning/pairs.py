@@ -16,12 +16,12 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.models.services.tuning.bank import FOLDER, Part
 from blendfusion.models.services.tuning.fit import (
     Quality,
-    Scored,
+    ScoredQuestion,
     fit,
     left_out,
     odds,
     quality,
-    scored,
+    relative_scores,
 )
 from blendfusion.models.vectors.tfidf import Nearest
 from blendfusion.models.verbalizer.likeness import SAME, likeness
@@ -81,7 +81,7 @@ def _pairs(kind: str, thing_of: dict[str, int]) -> NamePairs:
 
 def with_pairs(model: Scorer, way: Way) -> Way:
     """``way`` with the weights of whether two names are of the same thing."""
-    known = _scored(model, "choose", way)
+    known = _score_pairs(model, "choose", way)
     best = fit(max(CANDIDATES, key=lambda one: left_out(one, known).sum), known)
     return replace(
         way,
@@ -94,22 +94,22 @@ def with_pairs(model: Scorer, way: Way) -> Way:
 def quality_of_pairs(model: Scorer, way: Way) -> Quality:
     """The quality of answers about the pairs that nothing is chosen by."""
     own = Way(answer=way.same_answer, similarity=way.same_likeness, threshold=way.same_threshold)
-    return quality([(odds(own, one.scores), one.yes) for one in _scored(model, "report", way)])
+    return quality([(odds(own, one.scores), one.yes) for one in _score_pairs(model, "report", way)])
 
 
-def _scored(model: Scorer, part: Part, way: Way) -> list[Scored]:
+def _score_pairs(model: Scorer, part: Part, way: Way) -> list[ScoredQuestion]:
     """The scores of the pairs of each kind, asked in the form of ``way``."""
     form = replace(way, same_answer=1.0, same_likeness=0.0)
     unrelated = model.question_scores(TASK, neutral_values(TASK), form)
     return [_of_kind(model, one, form, unrelated) for one in name_pairs(part)]
 
 
-def _of_kind(model: Scorer, one: NamePairs, way: Way, unrelated: Sequence[Score]) -> Scored:
+def _of_kind(model: Scorer, one: NamePairs, way: Way, unrelated: Sequence[Score]) -> ScoredQuestion:
     found_scores = model.question_scores(TASK, one.pairs, way)
     scores = [
         (likelihood, answer, likeness(*pair))
         for (likelihood, answer, _), pair in zip(found_scores, one.pairs, strict=True)
     ]
-    found = scored(one.kind, scores, unrelated, one.same)
+    found = relative_scores(one.kind, scores, unrelated, one.same)
     found.scores[:, 3] = 0.0  # one question: the mean answer is a constant
     return found

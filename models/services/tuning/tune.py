@@ -21,12 +21,12 @@ from blendfusion.models.services.tuning.fit import (
     Bools,
     Floats,
     Quality,
-    Scored,
+    ScoredQuestion,
     fit,
     left_out,
     odds,
     quality,
-    scored,
+    relative_scores,
 )
 from blendfusion.models.services.tuning.pairs import quality_of_pairs, with_pairs
 from blendfusion.models.verbalizer.calibration_texts import ANY
@@ -68,7 +68,7 @@ class Tunable(Protocol):
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TuningResult:
     """The result: the chosen way with its figures, those of all candidates, by which it was
     chosen, and those of whether two names are the same; None where that was not fitted."""
 
@@ -77,14 +77,14 @@ class Tuned:
     pairs: Quality | None = None
 
 
-def tune(model: Tunable, rows: int = 12, progress: Progress = lambda _: None) -> Tuned:
+def tune(model: Tunable, rows: int = 12, progress: Progress = lambda _: None) -> TuningResult:
     """The best way for a model, by ``rows`` texts a question. ``model`` asks by words: it was made
     with ``tuned=False``."""
     questions = list(bank("choose", rows))
     first = questions[::_EVERY]
     others = [one for place, one in enumerate(questions) if place % _EVERY]
     compared: list[tuple[Way, Quality]] = []
-    known: dict[tuple[str, bool], list[Scored]] = {}
+    known: dict[tuple[str, bool], list[ScoredQuestion]] = {}
     for way in CANDIDATES:
         if not model.can_ask(way) or (way.similarity and not compares_vectors()):
             continue
@@ -94,13 +94,13 @@ def tune(model: Tunable, rows: int = 12, progress: Progress = lambda _: None) ->
             continue
         key = (way.prompt, bool(way.answer))
         if key not in known:
-            known[key] = [_scored(model, one, way) for one in first]
+            known[key] = [_score_question(model, one, way) for one in first]
         compared.append((way, left_out(way, known[key])))
     best, _ = max(compared, key=lambda one: one[1].sum)
     if best != WORDS:
         progress(f"fitting its weights by {len(others)} more questions: {best}")
         scores = [*known[best.prompt, bool(best.answer)]]
-        scores += [_scored(model, one, best) for one in others]
+        scores += [_score_question(model, one, best) for one in others]
         best = fit(best, scores)
         if model.abilities.scores_options:  # by words, which know some ideas
             best = replace(best, ideas=_weight_beside(model, best, [*first, *others], scores))
@@ -110,13 +110,13 @@ def tune(model: Tunable, rows: int = 12, progress: Progress = lambda _: None) ->
     progress(f"measuring it on {len(report)} other questions")
     found = quality(list(_answers(model, report, best)))
     way = replace(best, area=found.area, balanced=found.balanced)
-    return Tuned(
+    return TuningResult(
         way, tuple(compared), None if best.prompt == "words" else quality_of_pairs(model, way)
     )
 
 
 def _weight_beside(
-    model: Tunable, way: Way, questions: Sequence[BankQuestion], scores: Sequence[Scored]
+    model: Tunable, way: Way, questions: Sequence[BankQuestion], scores: Sequence[ScoredQuestion]
 ) -> float:
     """The weight of the odds of ``way`` beside the words of known ideas without an opposite that
     makes the right answers to such questions likeliest. ``scores``: those of ``questions``."""
@@ -144,7 +144,7 @@ def _answers(
         if way == WORDS:
             yield _by_words(model, one)
         else:
-            behind = _scored(model, one, way)
+            behind = _score_question(model, one, way)
             yield odds(way, behind.scores), behind.yes
 
 
@@ -159,10 +159,10 @@ def _by_words(model: Tunable, question: BankQuestion) -> tuple[Floats, Bools]:
     return np.array(found), np.array(question.yes)
 
 
-def _scored(model: Tunable, question: BankQuestion, way: Way) -> Scored:
+def _score_question(model: Tunable, question: BankQuestion, way: Way) -> ScoredQuestion:
     likelihood = float(model.can_ask(replace(way, likelihood=1.0)))
     every = replace(way, likelihood=likelihood, similarity=float(compares_vectors()))
     values = [(text,) for text in (*question.texts, *ANY)]
     scores = model.question_scores(about_text(question.question), values, every)
     texts = len(question.texts)
-    return scored(question.kind, scores[:texts], scores[texts:], question.yes)
+    return relative_scores(question.kind, scores[:texts], scores[texts:], question.yes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from blendfusion.models.embedders.embedder import Vectors, normalised
+from blendfusion.models.embedders.embedder import Vectors, normalise
 
 Numbers = npt.NDArray[np.int64]
 
@@ -73,5 +73,5 @@ def _settled(vectors: Vectors, centres: Vectors) -> tuple[Numbers, float]:
 
 
 def _centre(vectors: Vectors) -> Vectors:
-    centre: Vectors = normalised(vectors.mean(axis=0, keepdims=True))[0]
+    centre: Vectors = normalise(vectors.mean(axis=0, keepdims=True))[0]
     return centre

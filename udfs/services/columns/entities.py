@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from blendfusion.models.embedders.embedder import Embedder
-from blendfusion.models.vectors.tfidf import Nearest, normalized
+from blendfusion.models.vectors.tfidf import Nearest, normalize
 from blendfusion.udfs.declare.kinds import Conflict
 from blendfusion.udfs.services.columns.candidate_pairs import Candidates, candidate_pairs
 from blendfusion.udfs.services.columns.closure import Closure, Pair, rounds
@@ -136,7 +136,7 @@ def _firsts(every: Sequence[str], known: int, closure: Closure, *, alike: bool) 
     forms: dict[str, int] = {}
     firsts: dict[int, int] = {}
     for place, text in enumerate(every):
-        form = normalized(text) if alike else ""
+        form = normalize(text) if alike else ""
         first = forms.setdefault(form, place) if form else place
         firsts[place] = place if place < known else first
         closure.same(firsts[place], place)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from blendfusion.models.embedders.cache import UnknownVectorError
 from blendfusion.models.embedders.embedder import Embedder
-from blendfusion.models.vectors.tfidf import normalized
+from blendfusion.models.vectors.tfidf import normalize
 from blendfusion.udfs.services.columns.clusters import clusters, nearest_first
 from blendfusion.udfs.services.columns.group_store import OTHER, Group, Groups
 
@@ -70,9 +70,9 @@ def found_groups(texts: Sequence[str], into: int | None, embedder: Embedder, nam
     found: dict[str, Group] = {}
     for answer, own in zip(given, samples, strict=True):
         name = " ".join((answer or "").split()).strip(" .\"'")
-        if normalized(name) not in ("", OTHER):
-            same = found.get(normalized(name), Group(name, name))
-            found[normalized(name)] = replace(same, samples=(*same.samples, *own))
+        if normalize(name) not in ("", OTHER):
+            same = found.get(normalize(name), Group(name, name))
+            found[normalize(name)] = replace(same, samples=(*same.samples, *own))
     described = _described(sorted(found.values(), key=lambda group: group.name), namer)
     return Found(described, len(samples), None not in given)
 
