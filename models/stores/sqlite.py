@@ -62,6 +62,9 @@ _HOUR = 3_600
 _KEPT, _FULL = 0.8, 0.9
 _HURRIED_SECONDS = 0.2
 """How long answers wait for a lock after an interruption."""
+_LOCKED_SECONDS = 5.0
+"""How long a file that was locked is left alone."""
+_UNTIL_FREE = "New answers are kept in memory until it is free."
 _COLUMNS = "key, text, finish, logprob, used, mark"
 
 
@@ -74,9 +77,9 @@ class SqliteStore:
     once a day, so that look-ups seldom write.
 
     A damaged file is renamed to ``<name>.corrupt-<time>``, and a new one is created. A file that
-    cannot be read or written (no rights, a full disk, a lock that is held longer than
-    ``wait_seconds``, a file of another program) is left alone, and answers stay in memory. A
-    read-only file is read. Each case gives one CacheWarning."""
+    cannot be read or written (no rights, a full disk, a file of another program) is left alone, and
+    answers stay in memory; so do those that meet a lock for longer than ``wait_seconds``, until it
+    is free. A read-only file is read. Each case gives one CacheWarning."""
 
     outlives_process = True
 
@@ -87,17 +90,24 @@ class SqliteStore:
         limit_mb: int = 1024,
         wait_seconds: float = 30.0,
         clock: Callable[[], float] = time.time,
+        is_durable: bool = True,
     ) -> None:
         self.path = Path(path).expanduser()
         self.limit_mb = limit_mb
         self._wait_seconds = wait_seconds
         self._clock = clock
+        self._is_durable = is_durable
         self._lock = threading.Lock()
         self._open: list[sqlite3.Connection] = []
         self._identity: tuple[int, int] | None = None
         self._beside = MemoryStore()
         """Answers that could not be written."""
         self._readable = self._writable = True
+        self._owed: list[Row] = []
+        """Rows that met a lock, and are to be written once it is free."""
+        self._locked_at: float | None = None
+        """When the file was found locked the last time; None: it was free."""
+        self._warned = False
         weakref.finalize(self, _close_all, self._open)
         _STORES.add(self)
 
@@ -110,7 +120,8 @@ class SqliteStore:
 
     def __reduce__(self) -> tuple[object, ...]:
         """A store of the same file, for another process of this machine."""
-        return _at, (str(self.path.absolute()), self.limit_mb)
+        made = partial(SqliteStore, limit_mb=self.limit_mb, is_durable=self._is_durable)
+        return made, (str(self.path.absolute()),)
 
     # --- the protocol ----------------------------------------------------------------------------
 
@@ -127,13 +138,17 @@ class SqliteStore:
 
     def store_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
         keys, now = Keys(fingerprint, task), int(self._clock())
-        rows = (row_of(Entry(keys.of(v), a, now)) for v, a in answers.items())
+        entries = (row_of(Entry(keys.of(v), a, now)) for v, a in answers.items())
+        rows = [row for row in entries if row is not None]
         stored: _Insertion | None = None
         try:
-            stored = self._insert([row for row in rows if row is not None])
+            stored = self._insert(rows)
         finally:
             if stored is None:
                 self._beside.store_many(fingerprint, task, answers)
+                self._owe(rows)
+        if stored is not None:
+            self._write_owed()
 
     def earlier(self, fingerprint: str, task: Task, most: int) -> list[str]:
         prefix = Keys(fingerprint, task).prefix
@@ -151,6 +166,8 @@ class SqliteStore:
 
     def clear(self, fingerprint: str | None = None) -> None:
         self._beside.clear(fingerprint)
+        with self._lock:
+            self._owed = []
         if not self._exists():
             return
 
@@ -185,7 +202,14 @@ class SqliteStore:
         nothing = StoreStats(0, 0, 0, self._limit)
         return self._on_file(count, nothing) if self._exists() else nothing
 
+    def prepare(self) -> None:
+        """Make the file, before other processes meet in doing so."""
+        self._on_file(lambda connection: None, None)
+
     def close(self) -> None:
+        if self._owed:
+            self._locked_at = -math.inf  # one more try
+            self._write_owed()
         with self._lock:
             _close_all(self._open)
 
@@ -337,12 +361,22 @@ class SqliteStore:
         if not (self._readable and (self._writable or not writes)):
             return otherwise
         hurried = is_interrupted()
-        wait_seconds = min(_HURRIED_SECONDS, self._wait_seconds) if hurried else self._wait_seconds
+        needs_lock = writes or not self._open
+        if needs_lock and self._was_locked_just_now and not hurried:
+            return otherwise
+        wait_seconds = self._wait_seconds
+        if hurried or (needs_lock and self._locked_at is not None):
+            wait_seconds = min(_HURRIED_SECONDS, wait_seconds)
         for first in (True, False):
             try:
-                return patiently(self._connection(wait_seconds), operation, wait_seconds)
+                found = patiently(self._connection(wait_seconds), operation, wait_seconds)
+                if writes:
+                    self._locked_at = None
+                return found
             except (sqlite3.Error, OSError, DamagedStore, ForeignFileError) as problem:
-                if hurried and is_busy(problem):
+                if is_busy(problem):
+                    if not hurried:
+                        warnings_due += self._found_locked(problem)
                     return otherwise
                 if first and is_damage(problem):
                     try:
@@ -351,8 +385,7 @@ class SqliteStore:
                     except OSError as hindrance:
                         problem = hindrance
                 self._writable = False
-                never_opened = not self._open and not is_busy(problem)
-                if not writes or never_opened or isinstance(problem, ForeignFileError):
+                if not writes or not self._open or isinstance(problem, ForeignFileError):
                     self._readable = False
                     _close_all(self._open)
                 use = "written" if self._open else "used"
@@ -367,9 +400,33 @@ class SqliteStore:
     def _connection(self, wait_seconds: float) -> sqlite3.Connection:
         if not self._open:
             self._identity = identity(self.path)
-            self._open.append(open_file(self.path, wait_seconds))
+            self._open.append(open_file(self.path, wait_seconds, is_durable=self._is_durable))
             self._identity = identity(self.path)
         return self._open[0]
+
+    @property
+    def _was_locked_just_now(self) -> bool:
+        at = self._locked_at
+        return at is not None and time.monotonic() - at < _LOCKED_SECONDS
+
+    def _found_locked(self, problem: Exception) -> list[str]:
+        """Note that somebody holds the lock; the warning, the first time."""
+        self._locked_at = time.monotonic()
+        told, self._warned = self._warned, True
+        return [] if told else [f"the answer cache {self.path}: {problem}. {_UNTIL_FREE}"]
+
+    def _owe(self, rows: Sequence[Row]) -> None:
+        """Keep rows that met a lock."""
+        with self._lock:
+            if self._readable and self._writable:
+                self._owed += rows
+
+    def _write_owed(self) -> None:
+        """Write what met a lock before, if it is free by now."""
+        with self._lock:
+            owed, self._owed = self._owed, []
+        if owed and self._insert(owed) is None:
+            self._owe(owed)
 
     def _renewed(self, problem: Exception) -> list[str]:
         """Set the damaged file aside, unless another process did; what there is to say of it."""
@@ -413,10 +470,6 @@ def _among(
         yield from connection.execute(
             f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", keys
         )
-
-
-def _at(path: str, limit_mb: int) -> SqliteStore:
-    return SqliteStore(path, limit_mb=limit_mb)
 
 
 def _used_bytes(connection: sqlite3.Connection) -> int:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -36,8 +37,8 @@ PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
 _SETTINGS = """
+PRAGMA synchronous = {};
 PRAGMA journal_mode = WAL;
-PRAGMA synchronous = NORMAL;
 PRAGMA temp_store = MEMORY;
 PRAGMA cache_size = -16000;
 PRAGMA journal_size_limit = 16000000;
@@ -58,8 +59,9 @@ class ForeignFileError(Exception):
     """A file that may be of use to somebody else."""
 
 
-def open_file(path: Path, wait_seconds: float) -> sqlite3.Connection:
+def open_file(path: Path, wait_seconds: float, *, is_durable: bool = True) -> sqlite3.Connection:
     """A connection to the file, which is made if it is not there (only its owner may read it).
+    ``is_durable``: what is written outlives a crash of the system.
 
     Where nothing may be written (the file system, the folder), the file is read as it is, without
     what a log beside it has. Waits so long for other processes. Raises sqlite3.Error, OSError,
@@ -67,7 +69,8 @@ def open_file(path: Path, wait_seconds: float) -> sqlite3.Connection:
     """
     _create(path)
     try:
-        return _connect(path.absolute().as_uri(), wait_seconds, _settle)
+        settle = partial(_settle, synchronous="NORMAL" if is_durable else "OFF")
+        return _connect(path.absolute().as_uri(), wait_seconds, settle)
     except sqlite3.DatabaseError as problem:
         if _code(problem) == sqlite3.SQLITE_NOTADB and path.suffix.lower() not in _SUFFIXES:
             raise ForeignFileError("it is no database") from problem
@@ -133,10 +136,10 @@ def is_busy(problem: Exception) -> bool:
     return isinstance(problem, sqlite3.Error) and _code(problem) == sqlite3.SQLITE_BUSY
 
 
-def _settle(connection: sqlite3.Connection) -> None:
+def _settle(connection: sqlite3.Connection, synchronous: str) -> None:
     """Prepare for use, with tables in a new file. Raises ForeignFileError."""
     empty = _recognise(connection)
-    connection.executescript(_SETTINGS)
+    connection.executescript(_SETTINGS.format(synchronous))
     if empty:
         connection.executescript(_SCHEMA)
 

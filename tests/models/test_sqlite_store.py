@@ -23,7 +23,7 @@ from stored_answers import TASK, found, many
 
 from blendfusion.errors import CacheWarning
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.stores import sqlite_file
+from blendfusion.models.stores import sqlite, sqlite_file
 from blendfusion.models.stores.entry import REFRESHED_AFTER_SECONDS
 from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
 from blendfusion.models.stores.sqlite import SqliteStore
@@ -375,6 +375,45 @@ def test_another_process_that_never_ends_writing(path: Path) -> None:
     assert found(store, many(0, 60)) == many(0, 60), "reading needs no lock"
     other.close()
     store.close()
+
+
+@pytest.mark.parametrize("at_close", [False, True])
+def test_answers_that_met_a_lock_are_written_once_it_is_free(
+    path: Path, monkeypatch: pytest.MonkeyPatch, at_close: bool
+) -> None:
+    filled(path, 30).close()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    store = SqliteStore(path, wait_seconds=0.05)
+    with pytest.warns(CacheWarning, match="locked.*until it is free"):
+        store.store_many("m", TASK, many(30, 60))
+    store.store_many("m", TASK, many(60, 90))  # nobody waits again, and one warning is enough
+    assert found(store, many(0, 90)) == many(0, 90)
+    other.execute("ROLLBACK")
+    if not at_close:
+        monkeypatch.setattr(sqlite, "_LOCKED_SECONDS", 0.0)
+        store.store_many("m", TASK, many(90, 120))
+        assert found(SqliteStore(path), many(0, 120)) == many(0, 120)
+    store.close()
+    assert found(SqliteStore(path), many(0, 90)) == many(0, 90)
+    other.close()
+
+
+def test_a_file_that_is_locked_while_it_is_opened_is_used_later(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if one process made the file, and waited for the disk."""
+    path.parent.mkdir()
+    maker = sqlite3.connect(path, isolation_level=None)
+    maker.execute("BEGIN EXCLUSIVE")
+    store = SqliteStore(path, wait_seconds=0.05)
+    with pytest.warns(CacheWarning, match="locked"):
+        assert found(store, many(0, 30)) == {}
+    maker.execute("ROLLBACK")
+    maker.close()
+    monkeypatch.setattr(sqlite, "_LOCKED_SECONDS", 0.0)
+    store.store_many("m", TASK, many(0, 30))
+    assert found(SqliteStore(path), many(0, 30)) == many(0, 30)
 
 
 def test_a_database_of_something_else_is_left_as_it_is(path: Path) -> None:

@@ -18,11 +18,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from blendfusion.services.cluster.starved import waited_seconds
+
 QUERY = "SELECT id FROM t WHERE llm_filter('f', x) ORDER BY id"
 STILL_SECONDS = 4.0
 """When a process counts as standing still, in these tests."""
 _PAUSE_SECONDS = 0.02
 _HUNG_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A time, and how long the program had waited for a CPU until then."""
+
+    time: float
+    waited: float
+
+    def seconds_until(self, said: dict[str, Any]) -> float:
+        """The seconds until the program's end, without those in which other programs had the
+        CPUs."""
+        return float(said["time"] - self.time - (said["waited"] - self.waited))
 
 
 @dataclass
@@ -62,6 +77,10 @@ class Run:
     @property
     def requests(self) -> Path:
         return self.folder / "noted"
+
+    def moment(self) -> Moment:
+        """Now."""
+        return Moment(time.time(), waited_seconds(self.process.pid))
 
     def end(self) -> dict[str, Any]:
         """What the program said at its end; nothing where a signal ended it."""
@@ -149,7 +168,7 @@ def main(folder: str, data: str, seconds: str) -> None:
         said["rows"] = session.sql(QUERY).to_arrow_table()["id"].to_pylist()
     except (KeyboardInterrupt, bf.BlendFusionError) as problem:
         said["error"] = type(problem).__name__
-    said["time"] = time.time()
+    said |= {"time": time.time(), "waited": waited_seconds(os.getpid())}
     print(json.dumps(said), flush=True)
 
 

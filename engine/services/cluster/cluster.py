@@ -173,7 +173,8 @@ class TemporaryStore(SqliteStore):
     """Answers for as long as the session lives, in a file that the workers of this machine open."""
 
     def __init__(self) -> None:
-        super().__init__(private_folder(self, "blendfusion-answers-") / "answers.sqlite")
+        folder = private_folder(self, "blendfusion-answers-")
+        super().__init__(folder / "answers.sqlite", is_durable=False)
 
 
 def cluster_of(name: str | None) -> Cluster | None:

@@ -18,7 +18,8 @@ from shutil import rmtree
 from blendfusion.places.private_folder import private_folder
 from blendfusion.services.cluster import protocol
 from blendfusion.services.cluster.grace import Endings
-from blendfusion.services.cluster.protocol import LANES, PlaceGone
+from blendfusion.services.cluster.protocol import BEAT_SECONDS, LANES, PlaceGone
+from blendfusion.services.cluster.starved import waited_seconds
 
 PULSE = "pulse"
 """The lane on which a process only says that it is alive."""
@@ -31,6 +32,8 @@ _START_SECONDS = 120.0
 _FORK_SECONDS = 20.0
 """The time for a worker's process, once those are done."""
 _TICK_SECONDS = 0.1
+_LATE_SECONDS = 3 * BEAT_SECONDS
+"""The silence from which on it matters why a process is silent."""
 _END_SECONDS = 0.6
 _CODE = "from blendfusion.services.cluster.starter import main; main()"
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
@@ -82,7 +85,25 @@ class _Pulse:
     def __init__(self, line: Connection, number: int) -> None:
         self.line, self.number = line, number
         self.silent_seconds = 0.0
+        """How long it has said nothing, although it could."""
         self.ready = False
+        self._waited_seconds: float | None = None
+
+    def hear(self) -> None:
+        """Take in what it says. Raises EOFError and OSError where it is gone."""
+        while self.line.poll():
+            self.ready |= self.line.recv_bytes() == READY
+            self.silent_seconds, self._waited_seconds = 0.0, None
+
+    def count(self, passed_seconds: float, process: int) -> None:
+        """Count some time in which it said nothing. A process that waits for a CPU, as others have
+        them all, says nothing and yet is alive."""
+        if self.silent_seconds > _LATE_SECONDS:
+            now, before = waited_seconds(process), self._waited_seconds
+            self._waited_seconds = now
+            if before is not None:
+                passed_seconds = max(0.0, passed_seconds - max(0.0, now - before))
+        self.silent_seconds += passed_seconds
 
 
 class Processes:
@@ -255,7 +276,7 @@ class Processes:
             # This process may have stood still itself: more than a few ticks are not counted.
             passed = min(time.monotonic() - start, 3 * _TICK_SECONDS)
             for process, pulse in [*self._pulses.items()]:
-                pulse.silent_seconds += passed
+                pulse.count(passed, process)
                 if pulse.silent_seconds > protocol.STILL_SECONDS:
                     _kill(process)
             if self.endings.is_over:
@@ -268,9 +289,7 @@ class Processes:
     def _hear(self, process: int) -> None:
         pulse = self._pulses[process]
         try:
-            while pulse.line.poll():
-                pulse.ready |= pulse.line.recv_bytes() == READY
-                pulse.silent_seconds = 0.0
+            pulse.hear()
         except (EOFError, OSError):
             with self._changed:
                 del self._pulses[process]

@@ -69,6 +69,7 @@ class RangePlaces:
     def reach(self, store: AnswerStore) -> bool:
         """Whether workers can open a store."""
         if isinstance(store, SqliteStore):
+            store.prepare()
             return self._back_end.one_machine
         return isinstance(store, SharedStore) and has_bytes(store)
 
