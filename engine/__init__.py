@@ -6,9 +6,9 @@ Importing it takes no time: the public names are imported when the first of them
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from blendfusion.public_names import all_names, public
 from blendfusion.services import begin
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        if not name.startswith("_") or name == "__all__":
-            public = import_module("blendfusion.public_names")
-            if name == "__all__" or name in public.__all__:
-                return getattr(public, name)
-            if name in globals():  # a module that was imported now
-                return globals()[name]
+        if name == "__all__":
+            return all_names()
+        if not name.startswith("_"):
+            found = public(name)
+            if found is not None or name in globals():  # a module that was imported now
+                return globals().get(name) if found is None else found
         module = sys.modules[__name__]
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}", name=name, obj=module
@@ -39,7 +39,7 @@ else:
 
 
 def __dir__() -> list[str]:
-    return sorted(import_module("blendfusion.public_names").__all__)
+    return sorted(all_names())
 
 
 begin()

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from blendfusion.budget import Budget, PriceList, Prices
 from blendfusion.errors import OptionError
-from blendfusion.models.embedders.cache import LazyEmbedder
-from blendfusion.models.embedders.embedder import Embedder
-from blendfusion.models.registry.model_names import model_for
 from blendfusion.models.stores.store_names import Cache, store_for
-from blendfusion.models.wrappers.failover import Models
 from blendfusion.options import OptionArguments, Options
-from blendfusion.run.hooks import Workers
-from blendfusion.run.reports.run_telemetry import TelemetryObserver, Watch
 from blendfusion.services import parts
 from blendfusion.session import Session
-from blendfusion.udfs.ask.ledger import Ledger
-from blendfusion.udfs.register.open_during import open_during_function
-from blendfusion.udfs.register.plain_context import register_plain
+
+if TYPE_CHECKING:
+    from blendfusion.models.embedders.embedder import Embedder
+    from blendfusion.models.wrappers.failover import Models
+    from blendfusion.run.hooks import Workers
 
 
 def connect(
@@ -109,6 +105,13 @@ def register(
     planner, though, a function sees every value that DataFusion passes to it. ``budget`` limits all
     of their spending from now on; DataFusion passes on the text of BudgetExceeded, not its type.
     """
+    from blendfusion.models.embedders.cache import LazyEmbedder
+    from blendfusion.models.registry.model_names import model_for
+    from blendfusion.run.reports.run_telemetry import TelemetryObserver, Watch
+    from blendfusion.udfs.ask.ledger import Ledger
+    from blendfusion.udfs.register.open_during import open_during_function
+    from blendfusion.udfs.register.plain_context import register_plain
+
     chosen = Options().with_(**options)
     store = store_for(cache, chosen.cache_size)
     if chosen.confirm_above:

@@ -17,10 +17,11 @@ from datafusion.record_batch import RecordBatch
 
 from blendfusion.budget import Budget, checked_budget, lowest
 from blendfusion.datafusion.background import in_background
-from blendfusion.datafusion.error_gate import gated, is_foreign, running
+from blendfusion.datafusion.error_gate import is_foreign, running
 from blendfusion.datafusion.error_translation import functions_in
 from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.datafusion.interruptible import Pump
+from blendfusion.datafusion.method_gate import gated
 from blendfusion.datafusion.planned_types import planned_schema
 from blendfusion.datafusion.process_guard import no_pickle
 from blendfusion.datafusion.sort_keys import is_row_change

@@ -10,22 +10,20 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 import pyarrow as pa
 from datafusion import CsvReadOptions, DataFrame, SessionContext
 
-from blendfusion.budget import Budget
 from blendfusion.datafusion.context import OwnContext
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import ArgumentError, half_a_pair
-from blendfusion.files.conversions import folder_of
-from blendfusion.files.csv_doors import prepared
 from blendfusion.files.foreign_tables import check_types, table_of_columns, table_of_pandas
-from blendfusion.files.parts import Table
-from blendfusion.frame import Frame
-from blendfusion.language.unsupported.provenance import Origin
 from blendfusion.run.hooks import Hooks
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from blendfusion.budget import Budget
+    from blendfusion.files.parts import Table
+    from blendfusion.frame import Frame
+    from blendfusion.language.unsupported.provenance import Origin
     from blendfusion.session import Session
 
 P = ParamSpec("P")
@@ -38,6 +36,8 @@ def _source(
     """Wraps a method of SessionContext that builds a DataFrame, so that it builds a Frame."""
 
     def source(self: FrameSources, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
+        from blendfusion.frame import Frame
+
         try:
             made = inherited(self, *args, **kwargs)
         except UnicodeEncodeError as problem:
@@ -58,9 +58,14 @@ def _reader(
     return update_wrapper(reader, inherited)
 
 
-def _csv_options(inherited: Callable[..., object], args: Any, kwargs: Any) -> dict[str, Any]:
+def _csv_source(
+    inherited: Callable[..., object], args: Any, kwargs: Any
+) -> tuple[dict[str, Any], CsvReadOptions | Table]:
     """The arguments of a method that reads CSV files, with ``options`` in the place of those that
-    are options."""
+    are options, and the source that these mean."""
+    from blendfusion.files.conversions import folder_of
+    from blendfusion.files.csv_doors import prepared
+
     given = inspect.signature(inherited).bind(*args, **kwargs).arguments
     given["self"].check_process()  # before a file is looked at
     if given.get("options") is None:
@@ -68,15 +73,17 @@ def _csv_options(inherited: Callable[..., object], args: Any, kwargs: Any) -> di
         known = {name: given.pop(name) for name in names}
         known["file_compression_type"] = known.get("file_compression_type") or ""
         given["options"] = CsvReadOptions(**known)
-    return given
+    found = prepared(given["path"], given["options"], partial(folder_of, given["self"]))
+    return given, found
 
 
 def _reads_csv(inherited: Callable[P, DataFrame]) -> Callable[P, DataFrame]:
     """Wraps ``read_csv``, so that it reads whole records and puts columns together by name."""
 
     def read(*args: P.args, **kwargs: P.kwargs) -> DataFrame:
-        given = _csv_options(inherited, args, kwargs)
-        found = prepared(given["path"], given["options"], partial(folder_of, given["self"]))
+        from blendfusion.files.parts import Table
+
+        given, found = _csv_source(inherited, args, kwargs)
         if isinstance(found, Table):
             return found.frame(given["self"])
         again: Callable[..., DataFrame] = inherited
@@ -89,8 +96,9 @@ def _registers_csv(inherited: Callable[P, None]) -> Callable[P, None]:
     """Wraps ``register_csv`` as ``_reads_csv`` does ``read_csv``."""
 
     def register(*args: P.args, **kwargs: P.kwargs) -> None:
-        given = _csv_options(inherited, args, kwargs)
-        found = prepared(given["path"], given["options"], partial(folder_of, given["self"]))
+        from blendfusion.files.parts import Table
+
+        given, found = _csv_source(inherited, args, kwargs)
         if isinstance(found, Table):
             found.register(given["self"], given["name"])
         elif found is given["options"] or given.get("object_store") is not None:
@@ -125,6 +133,8 @@ class FrameSources(Hooks, OwnContext):
         self, df: DataFrame, origin: Origin | None = None, budget: Budget | None = None
     ) -> Frame:
         """A frame of this session over a frame of DataFusion."""
+        from blendfusion.frame import Frame
+
         return Frame(df.df, self.whole, origin, budget)
 
     def new_table(self, table: pa.Table) -> Frame:

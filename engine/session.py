@@ -11,66 +11,52 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
-from datafusion import (
-    DataFrame,
-    RuntimeEnvBuilder,
-    SessionConfig,
-    SessionContext,
-    SQLOptions,
-)
-from datafusion.catalog import Catalog, Schema, SchemaProvider
-from datafusion.plan import ExecutionPlan
+from datafusion import DataFrame, SessionContext
+from datafusion.catalog import Catalog, Schema
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
-from blendfusion.datafusion.bridge import STAGE_SCHEMA
 from blendfusion.datafusion.debug_logs import withhold_debug_logs
-from blendfusion.datafusion.error_gate import gated
-from blendfusion.datafusion.error_translation import understood
-from blendfusion.datafusion.stream import Stream
-from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, UNNAMED_SCHEMA
-from blendfusion.datafusion.user_context import Adopted
+from blendfusion.datafusion.method_gate import gated
+from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, STAGE_SCHEMA, UNNAMED_SCHEMA
 from blendfusion.errors import ModelNotFound, OptionError
-from blendfusion.files.csv_lines import CsvFile
-from blendfusion.files.query_files import QueryFiles
-from blendfusion.files.reading import Reading, register_file, table_name
-from blendfusion.frame import Frame
-from blendfusion.language.query_text.information import INFORMATION
-from blendfusion.language.query_text.stored_calls import StoredCall
-from blendfusion.language.unsupported.opaque_tables import LeafMaker
-from blendfusion.language.unsupported.provenance import Text, unnamed_tables
-from blendfusion.language.unsupported.views import Views
-from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder
-from blendfusion.models.embedders.embedder import Embedder
-from blendfusion.models.protocol.model import Model
+from blendfusion.models.embedders.cache import LazyEmbedder
 from blendfusion.models.registry.model_names import NamedModels
-from blendfusion.models.stores.answer_spill import AnswerSpill
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore
-from blendfusion.models.stores.sqlite import SqliteStore
-from blendfusion.models.wrappers.cache import CachedModel
-from blendfusion.models.wrappers.cascade import targets_in
-from blendfusion.models.wrappers.failover import Models
 from blendfusion.options import OF_MODELS, Options
-from blendfusion.planner.rules import rules_off
-from blendfusion.planner.rules.constant_tests import Outcomes
-from blendfusion.planner.rules.costly_predicates_last import Expected
-from blendfusion.prepare.caller_tables import caller_variables
-from blendfusion.prepare.function_registry import KnownCalls, ingredients
-from blendfusion.prepare.information import InformationTables
-from blendfusion.prepare.session_text import SessionText
-from blendfusion.run.execution.answer_outcomes import answer_outcomes
-from blendfusion.run.execution.expectations import expectations
-from blendfusion.run.execution.scratch_context import Workbench
-from blendfusion.run.hooks import Workers
-from blendfusion.run.observe.progress import Reporter, counted
-from blendfusion.run.observe.throughput import Measured
-from blendfusion.run.reports.trace import Trace
 from blendfusion.services import missing_method
 from blendfusion.services.session_methods import SessionMethods
-from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.ledger import Ledger
-from blendfusion.udfs.ask.media import Media
 from blendfusion.udfs.ask.named_results import NamedResults
 from blendfusion.udfs.register.open_during import open_during_function
+
+if TYPE_CHECKING:  # the rest is imported when it is first used
+    from datafusion import RuntimeEnvBuilder, SessionConfig, SQLOptions
+    from datafusion.catalog import SchemaProvider
+    from datafusion.plan import ExecutionPlan
+
+    from blendfusion.datafusion.user_context import Adopted
+    from blendfusion.files.csv_lines import CsvFile
+    from blendfusion.files.query_files import QueryFiles
+    from blendfusion.frame import Frame
+    from blendfusion.language.query_text.stored_calls import StoredCall
+    from blendfusion.language.unsupported.opaque_tables import LeafMaker
+    from blendfusion.language.unsupported.views import Views
+    from blendfusion.models.embedders.cache import CachedEmbedder
+    from blendfusion.models.embedders.embedder import Embedder
+    from blendfusion.models.protocol.model import Model
+    from blendfusion.models.wrappers.cache import CachedModel
+    from blendfusion.models.wrappers.failover import Models
+    from blendfusion.planner.rules.constant_tests import Outcomes
+    from blendfusion.planner.rules.costly_predicates_last import Expected
+    from blendfusion.prepare.function_registry import KnownCalls
+    from blendfusion.prepare.information import InformationTables
+    from blendfusion.run.execution.scratch_context import Workbench
+    from blendfusion.run.hooks import Workers
+    from blendfusion.run.observe.progress import Reporter
+    from blendfusion.run.observe.throughput import Measured
+    from blendfusion.run.reports.trace import Trace
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
+    from blendfusion.udfs.ask.media import Media
 
 INTERNAL = frozenset(
     "answer_outcomes answering as_frame as_run calls change_option check_process configured copied_config csv_texts "
@@ -84,6 +70,21 @@ INTERNAL = frozenset(
 them."""
 _TABLES = 20
 """The tables that the display of a session names."""
+
+
+def _rules_off(options: Options) -> tuple[str, ...]:
+    """The rules that ``options`` switch off. Raises OptionError for unknown and required rules."""
+    if not options.rules_off and options.similar_first is not False:
+        return ()
+    from blendfusion.planner.rules import rules_off
+
+    return rules_off(options)
+
+
+def _adopted(context: SessionContext) -> Adopted:
+    from blendfusion.datafusion.user_context import Adopted
+
+    return Adopted(context)
 
 
 @gated(lambda session: session.options.redaction)
@@ -113,7 +114,7 @@ class Session(SessionMethods):
             raise OptionError(
                 "a DataFusion context is no model", hint="Name it: bf.connect(ctx=context)."
             )
-        adopted = None if ctx is None else Adopted(ctx)
+        adopted = None if ctx is None else _adopted(ctx)
         options = options or Options()
         ledger = Ledger(budget, Prices(prices))
         super().__init__(config, runtime, adopted)
@@ -122,7 +123,7 @@ class Session(SessionMethods):
         self.lazy_embedder.purse = ledger
         self.kept = NamedResults()
         withhold_debug_logs(options)
-        self.rules_off = rules_off(options)
+        self.rules_off = _rules_off(options)
         self.ledger = ledger
         """The session's spending so far, and its limits."""
         self.questions: dict[str, StoredCall] = {}
@@ -135,14 +136,10 @@ class Session(SessionMethods):
             weakref.finalize(self, cluster.close)
         self.models = NamedModels(model, self._store, self.pooled)
         """The session's own models, and those that calls name."""
-        self.measured = Measured()
         # A named model is looked up at once, so that a typing error shows here; the packaged one
         # only when it is needed, so that plain SQL works without any.
         if model is not None and model != "auto":
             self.models.own(options)
-        self.calls = KnownCalls()
-        self.media = Media()
-        self.query_files = QueryFiles()
         self.csv_texts: dict[str, Sequence[CsvFile]] = {}
         """The CSV files of tables, by the names or the places of these."""
         self._answering: Dispatcher | None = None
@@ -154,14 +151,64 @@ class Session(SessionMethods):
         SessionContext.register_catalog_provider(self, HIDDEN_CATALOG, self._hidden)
         self.add_hidden_schema(STAGE_SCHEMA, Schema.memory_schema())
         self.add_hidden_schema(UNNAMED_SCHEMA, Schema.memory_schema())
-        self.leaf_maker = LeafMaker()
-        self.views = Views()
-        self.information = InformationTables()
-        """The tables behind SHOW and ``information_schema``."""
-        self.add_hidden_schema(INFORMATION, self.information)
-        for name, schema in self.leaf_maker.schemas().items():
-            self.add_hidden_schema(name, schema)
         self.register_udf(open_during_function())
+
+    # --- the parts of a session, each made when it is first used ----------------------------------
+
+    @cached_property
+    def calls(self) -> KnownCalls:
+        """The functions that this session's queries may call."""
+        from blendfusion.prepare.function_registry import KnownCalls
+
+        return KnownCalls()
+
+    @cached_property
+    def information(self) -> InformationTables:
+        """The tables behind SHOW and ``information_schema``."""
+        from blendfusion.language.query_text.information import INFORMATION
+        from blendfusion.prepare.information import InformationTables
+
+        tables = InformationTables()
+        self.add_hidden_schema(INFORMATION, tables)
+        return tables
+
+    @cached_property
+    def leaf_maker(self) -> LeafMaker:
+        """Creates the opaque tables of this session."""
+        from blendfusion.language.unsupported.opaque_tables import LeafMaker
+
+        maker = LeafMaker()
+        for name, schema in maker.schemas().items():
+            self.add_hidden_schema(name, schema)
+        return maker
+
+    @cached_property
+    def measured(self) -> Measured:
+        """How fast the session's models answer."""
+        from blendfusion.run.observe.throughput import Measured
+
+        return Measured()
+
+    @cached_property
+    def media(self) -> Media:
+        """The images and sounds of the current runs."""
+        from blendfusion.udfs.ask.media import Media
+
+        return Media()
+
+    @cached_property
+    def query_files(self) -> QueryFiles:
+        """The files that queries name by their paths."""
+        from blendfusion.files.query_files import QueryFiles
+
+        return QueryFiles()
+
+    @cached_property
+    def views(self) -> Views:
+        """The queries of views."""
+        from blendfusion.language.unsupported.views import Views
+
+        return Views()
 
     def add_hidden_schema(self, name: str, schema: Schema | SchemaProvider) -> None:
         """Add a schema whose tables no list shows."""
@@ -209,6 +256,10 @@ class Session(SessionMethods):
 
     def dispatcher(self, trace: Trace, budget: Budget | None = None) -> Dispatcher:
         """The dispatcher of one run's requests, limited by ``budget`` and the session's budget."""
+        from blendfusion.models.stores.answer_spill import AnswerSpill
+        from blendfusion.models.wrappers.cascade import targets_in
+        from blendfusion.udfs.ask.dispatcher import Dispatcher
+
         trace.ledger = ledger = self.ledger.for_query(budget)
         trace.first_model = lambda: self.model.name
         options = self.options
@@ -231,11 +282,16 @@ class Session(SessionMethods):
     @property
     def expectations(self) -> Expected:
         """The pass rates and costs of predicates, for the planner."""
+        from blendfusion.run.execution.expectations import expectations
+        from blendfusion.run.reports.trace import Trace
+
         return expectations(self, lambda: self.dispatcher(Trace()))
 
     @cached_property
     def answer_outcomes(self) -> Outcomes:
         """The values of conditions for all answers, for the planner."""
+        from blendfusion.run.execution.answer_outcomes import answer_outcomes
+
         return answer_outcomes()
 
     @property
@@ -298,12 +354,17 @@ class Session(SessionMethods):
         (None: the first one). Warns (FileWarning) of what was left out or put together. Raises
         QueryError for what cannot be read.
         """
+        from blendfusion.files.reading import Reading, register_file, table_name
+
         chosen = table_name(os.fspath(path) if sheet is None else sheet) if name is None else name
         register_file(self, os.fspath(path), chosen, Reading(delimiter, encoding, sheet))
         return self.table(chosen)
 
     def register_view(self, name: str, df: DataFrame) -> None:
         """Register a frame as the view ``name``: a query over it is planned with it."""
+        from blendfusion.frame import Frame
+        from blendfusion.language.unsupported.provenance import unnamed_tables
+
         super().register_view(name, df)
         self.views.hold(name, unnamed_tables(df) if isinstance(df, Frame) else ())
 
@@ -345,6 +406,9 @@ class Session(SessionMethods):
         QueryError before it runs (docs/security.md); the session's option applies it to all
         queries.
         """
+        from blendfusion.prepare.caller_tables import caller_variables
+        from blendfusion.prepare.session_text import SessionText
+
         variables = None if read_only else caller_variables(query)
         text = SessionText(query, options, dialect, budget, read_only, variables=variables)
         return text.planned(self, param_values, named_params)
@@ -353,6 +417,8 @@ class Session(SessionMethods):
         return sorted(set(super().__dir__()) - INTERNAL)
 
     def __repr__(self) -> str:
+        from blendfusion.run.observe.progress import counted
+
         models = ", ".join(self.model_names) or "the default model, not loaded"
         tables = sorted(self.catalog().schema().names())
         shown = ", ".join(tables[:_TABLES]) + (", …" if len(tables) > _TABLES else "")
@@ -360,15 +426,19 @@ class Session(SessionMethods):
 
     def ingredient_names(self) -> set[str]:
         """The names of the session's functions that ask a model."""
+        from blendfusion.prepare.function_registry import ingredients
+
         return set(ingredients(self))
 
     def change_option(self, name: str, text: str) -> Frame:
         """``SET blendfusion.name = text``: an empty frame. Raises OptionError for a wrong one."""
         self.options = options = self.options.with_text(name, text)
-        self.rules_off = rules_off(options)
+        self.rules_off = _rules_off(options)
         withhold_debug_logs(options)
         if name in OF_MODELS:
             self.models.reload()
+        from blendfusion.models.stores.sqlite import SqliteStore
+
         if isinstance(self._store, SqliteStore):
             self._store.limit_mb = options.cache_size
         return self.new_table(pa.table({}))
@@ -380,6 +450,8 @@ class Session(SessionMethods):
         one."""
         if self._answering is not None:
             return self._answering
+        from blendfusion.run.reports.trace import Trace
+
         trace = Trace(redaction=self.options.redaction)
         trace.begin(self)
         return self.dispatcher(trace)
@@ -395,6 +467,8 @@ class Session(SessionMethods):
 
     def workbench_source(self) -> Callable[[], Workbench]:
         """A function that returns the scratch context of one run, created at its first use."""
+        from blendfusion.run.execution.scratch_context import Workbench
+
         made: list[Workbench] = []
 
         def workbench() -> Workbench:
@@ -411,6 +485,10 @@ class Session(SessionMethods):
 
     def table(self, name: str) -> Frame:
         """A frame over a registered table. Raises QueryError, naming close matches."""
+        from blendfusion.datafusion.error_translation import understood
+        from blendfusion.frame import Frame
+        from blendfusion.language.unsupported.provenance import Text
+
         try:
             view = self.views.query(name) is not None
             origin = Text(f"SELECT * FROM {name}", None, None, {}) if view else None
@@ -420,6 +498,8 @@ class Session(SessionMethods):
 
     def execute(self, plan: ExecutionPlan, partition: int) -> Any:
         """One partition of ``plan``, as a stream of batches."""
+        from blendfusion.datafusion.stream import Stream
+
         stream = super().execute(plan, partition)
         tables = (pa.Table.from_batches([batch.to_pyarrow()]) for batch in stream)
         return Stream(pa.schema([]), tables, self.options.redaction)

@@ -27,7 +27,7 @@ from blendfusion.datafusion.expression_messages import (
 from blendfusion.datafusion.part_views import PartViews
 from blendfusion.datafusion.plan_comparison import UTC, difference, subqueries_text, zone_of
 from blendfusion.datafusion.plan_parts import expressions, has_subquery, parts, parts_of, relations
-from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG
+from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, STAGE_SCHEMA
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.builders import boolean_literal, projected
 from blendfusion.planner.ir.literals import interval_text
@@ -42,8 +42,6 @@ from blendfusion.planner.substrait.read import Root, read
 from blendfusion.planner.substrait.sort_key_bug import apart
 from blendfusion.planner.substrait.unsupported import dropped_feature
 
-STAGE_SCHEMA = "stages"
-"""The schema in the hidden catalogue of tables and views that exist while a query runs."""
 _serials = count(1)
 _FUNCTION = re.compile(r"TableScan: [^ ]*\(\)")
 """A table function, which Substrait would write as an unknown table name."""

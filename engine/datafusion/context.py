@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 import pyarrow as pa
 from datafusion import (
@@ -18,15 +18,12 @@ from datafusion import (
     TableFunction,
 )
 
-from blendfusion.datafusion.parquet_dictionaries import decoding_schema
-from blendfusion.datafusion.parquet_folders import folder_arguments
-from blendfusion.datafusion.parquet_statistics import read_as_written
 from blendfusion.datafusion.process_guard import check_process, no_pickle, this_process
 from blendfusion.datafusion.schema_metadata import WithoutMetadata
-from blendfusion.datafusion.substrait_io import batches_of
-from blendfusion.datafusion.user_context import Adopted
 from blendfusion.errors import OptionError, QueryError
-from blendfusion.places.lakes import check_folders, check_place
+
+if TYPE_CHECKING:
+    from blendfusion.datafusion.user_context import Adopted
 
 P = ParamSpec("P")
 
@@ -70,6 +67,10 @@ class OwnContext(WithoutMetadata):
         ``name=value`` in it are columns, unless ``table_partition_cols`` says which are; a column
         of several widths has the widest. Raises QueryError for a table of Delta Lake, Iceberg or
         Hudi."""
+        from blendfusion.datafusion.parquet_dictionaries import decoding_schema
+        from blendfusion.datafusion.parquet_folders import folder_arguments
+        from blendfusion.datafusion.parquet_statistics import read_as_written
+
         self._check_lake(path, kwargs.get("object_store"))
         read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
         kwargs |= folder_arguments(path, args, kwargs)
@@ -86,6 +87,10 @@ class OwnContext(WithoutMetadata):
     def read_parquet(self, path: Any, *args: Any, **kwargs: Any) -> DataFrame:
         """A frame of a Parquet file, or of a folder of such, with the columns and the errors of
         ``register_parquet``."""
+        from blendfusion.datafusion.parquet_dictionaries import decoding_schema
+        from blendfusion.datafusion.parquet_folders import folder_arguments
+        from blendfusion.datafusion.parquet_statistics import read_as_written
+
         self._check_lake(path, kwargs.get("object_store"))
         read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
         kwargs |= folder_arguments(path, args, kwargs)
@@ -104,12 +109,16 @@ class OwnContext(WithoutMetadata):
     def register_dataset(self, name: str, dataset: Any) -> None:
         """Register a dataset of pyarrow as the table ``name``. Raises as ``register_parquet``
         does."""
+        from blendfusion.places.lakes import check_folders
+
         check_folders(
             {os.path.dirname(f) for f in getattr(dataset, "files", ()) if os.path.exists(f)}
         )
         super().register_dataset(name, dataset)
 
     def _check_lake(self, path: Any, store: object) -> None:
+        from blendfusion.places.lakes import check_place
+
         if store is not None:
             self._register_object_store_for_path(path, store)
         check_place(self, path)
@@ -180,6 +189,8 @@ class OwnContext(WithoutMetadata):
 
     def plain_frame(self, table: pa.Table) -> DataFrame:
         """A DataFusion frame over ``table``."""
+        from blendfusion.datafusion.substrait_io import batches_of
+
         return SessionContext.read_batches(self, batches_of(table))
 
     with_extensions = _no_copy(SessionContext.with_extensions)

@@ -1,15 +1,12 @@
-"""Converts every exception that leaves a session or a frame to a BlendFusionError, with values
-hidden as configured."""
+"""Converts exceptions of DataFusion and Arrow to a BlendFusionError, with values hidden as
+configured."""
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
-from types import FunctionType, TracebackType
-from typing import Any, TypeVar
+from types import TracebackType
 
 import pyarrow as pa
 
@@ -26,18 +23,6 @@ from blendfusion.errors import (
 )
 from blendfusion.redaction import WITHHELD, Redaction
 
-T = TypeVar("T")
-
-_SPECIAL = (
-    "__arrow_c_stream__",
-    "__aiter__",
-    "__getitem__",
-    "__iter__",
-    "__next__",
-    "__repr__",
-    "_repr_html_",
-)
-"""Methods that anybody calls, whatever their names begin with."""
 _FUNCTION = re.compile(r"PyErr \{ type: <class '([\w.]+)'>, value: (.*?), traceback: ", re.DOTALL)
 """DataFusion's text of an exception in a Python function of the program."""
 _MESSAGE = re.compile(r"""\w++\((['"])(.*)\1,?\)""", re.DOTALL)
@@ -52,46 +37,6 @@ _NOT_WRITTEN = "encountered while finalizing writes"
 """A part of DataFusion's message."""
 _MISUSE = (TypeError, AttributeError, NotImplementedError, ImportError, Warning)
 """Exceptions that Python raises for a wrong call, not for data."""
-
-
-def gated(
-    redaction: Callable[[Any], Redaction],
-    point: Callable[[Any, BaseException], object] = lambda gated, error: None,
-) -> Callable[[type[T]], type[T]]:
-    """A decorator of a class: every public method, also an inherited one, raises through
-    ``outward``. ``redaction`` tells the rule of an object of the class; ``point`` gives an error of
-    an object its place in the query."""
-
-    def decorate(kind: type[T]) -> type[T]:
-        for name in dir(kind):
-            method = inspect.getattr_static(kind, name)
-            is_public = not name.startswith("_") or name in _SPECIAL
-            waits = inspect.iscoroutinefunction(method)  # for another, which is gated
-            if is_public and isinstance(method, FunctionType) and not waits:
-                setattr(kind, name, _guarded(method, redaction, point))
-        return kind
-
-    return decorate
-
-
-def _guarded(
-    method: Callable[..., T],
-    redaction: Callable[[Any], Redaction],
-    point: Callable[[Any, BaseException], object],
-) -> Callable[..., T]:
-    @wraps(method)
-    def guarded(self: Any, /, *args: Any, **kwargs: Any) -> T:
-        try:
-            return method(self, *args, **kwargs)
-        except BaseException as problem:
-            error = outward(problem, redaction(self))
-            point(self, error)
-            if error is problem:
-                raise
-        # Outside of the handler: what was caught would stay behind the error as its context.
-        raise error
-
-    return guarded
 
 
 def outward(problem: BaseException, redaction: Redaction) -> BaseException:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from datafusion.record_batch import RecordBatch
 
 from blendfusion.datafusion.background import items
-from blendfusion.datafusion.error_gate import gated
+from blendfusion.datafusion.method_gate import gated
 from blendfusion.redaction import Redaction
 
 

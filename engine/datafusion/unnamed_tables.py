@@ -18,6 +18,8 @@ from blendfusion.planner.ir.opaque_names import CATALOG, UNNAMED
 HIDDEN_CATALOG = CATALOG
 """The catalogue of all tables that users do not see."""
 UNNAMED_SCHEMA = UNNAMED
+STAGE_SCHEMA = "stages"
+"""The schema of tables and views that exist while a query runs."""
 _numbers = count(1)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import IO, Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
-import httpx
 from datafusion.object_store import AmazonS3, GoogleCloud, MicrosoftAzure
 
 from blendfusion.errors import QueryError
@@ -108,6 +107,8 @@ def open_file(url: str) -> IO[bytes]:
 
 def downloaded(url: str, folder: Path) -> Path:
     """The file at an http(s) URL, in ``folder``. Raises QueryError if it cannot be had."""
+    import httpx
+
     name = Path(unquote(urlsplit(url).path)).name or "download"
     place = folder / name
     try:

@@ -4,18 +4,19 @@ nothing."""
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from datafusion.catalog import Schema, SchemaProvider
+if TYPE_CHECKING:
+    from datafusion.catalog import Schema, SchemaProvider
 
-from blendfusion.models.embedders.cache import LazyEmbedder
-from blendfusion.models.protocol.model import Model
-from blendfusion.models.stores.memory import AnswerStore
-from blendfusion.options import Options
-from blendfusion.planner.rules.similar_first import Pays, always, never
-from blendfusion.planner.stages.split import Staged
-from blendfusion.run.execution.executor import Elsewhere
-from blendfusion.udfs.ask.named_results import NamedResults
+    from blendfusion.models.embedders.cache import LazyEmbedder
+    from blendfusion.models.protocol.model import Model
+    from blendfusion.models.stores.memory import AnswerStore
+    from blendfusion.options import Options
+    from blendfusion.planner.rules.similar_first import Pays
+    from blendfusion.planner.stages.split import Staged
+    from blendfusion.run.execution.executor import Elsewhere
+    from blendfusion.udfs.ask.named_results import NamedResults
 
 
 class Workers(Protocol):
@@ -71,4 +72,6 @@ class Hooks:
     @property
     def similar_first_pays(self) -> Pays:
         """Where the rule ``similar_first`` orders rows."""
+        from blendfusion.planner.rules.similar_first import always, never
+
         return always if self.options.similar_first is True else never

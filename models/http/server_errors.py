@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Iterable
 from http.client import responses
-
-import httpx
+from typing import TYPE_CHECKING
 
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.redaction import quoted, without_secrets
+
+if TYPE_CHECKING:
+    import httpx
 
 _SHOWN = 300
 """Characters of a server's own words that an error repeats."""

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, Protocol, TypeGuard, TypeVar, runtime_checkable
 
-from blendfusion.models.protocol.run_coroutine import run_confined
 from blendfusion.types import Answer, ModelInfo, Task
 
 P = ParamSpec("P")
@@ -97,6 +96,8 @@ def call_method(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """The result of a method of a model. A coroutine function runs in an event loop of its own, in
     a thread that ends with it."""
     if inspect.iscoroutinefunction(method):
+        from blendfusion.models.protocol.run_coroutine import run_confined
+
         result: T = run_confined(lambda: method(*args, **kwargs))
         return result
     return method(*args, **kwargs)

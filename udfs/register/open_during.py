@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 from datafusion import Expr, ScalarUDF, col, udf
 
-from blendfusion.udfs.register.expr import ColumnLike
-from blendfusion.udfs.text.opening_hours import during
+if TYPE_CHECKING:
+    from blendfusion.udfs.register.expr import ColumnLike
 
 NAME = "open_during"
 
 
 def _column(hours: pa.Array, times: pa.Array) -> pa.Array:
+    from blendfusion.udfs.text.opening_hours import during
+
     rows = list(zip(hours.to_pylist(), times.to_pylist(), strict=True))
     known = {row: None if None in row else during(*row) for row in dict.fromkeys(rows)}
     return pa.array([known[row] for row in rows], pa.bool_())

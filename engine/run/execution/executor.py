@@ -15,13 +15,12 @@ from datafusion import DataFrame, SessionContext
 from datafusion.record_batch import RecordBatchStream
 
 from blendfusion.datafusion.arrow_layouts import converted
-from blendfusion.datafusion.bridge import STAGE_SCHEMA
 from blendfusion.datafusion.foreign_words import foreign
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.part_views import PartViews
 from blendfusion.datafusion.partitions import in_turn
 from blendfusion.datafusion.substrait_io import batches_of, relation_of
-from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG
+from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, STAGE_SCHEMA
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.language.unsupported.nested_stages import NOTHING, StoredParts
 from blendfusion.planner.ir.builders import boolean_literal, projected

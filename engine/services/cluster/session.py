@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 
-from blendfusion.datafusion.parquet_folders import folder_arguments
-from blendfusion.files.parts import Sniffed
 from blendfusion.frame_sources import FrameSources
-from blendfusion.models.protocol.model import Model
-from blendfusion.options import Options
-from blendfusion.planner.rules import LIMITED_STAGES, PREDICATE_ORDER, rules_off
-from blendfusion.planner.stages.interleave import limited_stages
-from blendfusion.planner.stages.split import Staged
-from blendfusion.run.execution.executor import Elsewhere
 
 if TYPE_CHECKING:
+    from blendfusion.models.protocol.model import Model
+    from blendfusion.options import Options
+    from blendfusion.planner.stages.split import Staged
+    from blendfusion.run.execution.executor import Elsewhere
     from blendfusion.services.cluster.cluster import Cluster
     from blendfusion.services.cluster.divide import Files
     from blendfusion.services.cluster.file_tables import FileTables
@@ -38,6 +34,8 @@ class Clustering(FrameSources):
         return FileTables(self)
 
     def register_parquet(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        from blendfusion.datafusion.parquet_folders import folder_arguments
+
         if not args:  # workers read the folder as it is read here
             kwargs = {"table_partition_cols": []} | kwargs | folder_arguments(path, args, kwargs)
         super().register_parquet(name, path, *args, **kwargs)
@@ -46,8 +44,12 @@ class Clustering(FrameSources):
     def register_csv(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
         self._forget(name)
         super().register_csv(name, path, *args, **kwargs)
+        if self.cluster is None:
+            return
+        from blendfusion.files.parts import Sniffed
+
         options = kwargs.get("options")
-        if self.cluster is not None and isinstance(options, Sniffed) and options.are_plain:
+        if isinstance(options, Sniffed) and options.are_plain:
             self.file_tables.note("register_csv", name, path, options.as_arguments())
 
     def register_view(self, name: str, df: DataFrame) -> None:
@@ -106,6 +108,8 @@ class Clustering(FrameSources):
         a query without stages."""
         if self.cluster is None:
             return super().places_of(plan)
+        from blendfusion.planner.rules import LIMITED_STAGES, rules_off
+        from blendfusion.planner.stages.interleave import limited_stages
         from blendfusion.services.cluster.cluster import here
         from blendfusion.services.cluster.divide import ENDED
 
@@ -120,9 +124,12 @@ class Clustering(FrameSources):
 
     def elsewhere(self) -> Elsewhere | None:
         """The function that runs a stage in the cluster; None without one."""
-        cluster, adaptive = self.cluster, PREDICATE_ORDER not in rules_off(self.options)
+        cluster = self.cluster
         if cluster is None:
             return None
+        from blendfusion.planner.rules import PREDICATE_ORDER, rules_off
+
+        adaptive = PREDICATE_ORDER not in rules_off(self.options)
         return lambda stage, dispatcher, counts: cluster.tables(
             stage, self, dispatcher, self.options, counts, adaptive=adaptive
         )

@@ -6,11 +6,11 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from blendfusion.frame import Frame
 from blendfusion.frame_sources import FrameSources
-from blendfusion.planner.ir.document_tables import DOCUMENTS, Documents, OnProblem
 
 if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.planner.ir.document_tables import Documents, OnProblem
     from blendfusion.services.documents.tables import DocumentTables
 
 
@@ -20,6 +20,7 @@ class DocumentReading(FrameSources):
     @cached_property
     def documents(self) -> DocumentTables:
         """The documents that queries named."""
+        from blendfusion.planner.ir.document_tables import DOCUMENTS
         from blendfusion.services.documents.tables import DocumentTables
 
         tables = DocumentTables()

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blendfusion.errors import QueryError
-from blendfusion.frame import Frame
 from blendfusion.frame_sources import FrameSources
-from blendfusion.models.embedders.cache import Stored
-from blendfusion.models.embedders.embedder import Vectors
-from blendfusion.planner.ir.search_tables import SEARCHES, Mode
-from blendfusion.planner.rules.similar_first import Pays
 
 if TYPE_CHECKING:
     from blendfusion.files.lance_table import StorageOptions
+    from blendfusion.frame import Frame
+    from blendfusion.models.embedders.cache import Stored
+    from blendfusion.models.embedders.embedder import Vectors
+    from blendfusion.planner.ir.search_tables import Mode
+    from blendfusion.planner.rules.similar_first import Pays
     from blendfusion.services.search.build import IndexReport
     from blendfusion.services.search.indexes import Indexes
 
@@ -30,6 +30,7 @@ class Searching(FrameSources):
     @cached_property
     def indexes(self) -> Indexes:
         """The indexes that the session has built or opened."""
+        from blendfusion.planner.ir.search_tables import SEARCHES
         from blendfusion.services.search.indexes import Indexes
         from blendfusion.services.search.tables import SearchTables
 

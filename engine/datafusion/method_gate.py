@@ -1,0 +1,66 @@
+"""Lets every exception leave a session or a frame through ``error_gate.outward``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from types import FunctionType
+from typing import Any, TypeVar
+
+from blendfusion.redaction import Redaction
+
+T = TypeVar("T")
+
+_SPECIAL = (
+    "__arrow_c_stream__",
+    "__aiter__",
+    "__getitem__",
+    "__iter__",
+    "__next__",
+    "__repr__",
+    "_repr_html_",
+)
+"""Methods that anybody calls, whatever their names begin with."""
+
+
+def gated(
+    redaction: Callable[[Any], Redaction],
+    point: Callable[[Any, BaseException], object] = lambda gated, error: None,
+) -> Callable[[type[T]], type[T]]:
+    """A decorator of a class: every public method, also an inherited one, raises through
+    ``outward``. ``redaction`` tells the rule of an object of the class; ``point`` gives an error of
+    an object its place in the query."""
+
+    def decorate(kind: type[T]) -> type[T]:
+        for name in dir(kind):
+            method = inspect.getattr_static(kind, name)
+            is_public = not name.startswith("_") or name in _SPECIAL
+            waits = inspect.iscoroutinefunction(method)  # for another, which is gated
+            if is_public and isinstance(method, FunctionType) and not waits:
+                setattr(kind, name, _guarded(method, redaction, point))
+        return kind
+
+    return decorate
+
+
+def _guarded(
+    method: Callable[..., T],
+    redaction: Callable[[Any], Redaction],
+    point: Callable[[Any, BaseException], object],
+) -> Callable[..., T]:
+    @wraps(method)
+    def guarded(self: Any, /, *args: Any, **kwargs: Any) -> T:
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException as problem:
+            from blendfusion.datafusion.error_gate import outward
+
+            error = outward(problem, redaction(self))
+            point(self, error)
+            if error is problem:
+                raise
+        # Outside of the handler: what was caught would stay behind the error as its context.
+        raise error
+
+    return guarded

@@ -1,0 +1,71 @@
+"""Opening a session imports what it needs: no planner, no service's code and no library of one."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import pytest
+from module_imports import FILES
+
+from blendfusion.public_names import MODULES
+
+CONNECT = "import blendfusion as bf; bf.connect(bf.ScriptedModel(lambda call: True), cache=None)"
+PLAIN = "; bf.connect(None, cache=None).sql('SELECT 1 AS one').to_pylist()"
+LOADED = (
+    "import datafusion, pyarrow, sys; before = {*sys.modules}; {}; print(*{*sys.modules} - before)"
+)
+
+AT_CONNECT = """
+    apps apps.* budget datafusion datafusion.arrow_layouts datafusion.arrow_types datafusion.context
+    datafusion.debug_logs datafusion.method_gate datafusion.process_guard datafusion.schema_metadata
+    datafusion.unnamed_tables entry_points errors files files.foreign_tables frame_sources models.*
+    options planner planner.ir planner.ir.opaque_names public_names redaction run run.hooks services
+    services.ask services.cluster services.dialects services.documents services.evaluate
+    services.meanings services.replay services.search services.session_methods session types udfs
+    udfs.ask udfs.ask.ledger udfs.ask.named_results udfs.register udfs.register.open_during
+    udfs.services
+""".split()
+"""What ``connect`` with a model object may import of the package; ``x.*`` stands for all below x.
+Of services it imports the declarations and the methods of sessions."""
+LIBRARIES = {"opentelemetry"}
+"""The libraries that it may import, beside DataFusion, Arrow and what these import."""
+
+
+def imported(program: str) -> set[str]:
+    """The modules that a program imports in addition to DataFusion and Arrow."""
+    command = [sys.executable, "-c", LOADED.replace("{}", program, 1)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_connect_imports_no_planner_and_no_service() -> None:
+    modules = {m.removeprefix("blendfusion.") for m in imported(CONNECT) if "blendfusion." in m}
+    wide = tuple(name.removesuffix("*") for name in AT_CONNECT if name.endswith(".*"))
+    methods = {m for m in FILES if m.startswith("services.") and m.endswith(".session")}
+    found = {m for m in modules - {*AT_CONNECT, *methods, "models"} if not m.startswith(wide)}
+    assert found == set()
+    assert not {m for m in modules if m.startswith(("models.http", "models.llama", "apps.cli."))}
+
+
+@pytest.mark.parametrize("program", [CONNECT, CONNECT + PLAIN])
+def test_libraries_are_imported_where_they_are_used(program: str) -> None:
+    packages = {module.partition(".")[0] for module in imported(program)}
+    outside = packages - {*sys.stdlib_module_names} - {"blendfusion"}
+    if program == CONNECT:
+        assert outside <= LIBRARIES
+    assert not outside & {"httpx", "llguidance", "prompt_toolkit", "llama_cpp", "lance"}
+
+
+def test_public_names_are_those_that_type_checkers_see() -> None:
+    tree = ast.parse(FILES["public_names"].read_text("utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        (node.module, name.name)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for name in node.names
+        if name.name not in ("*", "python_functions")
+    }
+    assert seen == {(module, name) for module, names in MODULES.items() for name in names.split()}
