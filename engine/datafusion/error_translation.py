@@ -196,7 +196,7 @@ def _function(text: str, context: SessionContext, query: str) -> QueryError | No
     known = {n for n in (*context.udfs(), *context.udafs(), *context.udwfs()) if n not in CALLS}
     known |= set(known_ingredients())
     near = close_matches(name, known)
-    hint = _OTHERWISE.get(name.lower()) or function_remedy(name)
+    hint = _OTHERWISE.get(name.lower()) or function_remedy(name, query)
     hint = hint or (near if "mean" in near else _LISTED)
     if re.match(r"ai[._]", name, re.IGNORECASE):
         hint = _OF_WAREHOUSES

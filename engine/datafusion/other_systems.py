@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import partial
 
+from blendfusion.datafusion.call_arguments import plain_arguments
 from blendfusion.errors import remedy_for
 
 _FUNCTIONS = {
@@ -111,14 +114,52 @@ _FORMS = (
 )
 
 
-def function_remedy(name: str) -> str | None:
-    """A sentence with the form for a function of other systems; None for a name that is none of
-    these."""
+_PARAMETERS = {
+    "year month day hour minute second quarter week": ["day"],
+    "dayofweek weekday dow dayofyear doy monthname dayname last_day": ["day"],
+    "eomonth": ["day"],
+    "unix_timestamp": ["moment"],
+    "datediff date_diff timestampdiff": ["unit early late", "late early"],
+    "months_between age": ["late early"],
+    "strftime format_date format_timestamp": ["'%Y-%m' day"],
+    "strptime str_to_date": ["text '%d/%m/%Y'"],
+    "parse_date": ["'%d/%m/%Y' text"],
+    "group_concat listagg wm_concat collect_list collect_set list": ["text"],
+    "isnull zeroifnull": ["number"],
+    "max_by arg_max argmax min_by arg_min argmin": ["text number"],
+    "approx_count_distinct lcase ucase len typeof pg_typeof": ["text"],
+    "variance": ["number"],
+}
+"""The words of a remedy that stand for the arguments of a function, for each number of them."""
+
+
+def function_remedy(name: str, query: str = "") -> str | None:
+    """A sentence with the form for a function of other systems, with the arguments of its call in
+    ``query`` where these are columns; None for a name that is none of these."""
     name = name.lower()
     if _JSON_FUNCTION.search(name):
         return _JSON
     found = remedy_for(name, _FUNCTIONS)
-    return None if found is None else f"Write {found.replace('{name}', name)}."
+    if found is None:
+        return None
+    return f"Write {_with_arguments(name, found.replace('{name}', name), query)}."
+
+
+def _with_arguments(name: str, remedy: str, query: str) -> str:
+    """The remedy with the arguments of a call in the place of its examples."""
+    given = plain_arguments(name, query)
+    forms = next((forms for names, forms in _PARAMETERS.items() if name in names.split()), [])
+    for form in forms:
+        words = form.split()
+        if given is not None and len(words) == len(given):
+            own = dict(zip(words, given, strict=True))
+            pattern = "|".join(rf"(?<![\w'%]){re.escape(word)}(?![\w'])" for word in words)
+            return re.sub(pattern, partial(_own_word, own), remedy)
+    return remedy
+
+
+def _own_word(own: Mapping[str, str], at: re.Match[str]) -> str:
+    return own[at[0]]
 
 
 def form_remedy(text: str) -> tuple[str, str] | None:

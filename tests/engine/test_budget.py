@@ -398,6 +398,23 @@ def test_a_server_gets_no_more_requests_than_calls_allow() -> None:
             tokens.collect()
 
 
+@pytest.mark.parametrize("limits", [{"prompt_tokens": 100}, {"cost": 0.0001}])
+def test_the_first_batch_of_a_session_keeps_a_budget_as_the_later_ones_do(
+    limits: dict[str, float],
+) -> None:
+    with serving(lambda body: Reply(json.dumps({"answer": "Yes"}))) as server:
+        session = bf.connect(
+            f"openai:tiny@{server.url}",
+            cache=None,
+            progress="off",
+            prices=bf.Price(prompt=1.0, completion=0.0),
+            budget=bf.Budget(**limits),  # type: ignore[arg-type]  # five values of 20 tokens
+        )
+        session.from_pydict({"x": TEXTS}, name="t")
+        with pytest.raises(bf.BudgetExceeded, match=r"Done: values=5,"):
+            session.sql("SELECT x FROM t WHERE llm_filter('ok?', x)").collect()
+
+
 def test_a_server_without_a_price_is_not_asked_under_a_budget_of_cost() -> None:
     with serving(lambda body: Reply("yes")) as server:
         session = bf.connect(

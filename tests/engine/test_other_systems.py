@@ -34,7 +34,7 @@ def refused(session: bf.Session, query: str) -> bf.QueryError:
 @pytest.mark.parametrize("names", other_systems._FUNCTIONS)
 def test_a_function_of_another_system_has_a_form_here(session: bf.Session, names: str) -> None:
     for name in names.split():
-        error = refused(session, f"SELECT {name}(text) FROM t")
+        error = refused(session, f"SELECT {name}('a') FROM t")
         assert error.message == f"unknown function '{name}'"
         written = re.fullmatch(r"Write (.+)\.", error.hint or "")
         assert written is not None, error.hint
@@ -104,3 +104,24 @@ def test_a_mistake_has_a_remedy(session: bf.Session, query: str, hint: str) -> N
 def test_a_question_behind_its_columns_is_told_apart_from_a_column(session: bf.Session) -> None:
     with pytest.raises(bf.QueryError, match="The question comes first"):
         session.table("t").filter(bf.llm_filter("text", "Is it broken?"))
+
+
+OWN = {"day": "paid", "early": "t2.paid", "late": '"Due Date"', "text": "title", "number": "price"}
+OWN |= {"unit": "day", "moment": "paid", "'%Y-%m'": "'%m/%y'", "'%d/%m/%Y'": "'%d.%m.%Y'"}
+
+
+@pytest.mark.parametrize("names", other_systems._PARAMETERS)
+def test_a_remedy_has_the_arguments_of_the_call(session: bf.Session, names: str) -> None:
+    session.sql(
+        "CREATE TABLE IF NOT EXISTS t2 AS SELECT 'a' AS title, 3 AS price, "
+        "DATE '2024-02-29' AS paid, DATE '2024-03-01' AS \"Due Date\""
+    )
+    for form in other_systems._PARAMETERS[names]:
+        given = [OWN[word] for word in form.split()]
+        for name in names.split():
+            error = refused(session, f"SELECT {name}({', '.join(given)}) FROM t2")
+            found = re.fullmatch(r"Write (.+?)(?:, which .+)?\.", error.hint or "")
+            assert found is not None, error.hint
+            for one in found[1].split(", or "):
+                session.sql(f"SELECT {one} FROM t2")
+                assert all(part in one for part in given if part != "day"), one

@@ -90,9 +90,69 @@ def test_a_file_of_another_form_is_explained(tmp_path: Path, text: str, problem:
         session.register_layer(tmp_path / "layer.toml")
 
 
-def test_a_key_of_no_column_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "[[keys]]\nleft = 'sales.itm'\nright = 'products.sku'",
+            "describes sales.itm, which is no column",
+        ),
+        (
+            "[tables.sales.columns.prize]\nsynonyms = ['cost']",
+            "describes sales.prize, which is no column\nHint: Did you mean 'price'",
+        ),
+        (
+            "[metrics.x]\nsql = 'sum(nope)'\ntable = 'sales'",
+            "the metric 'x' of the semantic layer does not plan: unknown column 'nope'",
+        ),
+        (
+            "[metrics.x]\nsql = 'sum(price'\ntable = 'sales'",
+            "the metric 'x' of the semantic layer is no query",
+        ),
+        (
+            "[metrics.x]\nsql = '1 FROM sales; DROP TABLE sales'\ntable = 'sales'",
+            "the metric 'x' of the semantic layer",
+        ),
+        (
+            "[[examples]]\nquestion = 'Why?'\nsql = 'SELEC nonsense'",
+            "the example 'Why\\?' of the semantic layer does not plan",
+        ),
+        (
+            "[[examples]]\nquestion = 'Why?'\nsql = 'SELECT color FROM sales'",
+            "the example 'Why\\?' of the semantic layer does not plan",
+        ),
+        (
+            "[[examples]]\nquestion = 'Why?'\nsql = 'DELETE FROM sales'",
+            "the example 'Why\\?' of the semantic layer",
+        ),
+    ],
+)
+def test_a_layer_is_held_against_the_tables_when_it_is_read(
+    tmp_path: Path, text: str, problem: str
+) -> None:
     session, _ = opened()
-    (tmp_path / "layer.toml").write_text("[[keys]]\nleft = 'sales.itm'\nright = 'products.sku'")
-    session.register_layer(tmp_path / "layer.toml")
-    with pytest.raises(bf.QueryError, match=r"a key of sales.itm, which is no column"):
+    (tmp_path / "layer.toml").write_text(text)
+    with pytest.raises(bf.QueryError, match=problem):
+        session.register_layer(tmp_path / "layer.toml")
+    assert session.layer.metrics == ()
+    assert session.templates.pairs == {}
+    assert session.sql("SELECT count(*) AS n FROM sales").to_pylist() == [{"n": 1}]
+
+
+def test_a_layer_may_describe_tables_that_are_not_there_yet(tmp_path: Path) -> None:
+    session, _ = opened()
+    (tmp_path / "layer.toml").write_text(
+        "[tables.saels]\ndescription = 'x'\n[metrics.churn]\nsql = 'avg(left)'\ntable = 'members'"
+    )
+    with pytest.warns(bf.FileWarning, match="does not have: members, saels"):
+        session.register_layer(tmp_path / "layer.toml")
+
+
+def test_a_key_of_no_column_of_a_later_table_is_an_error(tmp_path: Path) -> None:
+    session, _ = opened()
+    (tmp_path / "layer.toml").write_text("[[keys]]\nleft = 'later.itm'\nright = 'products.sku'")
+    with pytest.warns(bf.FileWarning, match="does not have: later"):
+        session.register_layer(tmp_path / "layer.toml")
+    session.from_pydict({"item": ["a"]}, name="later")
+    with pytest.raises(bf.QueryError, match=r"a key of later.itm, which is no column"):
         read_catalog(session)

@@ -28,7 +28,8 @@ class Ledger:
 
     A batch is made smaller where it would go beyond a limit: exactly for values; for calls, tokens,
     seconds and cost by what the values of this task took so far. As long as none of a task has been
-    seen, no more are asked than the model answers at once. Besides, each request of a server is
+    seen, one value shows what it takes of tokens and cost; of calls and seconds, no more are asked
+    than the model answers at once. Besides, each request of a server is
     allowed or not before it is sent, so that no try, no search for a form and no correction goes
     beyond ``calls``. Texts to be embedded are no values, and count with what they take of a server.
     """
@@ -282,7 +283,7 @@ class Ledger:
                 return max(1, min(model.abilities.at_once, int((left - flying) / task.consistency)))
             return max(1, int((left - flying) / max(1.0, seen.calls / seen.values)))
         if seen is None:
-            return model.abilities.at_once
+            return model.abilities.at_once if name == "seconds" else 1
         each = self._each(name, task, seen)
         return max(1, int(left / each) - flying) if each else model.batch_size
 

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from sqlglot import exp
 
 from blendfusion.services.ask import last
 from blendfusion.services.ask.prompt import QUESTION, as_lines
 from blendfusion.services.ask.schema.catalog import Column, Table, type_word
+from blendfusion.services.ask.where import parsed
 from blendfusion.types import Task
 
 _MOST = 3
@@ -31,6 +33,13 @@ class Before:
         """The last result as a table of the catalogue."""
         columns = tuple(Column(field.name, type_word(field.type)) for field in self.columns)
         return Table(last.LAST, columns)
+
+    def tables(self, known: Sequence[str]) -> set[str]:
+        """The tables that the last query reads, of those ``known``, and ``last``."""
+        tree = parsed(self.pairs[-1][1])
+        found = () if tree is None else tree.find_all(exp.Table)
+        read = {exp.table_name(table).lower() for table in found}
+        return {last.LAST, *(name for name in known if name.lower() in read)}
 
     def standing_alone(self, sql: str) -> str:
         """A query that needs no history, for one that reads ``last``."""

@@ -48,10 +48,12 @@ _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 def number_unused(case: Case) -> Doubt | None:
     """A number of the question that stands nowhere in the query."""
     used = list(_used(case.tree))
+    equal = list(_equal(case.tree))
     for one in _stated(case):
         assert one.value is not None
         near = {one.value, one.value - 1, one.value + 1, one.value / 100}
-        if not any(value in near for value in used):
+        same = any(value in (one.value, one.value / 100) for value in equal)
+        if not same and not any(value in near for value in used):
             text = case.question[one.start : one.stop]
             return (
                 f"the question says {text}, and the query does not",
@@ -71,7 +73,7 @@ def number_from_nowhere(case: Case) -> Doubt | None:
         if value in (0, 1) or near & stated:
             continue
         notes = " ".join(c.note for t in case.catalog.tables for c in t.columns) + " ".join(
-            case.catalog.metrics
+            map(str, case.catalog.metrics)
         )
         if literal.name in _DIGITS.findall(notes):
             continue
@@ -186,9 +188,19 @@ def _stated(case: Case) -> Iterator[Number]:
         yield one
 
 
-def _used(tree: exp.Expr) -> Iterator[Decimal]:
-    """The numbers in the literals of a query, those within texts too."""
+def _equal(tree: exp.Expr) -> Iterator[Decimal]:
+    """The numbers that a column equals: a bound may be one more or less than the question's number,
+    and these may not."""
     for literal in tree.find_all(exp.Literal):
+        if isinstance(literal.parent, exp.EQ | exp.In):
+            yield from map(Decimal, _DIGITS.findall(literal.name))
+
+
+def _used(tree: exp.Expr) -> Iterator[Decimal]:
+    """The numbers in the other literals of a query, those within texts too."""
+    for literal in tree.find_all(exp.Literal):
+        if isinstance(literal.parent, exp.EQ | exp.In):
+            continue
         for digits in _DIGITS.findall(literal.name):
             yield Decimal(digits)
     for name in tree.find_all(exp.Column, exp.Table):

@@ -39,10 +39,11 @@ from blendfusion.services.ask.links import ValueIndex
 from blendfusion.services.ask.listed_values import listed
 from blendfusion.services.ask.literals import shown_query
 from blendfusion.services.ask.named_values import omitted_value, unnamed_value
-from blendfusion.services.ask.prompt import drafting, has_free_text, values_of, visible
+from blendfusion.services.ask.prompt import drafting, has_free_text, values_of
 from blendfusion.services.ask.rules import by_rule
 from blendfusion.services.ask.schema.catalog import Catalog, read_catalog
 from blendfusion.services.ask.search_summary import searched
+from blendfusion.services.ask.shown_tables import Shown, TableChoice
 from blendfusion.services.ask.similar_questions import similar
 from blendfusion.services.ask.where import parsed
 from blendfusion.types import Constraint, Usage
@@ -96,6 +97,8 @@ class Draft:
     names: frozenset[str] = frozenset()
     """The names of the question's tables, of their columns and of functions, in lower case: a
     display that withholds values shows no others."""
+    left_out: str = ""
+    """A sentence on the tables and columns that did not fit the model's window; '' if all did."""
 
     @property
     def searched(self) -> str:
@@ -104,7 +107,13 @@ class Draft:
         return searched(self.frame, self.sql, self.estimate, self._shown)
 
     def run(self) -> pa.Table:
-        """The rows of the query. Asks the model what ``estimate`` expects."""
+        """The rows of the query. Asks the model what ``estimate`` expects. Raises QueryError for a
+        query that joins every row of a table with every row of another: see ``may_run``."""
+        if not self.may_run:
+            raise QueryError(
+                f"the query is not run: {self.problem.rstrip('.')}",
+                hint="draft.frame.to_arrow_table() runs it all the same.",
+            )
         return self.frame.to_arrow_table()
 
     def accept(self) -> None:
@@ -153,6 +162,8 @@ class Draft:
         """The doubts, the tables and predicates searched, the expected cost, the agreement, and the
         failed drafts."""
         lines = [*self.doubts, self.searched, *self.estimate.lines()]
+        if self.left_out:
+            lines.append(self.left_out)
         if self.agreement:
             lines.append(self.agreement)
         if self.template:
@@ -229,6 +240,7 @@ def draft(
         caution=writer.caution,
         stopped="" if stopped is None else _stopped(stopped, len(tried), session.options.redaction),
         names=writer.names,
+        left_out=writer.left_out,
     )
 
 
@@ -298,6 +310,7 @@ class _Writer:
         self._continued = False
         self.trace = Trace(redaction=session.options.redaction)
         self._dispatcher = session.dispatcher(self.trace, budget)
+        self._choice = TableChoice(self._catalog, self._dispatcher.model.info.window)
 
     def from_template(self) -> Draft | None:
         """The query of an accepted question that differs in literals only. A model is asked for
@@ -410,13 +423,21 @@ class _Writer:
     def _grammar(self, failed: str, problem: str | None = None) -> str:
         """The grammar of the tables that the model sees. Functions are in it only if a column has
         free text or the failed draft calls one: a small model puts them on any column."""
-        catalog = self._visible(problem)
+        catalog = self._shown(problem).catalog
         offers = functions_in(failed) or has_free_text(catalog)
         return grammar_of(catalog, known_ingredients().values() if offers else (), self._question)
 
-    def _visible(self, problem: str | None) -> Catalog:
+    def _shown(self, problem: str | None = None) -> Shown:
         text = f"{self._question} {problem or ''}"
-        return visible(self._catalog, self._dispatcher.model.info.window, text, self._links)
+        if self._before is None:
+            return self._choice.shown(text, self._links)
+        kept = self._before.tables(self._tables)
+        return self._choice.shown(text, self._links, kept, self._before.pairs[-1][1])
+
+    @property
+    def left_out(self) -> str:
+        """A sentence on the tables and columns that the model did not see; '' if it saw all."""
+        return self._shown().left_out
 
     def repaired(self, failed: Attempt) -> Checked:
         """A draft that sees a failed one and its problem; under the grammar if the model follows
@@ -434,7 +455,7 @@ class _Writer:
     def _checked(
         self, constraint: Constraint, query: str | None, problem: str | None, variant: int
     ) -> Checked:
-        catalog = self._visible(problem)
+        catalog = self._shown(problem).catalog
         values = values_of(catalog, self._links, self._question, query, problem, self._examples)
         task = drafting(constraint, variant)
         if self._before is not None:

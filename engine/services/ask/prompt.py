@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
-from blendfusion.services.ask.links import Link, name_stems, stem, words_of
+from blendfusion.services.ask.links import Link
 from blendfusion.services.ask.schema.catalog import Catalog, Column, Table, split
 from blendfusion.services.ask.schema.keys import Key
 from blendfusion.services.ask.schema.names import written_name
@@ -37,31 +36,11 @@ AND llm_int('Within how many days?', notes) <= 3
 """
 """Questions over tables with free text. The model sees them if the tables of the question have a
 column of it: few queries that models have read judge a text otherwise than by LIKE."""
-_CHARACTERS_PER_TOKEN = 3
-_RESERVED = 700
-"""Tokens of the window for instructions, problem and query."""
 
 
 def drafting(constraint: Constraint, variant: int = 0) -> Task:
     """The task of writing a query, free or under a grammar."""
     return Task("ask", QUESTION, constraint, COLUMNS, form="query", variant=variant)
-
-
-def visible(catalog: Catalog, window: int, text: str, links: Sequence[Link]) -> Catalog:
-    """The tables that a model sees: as many as fit its window (in tokens), at least one, those that
-    are most like ``text`` or hold a linked value."""
-    room = max(0, window - _RESERVED) * _CHARACTERS_PER_TOKEN
-    mentioned = {split(link.column)[0] for link in links}
-    ranked = sorted(catalog.tables, key=lambda t: -_likeness(t, text, t.name in mentioned))
-    kept: list[Table] = []
-    for table in ranked:
-        room -= len(described(table, ()))
-        if room >= 0 or not kept:
-            kept.append(table)
-    names = {table.name for table in kept}
-    ordered = tuple(table for table in catalog.tables if table.name in names)
-    keys = tuple(k for k in catalog.keys if {split(k.left)[0], split(k.right)[0]} <= names)
-    return replace(catalog, tables=ordered, keys=keys)
 
 
 def has_free_text(catalog: Catalog) -> bool:
@@ -76,12 +55,14 @@ def values_of(
     problem: str | None = None,
     examples: Sequence[tuple[str, str]] = (),
 ) -> tuple[str | None, ...]:
-    """The values of one request about the tables ``visible`` to a model.
+    """The values of one request about the tables that a model sees.
 
     Where the question mentions a column but none of its values, these are not listed: the samples
     show them, and models filter by all that are listed.
     """
-    tables = "\n".join((*(described(t, catalog.keys) for t in catalog.tables), *catalog.metrics))
+    tables = "\n".join(
+        (*(described(t, catalog.keys) for t in catalog.tables), *map(str, catalog.metrics))
+    )
     return (
         f"{_EXAMPLES if has_free_text(catalog) else ''}Tables:\n{tables}",
         "\n".join(_on_one_line(link) for link in links if not link.by_column) or None,
@@ -120,7 +101,8 @@ def described(table: Table, keys: Sequence[Key]) -> str:
         for place, (line, comment) in enumerate(lines)
     )
     note = f" -- {table.note}" if table.note else ""
-    whole = (f"CREATE TABLE {written_name(table.name)} ({note}", *inner, ");")
+    rest = (f"  -- and {table.left_out:,} other columns",) if table.left_out else ()
+    whole = (f"CREATE TABLE {written_name(table.name)} ({note}", *inner, *rest, ");")
     return "\n".join(" ".join(line.splitlines()) for line in whole)
 
 
@@ -136,10 +118,3 @@ def _samples(column: Column) -> Iterable[str]:
     is_number = column.type in ("INTEGER", "DOUBLE", "DECIMAL", "BOOLEAN")
     shown = column.samples[:1] if column.free_text else column.samples
     return shown if is_number else map(quoted, shown)
-
-
-def _likeness(table: Table, question: str, mentioned: bool) -> float:
-    words = set(words_of(question))
-    names = (table.name, table.note, *(f"{c.name}_{c.note}" for c in table.columns))
-    own = {w for name in names for w in name_stems(name)}
-    return len({stem(w) for w in words} & own) + 2.0 * mentioned

@@ -66,10 +66,14 @@ class Asking(FrameSources):
     def register_layer(self, path: str | os.PathLike[str]) -> None:
         """Read the descriptions, synonyms, keys and metrics that ``ask`` uses from a TOML file
         (docs/ask.md), in place of an earlier one, and accept its examples. Raises QueryError for a
-        file of another form."""
+        file of another form, and for a column, a metric or an example that the session's tables
+        contradict. Warns of tables that the session does not have."""
         from blendfusion.services.ask.schema.layer import read_layer
+        from blendfusion.services.ask.schema.layer_check import check_layer
 
-        self.layer = read_layer(path)
+        layer = read_layer(path)
+        check_layer(self.whole, layer)
+        self.layer = layer
         for question, sql in self.layer.examples:
             self.templates.accept(question, sql)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import ceil
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 _MANY = 1 << 24
 """The labelled rows are a sample of so many."""
 _CLOSED = ("boolean", "label")
+_MEASURED: WeakKeyDictionary[Session, dict[str, float]] = WeakKeyDictionary()
+"""The seconds of a value that each model took, as measured last."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ def choose_model(
         within=within,
         budget=budget,
     )
-    each = _costs(found, costs)
+    each = _costs(session, found, costs)
     alone = [
         Candidate((one.name,), _bound(one, delta / 2 / len(models)), each[one.name])
         for one in found
@@ -155,16 +158,21 @@ def _distinct(table: pa.Table, columns: Sequence[str], label: str) -> pa.Table:
     return labelled.take(pa.array(seen.values(), pa.int64()))
 
 
-def _costs(found: Comparison, given: Mapping[str, float] | None) -> dict[str, float]:
-    """The cost of a value by the name of its model."""
+def _costs(
+    session: Session, found: Comparison, given: Mapping[str, float] | None
+) -> dict[str, float]:
+    """The cost of a value by the name of its model. Where its answers are stored ones, the cost is
+    that of the session's run that asked for them."""
     if given is not None:
         stated = {one.name: given[one.name] for one in found if one.name in given}
     elif all(one.cost is not None and one.usage.values for one in found):
         stated = {one.name: (one.cost or 0.0) / one.usage.values for one in found}
     else:
-        stated = {
+        measured = _MEASURED.setdefault(session, {})
+        measured |= {
             one.name: one.usage.seconds / one.usage.values for one in found if one.usage.values
         }
+        stated = {one.name: measured[one.name] for one in found if one.name in measured}
     unknown = [one.name for one in found if one.name not in stated]
     if unknown:
         raise ArgumentError(

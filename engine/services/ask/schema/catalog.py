@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from blendfusion.datafusion.arrow_types import is_text
 from blendfusion.errors import QueryError, close_matches
+from blendfusion.services.ask.schema.kept_catalog import kept_catalog
 from blendfusion.services.ask.schema.keys import Key, keys_between
-from blendfusion.services.ask.schema.layer import Layer, Note
+from blendfusion.services.ask.schema.layer import Layer, Metric, Note
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
@@ -57,14 +58,16 @@ class Table:
     note: str = ""
     rows: int = 0
     """The rows that were read: at most ``READ_ROWS``."""
+    left_out: int = 0
+    """The columns that do not fit the model's window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
     tables: tuple[Table, ...]
     keys: tuple[Key, ...] = ()
-    metrics: tuple[str, ...] = ()
-    """The metrics of the semantic layer, each as a line."""
+    metrics: tuple[Metric, ...] = ()
+    """The metrics of the semantic layer."""
 
 
 def split(place: str) -> tuple[str, str]:
@@ -86,16 +89,20 @@ def read_catalog(session: Session, tables: Sequence[str] | None = None) -> Catal
         tables = (tables,)
     known = sorted(session.catalog().schema().names())
     named = [name for name in known if not _GENERATED.fullmatch(name)]
-    names = named if tables is None else [_exact(name, known) for name in tables]
+    names = named if tables is None else [exact_name(name, known) for name in tables]
     if not names:
         raise QueryError(
             "there is no table to answer from", hint="Register one: session.register_csv(…)."
         )
     read = {name: _data(session, quoted_name(name) if name in known else name) for name in names}
     layer = session.layer
+    return kept_catalog(session, layer, read, lambda: _catalog(read, layer))
+
+
+def _catalog(read: Mapping[str, pa.Table], layer: Layer) -> Catalog:
     parts = tuple(_noted(_table(name, data), data.schema, layer) for name, data in read.items())
     folded = {name.lower() for name in read}
-    metrics = tuple(str(m) for m in layer.metrics if m.table.lower() in folded)
+    metrics = tuple(m for m in layer.metrics if m.table.lower() in folded)
     declared = list(_declared(layer, parts))
     sides = [frozenset((key.left, key.right)) for key in declared]
     found = (key for key in keys_between(read) if frozenset((key.left, key.right)) not in sides)
@@ -134,7 +141,7 @@ def _declared(layer: Layer, tables: Sequence[Table]) -> Iterable[Key]:
         yield Key(places[pair[0].lower()], places[pair[1].lower()])
 
 
-def _exact(name: str, known: Sequence[str]) -> str:
+def exact_name(name: str, known: Collection[str]) -> str:
     """The table of the default schema that a name in SQL means, in any letter case; the name itself
     for a table elsewhere, or none."""
     plain = name[1:-1].replace('""', '"') if name[:1] == name[-1:] == '"' else name
