@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Kind = Literal["title", "paragraph", "list", "table", "code", "header", "footer", "aside"]
+Kind = Literal[
+    "title", "paragraph", "list", "table", "code", "footnote", "header", "footer", "aside"
+]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 Box = tuple[float, float, float, float]
@@ -33,11 +35,11 @@ def union(boxes: list[Box]) -> Box:
 
 
 def table_text(rows: list[list[str]]) -> str:
-    """The text of a table: a line for each row, cells between bars.
+    r"""The text of a table: a line for each row, cells between bars; a bar in a cell is ``\|``.
 
     >>> print(table_text([["item", "price"], ["tea", "2"]]))
     item | price
     tea | 2
     """
-    cells = [[" ".join(cell.split()).replace("|", "/") for cell in row] for row in rows]
+    cells = [[" ".join(cell.split()).replace("|", r"\|") for cell in row] for row in rows]
     return "\n".join(" | ".join(row) for row in cells if any(row))

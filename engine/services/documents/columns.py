@@ -7,13 +7,22 @@ go through both columns does not break the columns.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
 from blendfusion.services.documents.blocks import union
-from blendfusion.services.documents.words import Line, Word, is_label, lines_of, typical_height
+from blendfusion.services.documents.words import (
+    Line,
+    Word,
+    is_label,
+    lengths_by_height,
+    lines_of,
+    median_height,
+    typical_height,
+)
 
 _DEEPEST = 12
 _SURE_LINES = 6
@@ -35,6 +44,9 @@ def regions(words: Sequence[Word], depth: int = 0) -> list[Region]:
         return [Region(list(words))] if words else []
     gutters = _gutters(words)
     if gutters:
+        parts = _parts_around_table(words, gutters)
+        if len(parts) > 1:
+            return [region for part in parts for region in regions(part, depth + 1)]
         columns = _divided(words, gutters)
         rows = _table(columns)
         if rows is not None:
@@ -91,31 +103,63 @@ def _divided(words: Sequence[Word], gutters: Sequence[_Gap]) -> list[list[Word]]
     """The columns between gutters, from left to right."""
     columns: list[list[Word]] = [[] for _ in range(len(gutters) + 1)]
     for word in words:
-        columns[sum(word.box[0] >= right - 0.01 for _, right in gutters)].append(word)
+        columns[_column_of(word, gutters)].append(word)
     return columns
 
 
 def _bands(words: Sequence[Word]) -> list[list[Word]]:
     """Parts of a region from top to bottom: those with gutters, and those between them."""
-    strips = _strips(words)
     height = typical_height(words) or 10.0
-    bands: list[list[list[Word]]] = []
-    for strip in strips:
+    bands: list[_Band] = []
+    for strip in _strips(words):
         if not bands:
-            bands.append([strip])
+            bands.append(_Band([strip]))
             continue
         band = bands[-1]
-        together = [word for part in band for word in part]
-        open_before, open_alone = _between_columns(_open(together), band), _open(strip)
-        both = _shared(open_before, open_alone, together, strip)
+        open_before, open_alone = _between_columns(band.gaps(), band.strips), _open(strip)
+        both = _shared(open_before, open_alone, band.height, strip)
         if open_before and not both:
-            bands.append([*_loose_end(band, height), strip])
+            loose = _loose_end(band.strips, height)
+            bands.append(_Band([*loose, strip]))
         elif not open_before and open_alone:
-            bands.append([strip])
+            bands.append(_Band([strip]))
         else:
-            band.append(strip)
-    found = [[word for part in band for word in part] for band in bands if band]
+            band.add(strip)
+    found = [[word for part in band.strips for word in part] for band in bands if band.strips]
     return _without_thin(found)
+
+
+class _Band:
+    """Strips one below the other, with the parts of the width that their words cover."""
+
+    def __init__(self, strips: Sequence[list[Word]]) -> None:
+        self.strips: list[list[Word]] = []
+        self._covered: list[_Gap] = []
+        self._lengths: Counter[float] = Counter()
+        for strip in strips:
+            self.add(strip)
+
+    def add(self, strip: list[Word]) -> None:
+        self.strips.append(strip)
+        self._lengths += lengths_by_height(strip)
+        spans = sorted([*self._covered, *((word.box[0], word.box[2]) for word in strip)])
+        covered = [spans[0]]
+        for left, right in spans:
+            if left <= covered[-1][1]:
+                covered[-1] = covered[-1][0], max(covered[-1][1], right)
+            else:
+                covered.append((left, right))
+        self._covered = covered
+
+    @property
+    def height(self) -> float:
+        return median_height(self._lengths) or 10.0
+
+    def gaps(self) -> list[_Gap]:
+        """The gaps between words that go through all strips."""
+        least = 0.9 * self.height if len(self._covered) > 1 else 0.0
+        gaps = [(before[1], after[0]) for before, after in pairwise(self._covered)]
+        return [(start, end) for start, end in gaps if end - start >= least]
 
 
 def _open(words: Sequence[Word], least: float = 0.9) -> list[_Gap]:
@@ -131,12 +175,11 @@ def _open(words: Sequence[Word], least: float = 0.9) -> list[_Gap]:
 
 
 def _shared(
-    before: Sequence[_Gap], alone: Sequence[_Gap], together: Sequence[Word], strip: Sequence[Word]
+    before: Sequence[_Gap], alone: Sequence[_Gap], height: float, strip: Sequence[Word]
 ) -> bool:
     """Whether a gutter of the lines above goes on through ``strip``, which may be on one side."""
     left = min(word.box[0] for word in strip)
     right = max(word.box[2] for word in strip)
-    height = typical_height(together) or 10.0
     for start, end in before:
         if right <= end - 0.3 * height or left >= start + 0.3 * height:
             beside = right <= start + 0.6 * (end - start) or left >= end - 0.6 * (end - start)
@@ -203,6 +246,57 @@ def _table(columns: Sequence[Sequence[Word]]) -> list[list[str]] | None:
     if not short and not (filled < 0.55 and words <= 4):
         return None
     return _cells(by_column)
+
+
+def _parts_around_table(words: Sequence[Word], gutters: Sequence[_Gap]) -> list[list[Word]]:
+    """Above, in and below a table without rules, whose gutters go through titles and sentences that
+    happen to be as short as its first column. One part where there are none."""
+    lines = lines_of(words)
+    filled = [{_column_of(word, gutters) for word in line.words} for line in lines]
+    rows = [line for line, columns in zip(lines, filled, strict=True) if len(columns) > 1]
+    if len(rows) < 2 or _table(_divided([w for row in rows for w in row.words], gutters)) is None:
+        return [list(words)]
+    body = _Column(
+        [word for row in rows for word in row.words if _column_of(word, gutters) == 0],
+        min(below.box[3] - above.box[3] for above, below in pairwise(rows)),
+        median(row.height for row in rows),
+    )
+    inside = [len(columns) > 1 for columns in filled]
+    first, last = inside.index(True), len(inside) - 1 - inside[::-1].index(True)
+    for at in range(len(lines)):
+        if not inside[at] and at > first:
+            near = lines[at - 1] if inside[at - 1] else None
+            inside[at] = filled[at] != {0} or (
+                near is not None and body.holds(lines[at], near, at < last)
+            )
+    parts: list[list[Word]] = []
+    for at, line in enumerate(lines):
+        if at == 0 or inside[at] != inside[at - 1]:
+            parts.append([])
+        parts[-1] += line.words
+    return parts
+
+
+@dataclass(slots=True)
+class _Column:
+    """The first column of a table's rows, the least distance of rows, and their height."""
+
+    words: list[Word]
+    step: float
+    height: float
+
+    def holds(self, line: Line, above: Line, between: bool) -> bool:
+        """Whether a line in this column alone goes on with a cell, or is a row ``between`` rows: it
+        is no wider than a cell, and of the same size."""
+        left, _, right, _ = union([word.box for word in self.words] or [line.box])
+        near = line.box[3] - above.box[3] <= 1.3 * self.step or between
+        alike = abs(line.height - self.height) <= 0.1 * self.height
+        spare = 0.5 * self.height
+        return near and alike and line.box[0] >= left - spare and line.box[2] <= right + spare
+
+
+def _column_of(word: Word, gutters: Sequence[_Gap]) -> int:
+    return sum(word.box[0] >= right - 0.01 for _, right in gutters)
 
 
 def _length(line: Line) -> int:

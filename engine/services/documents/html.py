@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from blendfusion.services.documents.blocks import Block, Kind, table_text
+from blendfusion.services.documents.blocks import Block, Kind
+from blendfusion.services.documents.cell_grid import CellGrid
 
 _HIDDEN = {"script", "style", "template", "noscript", "svg", "math", "iframe", "object", "select"}
 _BREAKS = {
@@ -15,9 +16,12 @@ _BREAKS = {
     *("header", "footer", "nav", "aside", "center"),
 }
 _TITLES = {"h1", "h2", "h3", "h4", "h5", "h6", "title"}
+_DEEPEST_INDENT = 20
 _EDGES: dict[str, Kind] = {"nav": "aside", "aside": "aside"}
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{2,40})", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
+
+Attributes = dict[str, str | None]
 
 
 def html_blocks(data: bytes) -> list[Block]:
@@ -57,7 +61,7 @@ class _Reader(HTMLParser):
         self._titles = self._items = self._code = 0
         self._edges: list[str] = []
         self._heads = 0
-        self._tables: list[list[list[str]]] = []
+        self._tables: list[CellGrid] = []
         self._item = ""
         """The tag of the innermost list."""
         self._lists: list[tuple[str, int]] = []
@@ -73,42 +77,43 @@ class _Reader(HTMLParser):
         if tag == "br":
             self._text.append("\n")
         elif tag in ("table", "tr", "td", "th"):
-            self._open_cell(tag)
+            self._open_cell(tag, dict(attrs))
         elif tag in _BREAKS:
             self.flush()
-            self._open(tag)
+            self._open(tag, dict(attrs))
 
-    def _open(self, tag: str) -> None:
+    def _open(self, tag: str, attributes: Attributes) -> None:
         if tag in _TITLES:
             self._titles += 1
         elif tag in ("ul", "ol"):
-            self._lists.append((tag, 0))
+            self._lists.append((tag, _number(attributes, "start", 1) - 1))
         elif tag == "li":
-            kind, count = self._lists[-1] if self._lists else ("ul", 0)
+            kind, before = self._lists[-1] if self._lists else ("ul", 0)
+            number = _number(attributes, "value", before + 1)
             if self._lists:
-                self._lists[-1] = kind, count + 1
+                self._lists[-1] = kind, number
             self._items += 1
-            self._label = f"{count + 1}. " if kind == "ol" else "• "
+            indent = "  " * min(len(self._lists) - 1, _DEEPEST_INDENT)
+            self._label = indent + (f"{number}. " if kind == "ol" else "• ")
         elif tag == "pre":
             self._code += 1
         elif tag in ("header", "footer", "nav", "aside"):
             self._edges.append(tag)
 
-    def _open_cell(self, tag: str) -> None:
+    def _open_cell(self, tag: str, attributes: Attributes) -> None:
         if tag == "table":
             if not self._tables:
                 self.flush()
             else:
                 self._into_cell()
-            self._tables.append([])
+            self._tables.append(CellGrid())
         elif self._tables:
             self._into_cell()
             if tag == "tr":
-                self._tables[-1].append([])
+                self._tables[-1].begin_row()
             else:
-                if not self._tables[-1]:
-                    self._tables[-1].append([])
-                self._tables[-1][-1].append("")
+                spans = (_number(attributes, name, 1) for name in ("rowspan", "colspan"))
+                self._tables[-1].begin_cell(*spans)
 
     def handle_endtag(self, tag: str) -> None:
         if self._hidden:
@@ -118,7 +123,7 @@ class _Reader(HTMLParser):
             return
         if tag == "table" and self._tables:
             self._into_cell()
-            text = table_text(self._tables.pop())
+            text = self._tables.pop().text
             if self._tables:
                 self._text.append(f" {text} ")
                 self._into_cell()
@@ -180,11 +185,13 @@ class _Reader(HTMLParser):
         text, self._text = _spaced("".join(self._text)), []
         if not text:
             return
-        rows = self._tables[-1]
-        if rows and rows[-1]:
-            rows[-1][-1] = f"{rows[-1][-1]} {text}".strip()
-        else:  # a caption, or text beside the cells
+        if not self._tables[-1].add(text):  # a caption, or text beside the cells
             self.blocks.append(Block("paragraph", text))
+
+
+def _number(attributes: Attributes, name: str, default: int) -> int:
+    text = (attributes.get(name) or "").strip()[:6]
+    return int(text) if text.isascii() and text.isdigit() else default
 
 
 def _spaced(text: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -11,7 +12,15 @@ from blendfusion.services.documents.columns import regions
 from blendfusion.services.documents.margins import Edge, edges_of, margins
 from blendfusion.services.documents.paragraphs import blocks_of
 from blendfusion.services.documents.ruled_tables import with_tables
-from blendfusion.services.documents.words import Word, joined_labels, lines_of, typical_height
+from blendfusion.services.documents.words import (
+    Word,
+    joined_labels,
+    lengths_by_height,
+    lines_of,
+    median_height,
+)
+
+_MARKS = ".,;:!?()[]{}\"'„“”‚‘’«»"
 
 
 @dataclass
@@ -24,6 +33,8 @@ class Page:
     height: float
     words: dict[int, list[Word]] = field(default_factory=dict)
     rules: list[Box] = field(default_factory=list)
+    doubt: str | None = None
+    """What of its text is left out, and why."""
 
     @cached_property
     def turn(self) -> int:
@@ -35,7 +46,8 @@ class Page:
     @cached_property
     def upright(self) -> list[Word]:
         """The words of the main direction, turned so that they are read from left to right."""
-        return [self._turned(word, self.turn) for word in self.words.get(self.turn, ())]
+        words = self.words.get(self.turn, [])
+        return words if not self.turn else [self._upright(word, self.turn) for word in words]
 
     @property
     def upright_height(self) -> float:
@@ -43,12 +55,22 @@ class Page:
         return self.width if self.turn % 2 else self.height
 
     @cached_property
-    def edges(self) -> set[Edge]:
+    def edges(self) -> dict[Edge, list[Word]]:
         """The lines at its edges, for ``blocks`` of neighbouring pages."""
-        return set(edges_of(self.upright, self.upright_height))
+        return edges_of(self.upright, self.upright_height)
 
-    def _turned(self, word: Word, turn: int) -> Word:
-        return replace(word, box=_turned(word.box, turn, self.width, self.height))
+    @cached_property
+    def compounds(self) -> set[str]:
+        """The words with a hyphen, for those that the end of a line divides."""
+        return {word.text.strip(_MARKS).lower() for word in self.upright if "-" in word.text[1:-1]}
+
+    @cached_property
+    def heights(self) -> Counter[float]:
+        """The number of characters of each height."""
+        return lengths_by_height(self.upright)
+
+    def _upright(self, word: Word, turn: int) -> Word:
+        return replace(word, box=turned_box(word.box, turn, self.width, self.height))
 
     def back(self, box: Box | None) -> Box | None:
         """A box of the turned page as it is on the page that is shown."""
@@ -57,27 +79,27 @@ class Page:
         width, height = self.width, self.height
         if self.turn % 2:
             width, height = height, width
-        return _turned(box, -self.turn % 4, width, height)
+        return turned_box(box, -self.turn % 4, width, height)
 
-    def blocks(self, neighbours: Sequence[Page]) -> list[Block]:
+    def blocks(self, number: int, neighbours: Mapping[int, Page]) -> list[Block]:
         """The blocks in reading order: header, body, footer, and text in another direction.
-        ``neighbours`` are the pages around this one."""
-        upright = self.upright
-        others: Collection[Edge] = {edge for page in neighbours for edge in page.edges}
-        header, body, footer = margins(upright, self.upright_height, others)
-        size = typical_height([w for p in (self, *neighbours) for w in p.upright])
-        rules = [_turned(rule, self.turn, self.width, self.height) for rule in self.rules]
+        ``neighbours`` are the pages around this one, by their numbers."""
+        edges = {other: page.edges for other, page in neighbours.items()}
+        header, body, footer = margins(self.upright, self.edges, number, edges)
+        size = median_height(sum((page.heights for page in neighbours.values()), self.heights))
+        known = self.compounds.union(*(page.compounds for page in neighbours.values()))
+        rules = [turned_box(rule, self.turn, self.width, self.height) for rule in self.rules]
         found: list[Block] = []
         if header:
             found.append(_line_block("header", header))
-        for region in regions(joined_labels(with_tables(body, rules))):
-            found += blocks_of(region, size)
+        for region in regions(joined_labels(with_tables(body, rules, known))):
+            found += blocks_of(region, size, known)
         if footer:
             found.append(_line_block("footer", footer))
         found = [replace(block, box=self.back(block.box)) for block in found]
         for turn, words in self.words.items():
             if turn != self.turn and words:
-                turned = lines_of([self._turned(word, turn) for word in words])
+                turned = lines_of([self._upright(word, turn) for word in words])
                 text = "\n".join(line.text for line in turned)
                 found.append(Block("aside", text, union([word.box for word in words])))
         return found
@@ -89,7 +111,7 @@ def _line_block(kind: str, words: Sequence[Word]) -> Block:
     return Block("header" if kind == "header" else "footer", text, box)
 
 
-def _turned(box: Box, turn: int, width: float, height: float) -> Box:
+def turned_box(box: Box, turn: int, width: float, height: float) -> Box:
     """A box of a page of this width and height after ``turn`` quarter turns clockwise."""
     left, top, right, bottom = box
     if turn == 1:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from statistics import median
 
 from blendfusion.services.documents.blocks import Block, Kind, table_text, union
 from blendfusion.services.documents.columns import Region
+from blendfusion.services.documents.joined_lines import joined
 from blendfusion.services.documents.words import Line, is_item, lines_of
 
 _TITLE_LINES = 4
 _TITLE_CHARACTERS = 250
-_HYPHENS = ("-", "\u00ad", "\u2010")
 
 
-def blocks_of(region: Region, body: float) -> list[Block]:
-    """The blocks of a region; ``body`` is the height of running text."""
+def blocks_of(region: Region, body: float, known: Collection[str] = ()) -> list[Block]:
+    """The blocks of a region; ``body`` is the height of running text, and ``known`` has the words
+    with a hyphen."""
     if region.rows is not None:
         box = union([word.box for word in region.words])
         return [Block("table", table_text(region.rows), box)]
@@ -28,7 +29,7 @@ def blocks_of(region: Region, body: float) -> list[Block]:
             found.append(Block("table", table_text(rows), box))
             continue
         kind = _kind(lines, body)
-        text = _items(lines) if kind == "list" else joined([line.text for line in lines])
+        text = joined([line.text for line in lines], known)
         if kind == "list" and found and found[-1].kind == "list" and found[-1].box is not None:
             before = found.pop()
             assert before.box is not None
@@ -36,23 +37,6 @@ def blocks_of(region: Region, body: float) -> list[Block]:
         elif text:
             found.append(Block(kind, text, box))
     return found
-
-
-def joined(lines: Sequence[str]) -> str:
-    """Lines as one text; a word that a hyphen divides at the end of a line is whole again.
-
-    >>> joined(["an exam-", "ple of", "A-", "B"])
-    'an example of A- B'
-    """
-    text = ""
-    for line in lines:
-        if not text:
-            text = line
-        elif text.endswith(_HYPHENS) and text[-2:-1].isalpha() and line[:1].islower():
-            text = text[:-1] + line
-        else:
-            text += " " + line
-    return text
 
 
 def _groups(lines: Sequence[Line]) -> list[list[Line]]:
@@ -112,7 +96,3 @@ def _kind(lines: Sequence[Line], body: float) -> Kind:
         if (larger or bold) and any(map(str.isalnum, text)):
             return "title"
     return "paragraph"
-
-
-def _items(lines: Sequence[Line]) -> str:
-    return joined([line.text for line in lines])

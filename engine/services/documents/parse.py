@@ -93,9 +93,15 @@ def _recognised(page: Any, width: float, height: float) -> Page:
 
 
 def _image(path: str) -> Pages:
-    from blendfusion.services.documents.ocr import image_page
+    from blendfusion.services.documents.ocr import image_pages
 
-    yield 1, image_page(path).blocks(())
+    for number, page in enumerate(image_pages(path), 1):
+        if isinstance(page, str):
+            yield number, page
+            continue
+        yield number, page.blocks(number, {})
+        if page.doubt:
+            yield number, page.doubt
 
 
 def _text(data: bytes, kind: str, ask: Ask) -> Pages:

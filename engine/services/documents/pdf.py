@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from typing import Any
 
 from blendfusion.services.documents.blocks import Block, Box, Unreadable
 from blendfusion.services.documents.page_layout import Page
+from blendfusion.services.documents.pdf_words import UNKNOWN, PageWords, Place
 from blendfusion.services.documents.ruled_tables import sides
-from blendfusion.services.documents.words import Word
 
 MOST_PAGES = 100_000
 _MOST_CHARACTERS = 400_000
 _MOST_OBJECTS = 20_000
 _NEIGHBOURS = (-2, -1, 1, 2)
 """The pages around a page whose edges tell its header: also those of the same side of a sheet."""
-_HYPHEN = 2  # what PDFium gives for a hyphen at the end of a line
 
 Recognised = Callable[[Any, float, float], Page]
 """Recognises the text of a page as an image, given PDFium's page and its size in points."""
@@ -50,16 +49,16 @@ class PdfFile:
             except Unreadable as problem:
                 yield number, str(problem)
                 continue
-            yield number, page.blocks(self._around(number))
+            yield number, page.blocks(number, self._around(number))
+            if page.doubt:
+                yield number, page.doubt
 
-    def _around(self, number: int) -> list[Page]:
-        found = []
-        for step in _NEIGHBOURS:
-            if 1 <= number + step <= self.count:
-                try:
-                    found.append(self._page(number + step))
-                except Unreadable:
-                    continue
+    def _around(self, number: int) -> dict[int, Page]:
+        found = {}
+        for other in (number + step for step in _NEIGHBOURS):
+            if 1 <= other <= self.count:
+                with suppress(Unreadable):
+                    found[other] = self._page(other)
         for old in [n for n in self._pages if n < number - 2]:
             del self._pages[old]
         return found
@@ -83,14 +82,14 @@ class PdfFile:
             found = Page(width, height)
             place = self._places(page)
             self._read_words(page, found, place)
-            if self._recognised is not None and not found.words:
+            if self._recognised is not None and not _has_text(found):
                 return self._recognised(page, width, height)
             self._read_rules(page, found, place)
             return found
         finally:
             page.close()
 
-    def _places(self, page: Any) -> Callable[[float, float, float, float], Box]:
+    def _places(self, page: Any) -> Place:
         """From a box of the page's own space (from below) to one of the page that is shown."""
         around = self._raw.FS_RECTF()
         self._raw.FPDF_GetPageBoundingBox(page, around)
@@ -110,9 +109,7 @@ class PdfFile:
         self._turn = turn
         return place
 
-    def _read_words(
-        self, page: Any, found: Page, place: Callable[[float, float, float, float], Box]
-    ) -> None:
+    def _read_words(self, page: Any, found: Page, place: Place) -> None:
         raw = self._raw
         text = raw.FPDFText_LoadPage(page)
         if not text:
@@ -121,16 +118,11 @@ class PdfFile:
             count = raw.FPDFText_CountChars(text)
             if count > _MOST_CHARACTERS:
                 raise Unreadable(f"a page has {count:,} characters; {_MOST_CHARACTERS:,} are read")
-            reading = _Reading(raw, text, place, self._turn, found)
-            for at in range(count):
-                reading.take(at)
-            reading.end()
+            found.words = PageWords(raw, text, place, self._turn).read(count)
         finally:
             raw.FPDFText_ClosePage(text)
 
-    def _read_rules(
-        self, page: Any, found: Page, place: Callable[[float, float, float, float], Box]
-    ) -> None:
+    def _read_rules(self, page: Any, found: Page, place: Place) -> None:
         raw = self._raw
         left, bottom, right, top = (ctypes.c_float() for _ in range(4))
         for at in range(min(raw.FPDFPage_CountObjects(page), _MOST_OBJECTS)):
@@ -145,75 +137,10 @@ class PdfFile:
                     found.rules += sides(box)
 
 
-class _Reading:
-    """Characters in reading order, joined to words."""
-
-    def __init__(
-        self,
-        raw: Any,
-        text: Any,
-        place: Callable[[float, float, float, float], Box],
-        turn: int,
-        page: Page,
-    ) -> None:
-        self._raw, self._text, self._place, self._turn = raw, text, place, turn
-        self._page = page
-        self._loose = raw.FS_RECTF()
-        self._name = ctypes.create_string_buffer(128)
-        self._flags = ctypes.c_int()
-        self._characters: list[str] = []
-        self._boxes: list[Box] = []
-        self._way = 0
-        self._bold = False
-
-    def take(self, at: int) -> None:
-        raw, text = self._raw, self._text
-        code = raw.FPDFText_GetUnicode(text, at)
-        character = "-" if code == _HYPHEN else chr(code) if 0 < code < 0x110000 else ""
-        if not character or character.isspace() or code in (0xFFFE, 0xFFFF):
-            self.end()
-            return
-        if 0xD800 <= code < 0xE000 or (code < 32):
-            return
-        if not raw.FPDFText_GetLooseCharBox(text, at, self._loose):
-            return
-        loose = self._loose
-        box = self._place(loose.left, loose.bottom, loose.right, loose.top)
-        angle = raw.FPDFText_GetCharAngle(text, at)
-        way = (round(angle / (math.pi / 2)) - self._turn) % 4 if angle >= 0 else 0
-        if self._boxes and (way != self._way or self._apart(box)):
-            self.end()
-        if not self._boxes:
-            self._way = way
-            self._bold = self._is_bold(at)
-        self._characters.append(character)
-        self._boxes.append(box)
-
-    def _apart(self, box: Box) -> bool:
-        """Whether a character does not continue the word."""
-        last = self._boxes[-1]
-        along, across = (0, 1) if self._way % 2 == 0 else (1, 0)
-        height = last[across + 2] - last[across]
-        gap = max(box[along] - last[along + 2], last[along] - box[along + 2])
-        shift = abs(box[across + 2] - last[across + 2])
-        return gap > 0.6 * height or shift > 0.7 * height
-
-    def _is_bold(self, at: int) -> bool:
-        raw = self._raw
-        if raw.FPDFText_GetFontWeight(self._text, at) >= 600:
-            return True
-        length = raw.FPDFText_GetFontInfo(self._text, at, self._name, 128, self._flags)
-        name = self._name.raw[: min(max(length, 0), 128)].lower()
-        return b"bold" in name or b"black" in name
-
-    def end(self) -> None:
-        """The word so far is one."""
-        if self._characters:
-            lefts, tops, rights, bottoms = zip(*self._boxes, strict=True)
-            box = (min(lefts), min(tops), max(rights), max(bottoms))
-            word = Word("".join(self._characters), box, self._bold)
-            self._page.words.setdefault(self._way, []).append(word)
-        self._characters, self._boxes = [], []
+def _has_text(page: Page) -> bool:
+    """Whether the file tells the letters of most words."""
+    words = [word.text for found in page.words.values() for word in found]
+    return bool(words) and sum(UNKNOWN in word for word in words) <= len(words) / 2
 
 
 def _reason(problem: str) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from blendfusion.services.documents.blocks import Box, union
+from blendfusion.services.documents.joined_lines import joined
 from blendfusion.services.documents.words import Word, lines_of
 
 _NEAR = 2.5
 _MOST_RULES = 4000
 
 
-def with_tables(words: Sequence[Word], rules: Sequence[Box]) -> list[Word]:
+def with_tables(
+    words: Sequence[Word], rules: Sequence[Box], known: Collection[str] = ()
+) -> list[Word]:
     """``words``, those of each drawn table as one. ``rules`` are lines, as thin boxes, and the
-    frames of rectangles."""
+    frames of rectangles; ``known`` has the words with a hyphen."""
     rest = list(words)
     tables: list[Word] = []
     for group in _connected(rules[:_MOST_RULES]):
@@ -27,7 +30,7 @@ def with_tables(words: Sequence[Word], rules: Sequence[Box]) -> list[Word]:
             continue
         gone = {id(word) for word in inside}
         rest = [word for word in rest if id(word) not in gone]
-        tables.append(Word("", box, rows=_cells(inside, across, down)))
+        tables.append(Word("", box, rows=_cells(inside, across, down, known)))
     return rest + tables
 
 
@@ -88,14 +91,16 @@ def _is_inside(word: Word, box: Box) -> bool:
 
 
 def _cells(
-    words: Sequence[Word], across: Sequence[float], down: Sequence[float]
+    words: Sequence[Word], across: Sequence[float], down: Sequence[float], known: Collection[str]
 ) -> list[list[str]]:
     cells: list[list[list[Word]]] = [[[] for _ in down[1:]] for _ in across[1:]]
     for word in words:
         row = _between(word.middle, across)
         column = _between((word.box[0] + word.box[2]) / 2, down)
         cells[row][column].append(word)
-    return [[" ".join(line.text for line in lines_of(cell)) for cell in row] for row in cells]
+    return [
+        [joined([line.text for line in lines_of(cell)], known) for cell in row] for row in cells
+    ]
 
 
 def _between(value: float, places: Sequence[float]) -> int:

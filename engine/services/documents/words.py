@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
 from blendfusion.services.documents.blocks import Box, union
@@ -21,14 +22,12 @@ class Word:
     box: Box
     bold: bool = False
     rows: list[list[str]] | None = None
+    height: float = field(init=False, repr=False, compare=False)
+    middle: float = field(init=False, repr=False, compare=False)
 
-    @property
-    def height(self) -> float:
-        return self.box[3] - self.box[1]
-
-    @property
-    def middle(self) -> float:
-        return (self.box[1] + self.box[3]) / 2
+    def __post_init__(self) -> None:
+        top, bottom = self.box[1], self.box[3]
+        self.height, self.middle = bottom - top, (top + bottom) / 2
 
 
 @dataclass(slots=True)
@@ -70,12 +69,25 @@ def is_item(text: str) -> bool:
     return bool(rest) and is_label(first)
 
 
-def typical_height(words: Sequence[Word]) -> float:
+def typical_height(words: Iterable[Word]) -> float:
     """The height of most characters; 0 without words."""
-    heights = sorted((word.height, len(word.text)) for word in words if word.rows is None)
-    half = sum(length for _, length in heights) / 2
-    for height, length in heights:
-        half -= length
+    return median_height(lengths_by_height(words))
+
+
+def lengths_by_height(words: Iterable[Word]) -> Counter[float]:
+    """The number of characters of each height."""
+    found: Counter[float] = Counter()
+    for word in words:
+        if word.rows is None:
+            found[word.height] += len(word.text)
+    return found
+
+
+def median_height(lengths: Counter[float]) -> float:
+    """The median of heights, given the characters of each; 0 without any."""
+    half = lengths.total() / 2
+    for height in sorted(lengths):
+        half -= lengths[height]
         if half <= 0:
             return height
     return 0.0

@@ -19,6 +19,7 @@ from typing import Any, TextIO
 
 from blendfusion.services.documents.blocks import Block, Unreadable
 from blendfusion.services.documents.parse import pages
+from blendfusion.services.documents.spelled import spelled
 
 _MOST_CHARACTERS = 64_000_000
 """The text of one file."""
@@ -68,6 +69,9 @@ class _File:
             self._say(reason="it needs more memory than is allowed")
         except RecursionError:
             self._say(reason="it is nested too deeply")
+        except ImportError as problem:
+            name = problem.name or str(problem)
+            self._say(reason=f"it needs {name}: pip install 'blendfusion[documents,ocr]'")
         except Exception as problem:  # whatever a library raises for a damaged file
             line = f"{type(problem).__name__}: {problem}".split("\n")[0][:200]
             self._say(reason=f"it is damaged ({line})")
@@ -120,5 +124,4 @@ class _File:
 
 def _row(block: Block) -> list[Any]:
     box = None if block.box is None else [round(value, 2) for value in block.box]
-    text = block.text.encode("utf-8", "replace").decode("utf-8")
-    return [block.kind, text, box]
+    return [block.kind, spelled(block.text), box]
