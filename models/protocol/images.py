@@ -36,7 +36,7 @@ _BEGINNINGS = (
 _LONGEST_BEGINNING = 12
 _SOUND = re.compile(r"data:audio/(\w+);base64,")
 _WEB = re.compile(r"https?://[^\s\x00-\x1f\x7f]+", re.IGNORECASE)
-_NAME = re.compile(r"((image|audio)/\w+), [\d,]+ bytes, [0-9a-f]{32}")
+_NAME = re.compile(r"((image|audio|unreadable)/\w+), [\d,]+ bytes, [0-9a-f]{32}")
 
 
 def type_of(data: Bytes) -> str | None:
@@ -56,8 +56,15 @@ def name_of(data: Bytes) -> str | None:
     'image/gif, 6 bytes, a4ebc5f66162847b445559c37cdf009b'
     """
     kind = type_of(data)
-    if kind is None:
-        return None
+    return None if kind is None else _name_as(kind, data)
+
+
+def name_of_unreadable(data: Bytes) -> str:
+    """The name of bytes that are nothing that a model reads."""
+    return _name_as("unreadable/bytes", data)
+
+
+def _name_as(kind: str, data: Bytes) -> str:
     return f"{kind}, {len(data):,} bytes, {blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()}"
 
 
@@ -100,7 +107,9 @@ def any_lent() -> bool:
 
 
 def kinds_in(text: str) -> set[str]:
-    """The kinds of what is lent and named in a text: "image", "audio"."""
+    """The kinds of what is lent and named in a text: "image", "audio", or "unreadable" for bytes
+    that are none of them. A text that only looks like a name is of no kind: nothing lent has its
+    digest."""
     return {found[2] for found in _NAME.finditer(text) if found[0] in _LENT} if _LENT else set()
 
 

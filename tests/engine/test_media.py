@@ -15,7 +15,7 @@ from loopback import Body, Reply, serving
 
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
-from blendfusion.models.protocol.images import _LENT, split
+from blendfusion.models.protocol.images import _LENT, name_of_unreadable, split
 from blendfusion.udfs.services.columns.llm_prefers import SIDES
 
 RED = b"\x89PNG\r\n\x1a\n" + b"\xffred\x00"
@@ -23,6 +23,7 @@ BLUE = b"\xff\xd8\xff\xe0" + b"blue"
 SONG = b"RIFF\x10\x00\x00\x00WAVE" + b"song\x00\xff"
 TALK = b"fLaC" + b"talk\x00\xff"
 NOTHING = b"\xff\xfe\x00nothing"
+HEX = f"arrow_cast(x'{NOTHING.hex()}', 'Binary')"
 NAMES = {RED: "RED", BLUE: "BLUE", SONG: "SONG", TALK: "TALK"}
 IMAGES = pa.table({"id": [0, 1, 2, 3], "m": pa.array([RED, BLUE, RED, None], pa.binary())})
 SOUNDS = pa.table({"id": [0, 1, 2, 3], "m": pa.array([SONG, TALK, SONG, None], pa.binary())})
@@ -163,6 +164,22 @@ def test_texts_in_bytes_are_texts_and_a_text_that_looks_like_a_name_is_one() -> 
     eyes = Eyes()
     connected(bf.ScriptedModel(eyes), table).sql("SELECT llm_qa('q', m) AS a FROM t").collect()
     assert [sorted(row) for row in eyes.seen] == [["RED", "a bag", fake]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["unreadable bytes, they say", "unreadable/bytes, 10 bytes", name_of_unreadable(b"other\0")],
+)
+@pytest.mark.parametrize("call", ["llm_qa('q', m)", "llm_qa('q', s)", "llm_prefers('q', m)"])
+def test_a_text_that_looks_like_unreadable_bytes_is_one(text: str, call: str) -> None:
+    """Also beside unreadable bytes and an image, whose names are lent."""
+    rows = [text.encode(), RED, b"a bag"]
+    table = pa.table({"m": pa.array(rows, pa.binary()), "s": [text, "a shoe", "a bag"]})
+    session = connected(bf.ScriptedModel(eyes := Eyes()), table)
+    session.from_arrow(pa.table({"m": pa.array([NOTHING, RED], pa.binary())}), "n")
+    both = f"SELECT {call} AS a, (SELECT llm_answer('q', m) FROM n WHERE m <> {HEX}) AS b FROM t"
+    session.sql(both).collect()
+    assert text in [value for row in eyes.seen for value in row]
 
 
 def test_random_groups_of_images_texts_and_recordings_are_seen_whole() -> None:

@@ -20,8 +20,6 @@ from blendfusion.models.protocol.model import Values
 
 NAME_OF_BYTES = "name_of_media"
 """The function of SQL that stands around a value that is bytes."""
-_UNREADABLE = "unreadable bytes, "
-"""The beginning of the names of bytes that are no image, no recording and no text."""
 NOT_READ = (
     "bytes that are neither text nor the image (PNG, JPEG, GIF, WebP) or recording (WAV, FLAC, "
     "Ogg) of a model's question"
@@ -63,9 +61,10 @@ class Media:
         if name is None and audio.type_of(data) is not None:
             name = audio.name_of(data)
         if name is None:
-            name = _text(data)
-            if not name.startswith(_UNREADABLE):
-                return name
+            text = _text(data)
+            if text is not None:
+                return text
+            name = images.name_of_unreadable(data)
         with self._lock:
             if name not in self._held:
                 self._held[name] = data
@@ -73,25 +72,23 @@ class Media:
         return name
 
 
-def _text(data: bytes) -> str:
+def _text(data: bytes) -> str | None:
+    """The text of bytes; None if they are none."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        text = "\0"
-    return f"{_UNREADABLE}{len(data):,}" if "\0" in text else text
+        return None
+    return None if "\0" in text else text
 
 
 def has_media(values: Values) -> bool:
     """Whether values name images, recordings or unreadable bytes."""
-    return any_lent() and any(
-        value is not None and (bool(images.kinds_in(value)) or value.startswith(_UNREADABLE))
-        for value in values
-    )
+    return any_lent() and any(value is not None and images.kinds_in(value) for value in values)
 
 
 def is_unreadable(values: Values) -> bool:
     """Whether a value, or an item of a list in one, is the name of unreadable bytes."""
-    return any(value is not None and value.startswith(_UNREADABLE) for value in values)
+    return any(value is not None and "unreadable" in images.kinds_in(value) for value in values)
 
 
 def check_senses(function: str, model: str, abilities: Abilities, values: Sequence[Values]) -> None:
