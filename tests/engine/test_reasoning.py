@@ -66,6 +66,79 @@ def test_the_model_writes_a_reason_and_then_answers(
     )
 
 
+GROUPS: dict[str, tuple[str, object, object]] = {
+    "llm_qa": ("llm_qa('What?', x, {})", "a", "a"),
+    "llm_qa with options": ("llm_qa('What?', x, options => ['a', 'b'], {})", "b", "b"),
+    "llm_qa of one of its texts": ("llm_qa('Which?', x, options => array_agg(x), {})", "in time", "in time"),
+    "llm_validate": ("llm_validate('All is late', x, {})", True, True),
+    "llm_answer": ("llm_answer('What?', array_agg(x), {})", "a", "a"),
+}
+
+
+@pytest.mark.parametrize("planner", [True, False])
+@pytest.mark.parametrize(("call", "said", "value"), GROUPS.values(), ids=[*GROUPS])
+def test_a_group_has_a_reason_behind_its_texts(
+    call: str, said: object, value: object, planner: bool
+) -> None:
+    model = replies(said)
+    session = connected(model, planner=planner)
+    shown = call.format("reasoning => 'brief', reasons => true")
+    rows = session.sql(f"SELECT {shown} AS r FROM t").to_pylist()
+    assert rows == [{"r": {"value": value, "reason": "It says so."}}]
+    texts = ("in time", "late again")
+    first, second = model.calls
+    assert (ASKED in first.question, tuple(sorted(first.values))) == (True, texts)
+    assert (ASKED in second.question, second.values[-1]) == (False, "My thought: It says so.")
+    assert tuple(sorted(map(str, second.values[:-1]))) == texts
+    assert ("none of the texts" in second.question) == (second.task.form == "question")
+
+
+def test_groups_that_are_equal_reason_once_and_one_without_texts_not_at_all() -> None:
+    model = replies(3)
+    session = connected(model)
+    session.from_pydict({"k": [1, 1, 2, 2, 3], "x": ["a", "b", "b", "a", None]}, name="g")
+    call = "llm_qa('How many?', x, returns => 'int', reasoning => 9, reasons => true)"
+    rows = session.sql(f"SELECT k, {call} AS r FROM g GROUP BY k ORDER BY k").to_pylist()
+    both = {"value": 3, "reason": "It says so."}
+    assert [row["r"] for row in rows] == [both, both, None]
+    assert len(model.calls) == 2
+
+
+def test_a_group_without_a_reason_is_asked_about_its_texts_alone() -> None:
+    model = replies("a", None)
+    call = "llm_qa('What?', x, reasoning => 9, reasons => true)"
+    rows = connected(model).sql(f"SELECT {call} AS r FROM t").to_pylist()
+    assert rows == [{"r": {"value": "a", "reason": None}}]
+    assert [len(request.values) for request in model.calls] == [2, 2]
+
+
+def test_examples_of_groups_may_have_reasons() -> None:
+    model = replies("a")
+    call = "llm_qa('What?', x, reasoning => 9, examples => [['a week', 'a', 'It is long.'], ['b', 'c']])"
+    connected(model).sql(f"SELECT {call} AS r FROM t").collect()
+    first, second = (request.task.examples for request in model.calls)
+    assert [(e.values, e.answer) for e in first] == [(("a week",), "It is long.")]
+    assert [(e.values, e.answer) for e in second] == [
+        (("a week", "My thought: It is long."), "a"),
+        (("b",), "c"),
+    ]
+
+
+def test_a_group_that_is_longer_than_the_window_reasons_about_notes() -> None:
+    def reply(request: bf.Request) -> Any:
+        if ASKED in request.question or "Note in one" in request.question:
+            return "It says so."
+        return "a"
+
+    model = bf.ScriptedModel(reply)
+    session = connected(model)
+    session.from_pydict({"x": [f"{n} " + "a long text " * 400 for n in range(9)]}, name="g")
+    call = "llm_qa('What?', x, reasoning => 9, reasons => true)"
+    [row] = session.sql(f"SELECT {call} AS r FROM g").to_pylist()
+    assert row == {"r": {"value": "a", "reason": "It says so."}}
+    assert any("Note in one" in request.question for request in model.calls)
+
+
 def test_the_reason_is_asked_for_within_its_tokens_and_the_answer_within_its_constraint() -> None:
     model = replies("b")
     connected(model).sql("SELECT llm_classify(x, ['a', 'b'], reasoning => 20) FROM t").collect()

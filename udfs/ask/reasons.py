@@ -12,6 +12,10 @@ from blendfusion.types import Answer, Constraint, Example, Task
 REASON = "reason"
 """The name of the reason among the values of the second question."""
 
+_LABEL = "My thought:"
+"""Stands before the reason among the texts of a group."""
+_APART = f" (A last text “{_LABEL} …” is none of the texts.)"
+
 Ask = Callable[[Task, Sequence[Values]], Sequence[Answer]]
 
 
@@ -24,7 +28,7 @@ def with_reasons(task: Task, values: Sequence[Values], ask: Ask) -> list[Answer]
     """
     given = ask(reason_task(task), values)
     reasons = [_shown(answer) for answer in given]
-    rows = [(*row, reason) for row, reason in zip(values, reasons, strict=True)]
+    rows = [_behind(task, row, reason) for row, reason in zip(values, reasons, strict=True)]
     answers = ask(answer_task(task), rows)
     return [replace(a, reason=r) for a, r in zip(answers, reasons, strict=True)]
 
@@ -45,14 +49,19 @@ def reason_task(task: Task) -> Task:
 
 
 def answer_task(task: Task) -> Task:
-    """The question itself, with the reason as a further value."""
-    shots = [replace(e, values=(*e.values, e.reason), reason="") for e in task.examples]
-    return replace(
-        task,
-        columns=(*(name or "text" for name in task.columns), REASON),
-        examples=tuple(shots),
-        reasoning=0,
-    )
+    """The question itself, with the reason as a further value, or as the last of the texts of a
+    group."""
+    shots = [replace(e, values=_behind(task, e.values, e.reason), reason="") for e in task.examples]
+    made = replace(task, examples=tuple(shots), reasoning=0)
+    if not task.aggregate:
+        return replace(made, columns=(*(name or "text" for name in task.columns), REASON))
+    return replace(made, question=f"{task.question}{_APART}") if task.form == "question" else made
+
+
+def _behind(task: Task, values: Values, reason: str | None) -> Values:
+    if not task.aggregate:
+        return *values, reason
+    return (*values, f"{_LABEL} {reason}") if reason else values
 
 
 def _question(task: Task) -> str:

@@ -24,7 +24,7 @@ from blendfusion.udfs.ask.evidence_results import in_list
 from blendfusion.udfs.ask.image_columns import among_texts, named, seen, seen_among_texts
 from blendfusion.udfs.ask.map_reduce import answered
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
-from blendfusion.udfs.ask.reasons import answer_task, reason_task, with_reasons
+from blendfusion.udfs.ask.reasons import Ask, answer_task, reason_task, with_reasons
 from blendfusion.udfs.ask.validation_loop import checked
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import (
@@ -76,7 +76,7 @@ def _of_kind(kind: Kind, call: Call, columns: Sequence[Column], dispatcher: Disp
 def _(kind: Kind, call: Call, columns: Sequence[Column], dispatcher: Dispatcher) -> pa.Array:
     contexts = _contexts(call, [c.to_pylist() for c in columns])
     present = list(dict.fromkeys(c for c in contexts if c))
-    answers = _of_own_values(call, present, dispatcher) or answered(call, present, dispatcher)
+    answers = _of_own_values(call, present, dispatcher) or _of_groups(call, present, dispatcher)
     if call.check:
 
         def again(task: Task, rows: Sequence[Values]) -> list[Answer]:
@@ -107,8 +107,20 @@ def _of_own_values(
         own = replace(choice, query=None, options=tuple(dict.fromkeys(rows)))
         held = own if constraint.item is None else replace(constraint, item=own)
         task = replace(call.task, constraint=held)
-        answers += answered(_of_task(call, task), [rows], dispatcher)
+        answers += _of_groups(_of_task(call, task), [rows], dispatcher)
     return answers
+
+
+def _of_groups(
+    call: Call, contexts: Sequence[tuple[str, ...]], dispatcher: Dispatcher
+) -> list[Answer]:
+    """One answer a context, behind its reason."""
+
+    def of_task(task: Task, rows: Sequence[Values]) -> list[Answer]:
+        listed = [tuple(map(str, row)) for row in rows]
+        return answered(_of_task(call, task), listed, dispatcher)
+
+    return _behind_reasons(call.task, contexts, of_task, dispatcher)
 
 
 @_of_kind.register
@@ -192,15 +204,20 @@ def _answers_to(
     def of_task(task: Task, rows: Sequence[Values]) -> Sequence[Answer]:
         return ask(_of_task(call, task), rows, dispatcher)
 
-    task = call.task
-    if task.reasoning and dispatcher.certain(task) is None:
-        sent = dispatcher.sent(task)
-        for made in (reason_task, answer_task):
-            dispatcher.settle(made(task), made(sent))
-        answers: Sequence[Answer] = with_reasons(task, missing, of_task)
-    else:
-        answers = ask(call, missing, dispatcher)
+    answers = _behind_reasons(call.task, missing, of_task, dispatcher)
     return checked(call, missing, answers, of_task) if call.check else answers
+
+
+def _behind_reasons(
+    task: Task, values: Sequence[Values], ask: Ask, dispatcher: Dispatcher
+) -> list[Answer]:
+    """One answer a tuple of values, in order, behind its reason where the task wants one."""
+    if not task.reasoning or dispatcher.certain(task) is not None:
+        return [*ask(task, values)]
+    sent = dispatcher.sent(task)
+    for made in (reason_task, answer_task):
+        dispatcher.settle(made(task), made(sent))
+    return with_reasons(task, values, ask)
 
 
 def _of_task(call: Call, task: Task) -> Call:

@@ -12,6 +12,8 @@ from blendfusion.udfs.declare.options import (
     MODEL,
     ON_ERROR,
     OPTIONS,
+    REASONING,
+    REASONS,
     REGEX,
     RETURN_TYPE,
 )
@@ -30,6 +32,8 @@ LLM_ANSWER = Ingredient(
         CONSISTENCY,
         CONFIDENCE,
         EVIDENCE,
+        REASONING,
+        REASONS,
         MODEL,
         ON_ERROR,
         RETURN_TYPE,

@@ -12,6 +12,8 @@ from blendfusion.udfs.declare.options import (
     EXAMPLES,
     MODEL,
     ON_ERROR,
+    REASONING,
+    REASONS,
 )
 
 LLM_VALIDATE = Ingredient(
@@ -21,7 +23,7 @@ LLM_VALIDATE = Ingredient(
     "FROM reviews GROUP BY product_id",
     kind=GroupQuestion(),
     leading=(CLAIM,),
-    options=(EXAMPLES, CONSISTENCY, CONFIDENCE, MODEL, ON_ERROR),
+    options=(EXAMPLES, CONSISTENCY, CONFIDENCE, REASONING, REASONS, MODEL, ON_ERROR),
     returns=Constraint("boolean"),
     form="statement",
     result="BOOLEAN",

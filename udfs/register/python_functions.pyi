@@ -692,6 +692,8 @@ def llm_answer(
     consistency: int = 1,
     confidence: float | str | None = None,
     evidence: bool | None = None,
+    reasoning: str | int | None = None,
+    reasons: bool = False,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
     returns: str | None = None,
@@ -715,6 +717,10 @@ def llm_answer(
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
       the text does not state is NULL. Without this option, so are the numbers and dates of
       ``llm_date`` and ``llm_extract``; false: the model's word counts.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
+    - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -1041,6 +1047,8 @@ def llm_qa(
     confidence: float | str | None = None,
     check: str | None = None,
     retries: int = 2,
+    reasoning: str | int | None = None,
+    reasons: bool = False,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
     returns: str | None = None,
@@ -1064,6 +1072,10 @@ def llm_qa(
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
+    - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -1082,6 +1094,8 @@ def llm_validate(
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
+    reasoning: str | int | None = None,
+    reasons: bool = False,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
     order_by: ColumnLike | None = None,
@@ -1098,6 +1112,10 @@ def llm_validate(
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
+    - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
