@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import random
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from loopback import Body, Reply, serving
 
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
+from blendfusion.errors import MatchWarning
 from blendfusion.models.protocol.images import _LENT, name_of_unreadable, split
 from blendfusion.udfs.services.columns.llm_prefers import SIDES
 
@@ -129,6 +131,79 @@ def test_equal_images_match_without_a_question() -> None:
     )
     pairs = {(row["i"], row["j"]) for row in found.to_pylist()}
     assert pairs == {(0, 0), (0, 2), (2, 0), (2, 2), (1, 1)}
+
+
+THINGS = [f"{colour} {thing}" for colour in ("red", "blue") for thing in "ABCDEFGHIJKLM"]
+
+
+def picture(thing: str, number: int = 0) -> bytes:
+    return RED + f"{thing}/{number}".encode()
+
+
+def thing_in(value: str | None) -> str:
+    """What the picture shows, or the text."""
+    data = _bytes(value or "")
+    return data[len(RED) :].decode().partition("/")[0] if data else value or ""
+
+
+def viewer(request: bf.Request) -> Any:
+    """Says what pictures show, and matches things that are the same."""
+    if "show or say" in request.question:
+        return f"It shows {thing_in(request.values[0])}, I think."
+    if request.constraint.kind == "boolean":
+        return len(set(map(thing_in, request.values))) == 1
+    own, candidates = (value or "" for value in request.values)
+    lines = [line.partition(". ") for line in candidates.splitlines()]
+    return next((n for n, _, one in lines if thing_in(one) == thing_in(own)), "none")
+
+
+@pytest.mark.parametrize("sides", ["x, m", "m, x", "m, m"])
+@pytest.mark.parametrize("how", ["", ", how => 'the same thing'"])
+def test_pictures_are_joined_by_what_they_show(sides: str, how: str) -> None:
+    """There are more of them than candidates, and their names say nothing."""
+    own, other = sides.split(", ")
+    model = bf.ScriptedModel(viewer)
+    session = bf.connect(model, cache=None, progress="off", embedder="wordllama")
+    for name, number in (("a", 0), ("b", 1)):
+        pictures = pa.array([picture(thing, number) for thing in THINGS], pa.binary())
+        table = pa.table({"id": range(len(THINGS)), "m": pictures, "x": THINGS})
+        session.from_arrow(table, name)
+    query = (
+        f"SELECT a.id AS i, b.id AS j FROM a JOIN b ON llm_join(a.{own}, b.{other}, k => 4{how})"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MatchWarning)  # all descriptions are much alike
+        found = {(row["i"], row["j"]) for row in session.sql(query).to_pylist()}
+    assert found == {(n, n) for n in range(len(THINGS))}
+    told = sum("show or say" in request.question for request in model.calls)
+    assert told == len(THINGS) * sides.count("m")
+    assert not _LENT
+
+
+@pytest.mark.parametrize("things", [4, 20])
+def test_pictures_of_one_thing_are_the_same(things: int) -> None:
+    """Up to twelve are compared with one another; of more, those whose descriptions are alike."""
+    model = bf.ScriptedModel(viewer)
+    session = bf.connect(model, cache=None, progress="off")
+    shown = [(thing, number) for thing in THINGS[:things] for number in range(2)]
+    pictures = pa.array([picture(*one) for one in shown] + [None], pa.binary())
+    session.from_arrow(pa.table({"m": pictures, "x": [thing for thing, _ in shown] + [None]}), "t")
+    query = "SELECT llm_same(m) AS one, count(*) AS n, min(x) AS x, max(x) AS y FROM t GROUP BY one"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MatchWarning)
+        rows = session.sql(query).to_pylist()
+    named = [row for row in rows if row["one"] is not None]
+    assert [row["n"] for row in named] == [2] * things
+    assert all(row["x"] == row["y"] and row["one"].startswith("image/png") for row in named)
+    assert [row["n"] for row in rows if row["one"] is None] == [1]
+    told = sum("show or say" in request.question for request in model.calls)
+    assert told == (0 if 2 * things <= 12 else 2 * things)
+
+
+def test_entities_of_pictures_have_no_name_to_be_kept_under() -> None:
+    session = connected(bf.ScriptedModel(viewer))
+    with pytest.raises(bf.QueryError, match="under a name are of texts"):
+        session.sql("SELECT llm_same(m, name => 'n') AS one FROM t").collect()
 
 
 @pytest.mark.parametrize(

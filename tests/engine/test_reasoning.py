@@ -69,7 +69,11 @@ def test_the_model_writes_a_reason_and_then_answers(
 GROUPS: dict[str, tuple[str, object, object]] = {
     "llm_qa": ("llm_qa('What?', x, {})", "a", "a"),
     "llm_qa with options": ("llm_qa('What?', x, options => ['a', 'b'], {})", "b", "b"),
-    "llm_qa of one of its texts": ("llm_qa('Which?', x, options => array_agg(x), {})", "in time", "in time"),
+    "llm_qa of one of its texts": (
+        "llm_qa('Which?', x, options => array_agg(x), {})",
+        "in time",
+        "in time",
+    ),
     "llm_validate": ("llm_validate('All is late', x, {})", True, True),
     "llm_answer": ("llm_answer('What?', array_agg(x), {})", "a", "a"),
 }

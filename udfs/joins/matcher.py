@@ -24,7 +24,9 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.models.vectors.tfidf import Nearest, normalize
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.ask.dispatcher import Dispatcher
+from blendfusion.udfs.ask.media_words import words_of_media
 from blendfusion.udfs.ask.outcomes import outcomes
+from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.pairing import Pairing
 from blendfusion.udfs.evaluate.whole_column import WholeColumn
@@ -92,11 +94,16 @@ class Domain:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = sorted(set(texts))
+        self._shown = self.texts
         self._places = {text: i for i, text in enumerate(self.texts)}
         self._alike: dict[str, list[int]] = {}
         self._in_meaning: NearestInMeaning | None = None
         for i, text in enumerate(self.texts):
             self._alike.setdefault(normalize(text), []).append(i)
+
+    def show(self, words: Mapping[str, str]) -> None:
+        """From here on ``words`` stand for some texts where candidates are looked for."""
+        self._shown = [words.get(text, text) for text in self.texts]
 
     def equal(self, text: str) -> int | None:
         return self._places.get(text)
@@ -117,7 +124,7 @@ class Domain:
     ) -> list[int]:
         """The texts most similar to ``text`` by spelling and by ``vector``, in turn."""
         if self._in_meaning is None:
-            self._in_meaning = NearestInMeaning(self.texts, self._nearest, embedder)
+            self._in_meaning = NearestInMeaning(self._shown, self._nearest, embedder)
         return self._in_meaning.of(text, vector, k)
 
     def cuts_a_tie(self, text: str, k: int) -> bool:
@@ -126,7 +133,7 @@ class Domain:
 
     @cached_property
     def _nearest(self) -> Nearest:
-        return Nearest(self.texts)
+        return Nearest(self._shown)
 
 
 def domains(table: pa.Table) -> dict[Key, Domain]:
@@ -158,6 +165,8 @@ class Matcher:
         self._dispatcher = dispatcher
         self._matches: dict[Row, list[str]] = {}
         self._embedder = _embedder(call, dispatcher)
+        self._words: dict[str, str] = {}
+        """What the model says of images and recordings, where candidates are looked for."""
         self.tally = Tally()
 
     @property
@@ -189,6 +198,7 @@ class Matcher:
     def _match(self, rows: Sequence[Row]) -> None:
         found: dict[Row, list[str]] = {row: [] for row in rows}
         waiting: dict[Row, list[str]] = {}
+        self._describe(rows)
         vectors = self._vectors(rows)
         for row in rows:
             text, domain = row[0], self._among.get(row[1:])
@@ -221,7 +231,7 @@ class Matcher:
         """Count the values of which further texts are as similar as their last candidate."""
         k = self._pairing.k
         cut = [row for row in rows if self._are_some_left_out(row)]
-        tied = sum(self._among[row[1:]].cuts_a_tie(str(row[0]), k) for row in cut)
+        tied = sum(self._among[row[1:]].cuts_a_tie(self._shown(str(row[0])), k) for row in cut)
         if tied:
             self.tally.tied += tied
             self._dispatcher.observer.missing(self._call, tied)
@@ -261,7 +271,7 @@ class Matcher:
             return {}
         self.tally.vectors = self._embedder.name
         try:
-            return dict(zip(texts, self._embedder.embed(texts), strict=True))
+            return dict(zip(texts, self._embedder.embed([*map(self._shown, texts)]), strict=True))
         except UnknownVectorError:  # an estimate does not embed
             return {}
 
@@ -273,12 +283,28 @@ class Matcher:
 
     def _near(self, text: str, domain: Domain, vectors: Mapping[str, Vectors], k: int) -> list[int]:
         """The candidates of a text, best first; a longer list begins with the shorter one."""
+        shown = self._shown(text)
         if self._embedder is None or text not in vectors:
-            return domain.candidates(text, k)
+            return domain.candidates(shown, k)
         try:
-            return domain.candidates_in_meaning(text, vectors[text], k, self._embedder)
+            return domain.candidates_in_meaning(shown, vectors[text], k, self._embedder)
         except UnknownVectorError:
-            return domain.candidates(text, k)
+            return domain.candidates(shown, k)
+
+    def _describe(self, rows: Sequence[Row]) -> None:
+        """Have images and recordings put into words where some are no candidates: their names say
+        nothing."""
+        cut = [row for row in rows if self._are_some_left_out(row)]
+        domains = {row[1:]: self._among[row[1:]] for row in cut}
+        texts = {str(row[0]) for row in cut if row[0] is not None}
+        texts.update(text for domain in domains.values() for text in domain.texts)
+        new = words_of_media(UserModel(self._dispatcher, self._call), texts - self._words.keys())
+        self._words |= new
+        for domain in domains.values() if new else ():
+            domain.show(self._words)
+
+    def _shown(self, text: str) -> str:
+        return self._words.get(text, text)
 
     def _free(self, text: str, domain: Domain) -> int | None:
         """The match without the model; none with a user's criterion, which may define another

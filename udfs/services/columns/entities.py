@@ -87,12 +87,14 @@ def entities(
     check: int = 0,
     known: Mapping[str, str] | None = None,
     whole: int = 0,
+    words: Mapping[str, str] | None = None,
 ) -> Entities:
     """The entities of distinct texts. ``alike``: texts of one normal form are the same without a
     question. ``embedder``: finds candidates by meaning beside those by spelling; may be None.
     ``check``: pairs that are asked although answers imply that they are the same. ``known``: other
     texts by the names of their entities, which stay as they are: a text joins one of them, or
-    none. All pairs of up to ``whole`` texts are candidates."""
+    none. All pairs of up to ``whole`` texts are candidates. ``words``: what stands for texts that
+    say nothing by themselves where candidates are looked for."""
     known = known or {}
     found = Entities(known=len(set(known.values())))
     every = [*sorted(known), *texts]
@@ -104,7 +106,7 @@ def entities(
     most = max(1, int(QUESTIONS_SHARE * k * len(texts)))
     if len(compared) <= whole:
         k, embedder, most = len(compared), None, len(compared) ** 2
-    search = _Search(every, places, numbers, judge, closure, most, found)
+    search = _Search(every, places, numbers, judge, closure, most, found, words or {})
     answers = search.run(k, embedder, widen=whole > 0)
     sets = closure.sets()
     if check:
@@ -162,12 +164,13 @@ class _Search:
     closure: Closure
     most: int
     found: Entities
+    words: Mapping[str, str]
     answers: dict[Pair, bool | None] = field(default_factory=dict)
 
     def run(self, k: int, embedder: Embedder | None, *, widen: bool) -> dict[Pair, bool | None]:
         """The answers about the pairs of each text with its ``k`` nearest. ``widen``: texts of
         which others are as similar as these are compared with more, while pairs are left."""
-        texts = [self.every[place] for place in self.places]
+        texts = [self.words.get(text, text) for text in map(self.every.__getitem__, self.places)]
         near = candidate_pairs(texts, k, embedder, self.numbers)
         self._ask(near.pairs)
         missed = self._missed(near, texts)

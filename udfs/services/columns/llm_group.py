@@ -9,7 +9,7 @@ import pyarrow as pa
 from blendfusion.errors import QueryError
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.types import Constraint
-from blendfusion.udfs.ask.media import has_media
+from blendfusion.udfs.ask.media_words import words_of_media
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
@@ -58,9 +58,6 @@ NAME = Parameter(
     name_of_kept,
     example="llm_group(review, into => 5, name => 'complaints')",
 )
-
-
-_IN_WORDS = "What does it show or say? Answer in one sentence."
 
 
 class _Namer:
@@ -118,7 +115,8 @@ def _group(
         }
         check_same("groups", str(name), parameters)
         by, describe = groups.by, groups.described
-    values = _in_words(model, values)
+    words = words_of_media(model, values)  # vectors are of words
+    values = [words.get(value, value) or OTHER for value in values]
     namer = _Namer(model, by, describes=describe)
     clusters = 0
     kept, complete = groups is not None, True
@@ -144,16 +142,6 @@ def _group(
     how = f"groups: {names}; {others:,} of {len(values):,} values fit none{note}"
     shown = min(level, len(groups.levels))
     return ColumnResults([groups.title_above(one, shown) for one in chosen], [how])
-
-
-def _in_words(model: UserModel, values: Sequence[str]) -> list[str]:
-    """The values, images and recordings as the model describes them: vectors are of words."""
-    media = [value for value in values if has_media((value,))]
-    if not media:
-        return list(values)
-    words = model.ask(_IN_WORDS, pa.array(media, pa.string())).to_pylist()
-    described = dict(zip(media, words, strict=True))
-    return [described.get(value, value) or OTHER for value in values]
 
 
 def _embedder(model: UserModel) -> Embedder:

@@ -7,8 +7,11 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from blendfusion.errors import QueryError
 from blendfusion.models.verbalizer.likeness import SAME
 from blendfusion.types import Constraint
+from blendfusion.udfs.ask.media import has_media
+from blendfusion.udfs.ask.media_words import words_of_media
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
@@ -81,6 +84,12 @@ def _same(
     write: str | None = None,
     name: str | None = None,
 ) -> ColumnResults:
+    if name is not None and any(has_media((value,)) for value in values):
+        raise QueryError(
+            "llm_same: entities under a name are of texts, and here are images or recordings",
+            hint="Leave the name out, or give it answers about them: "
+            "llm_same(llm_text('Which product is it?', photo), name => …) in a subquery.",
+        )
     while True:
         before = None if name is None else model.store(EntityStore).get(name)
         if name is not None and before is not None:
@@ -118,6 +127,7 @@ def _entities(
         return answers
 
     embedder = model.embedder if known.by else None
+    whole = 0 if k else WHOLE
     return entities(
         new,
         judge,
@@ -126,7 +136,8 @@ def _entities(
         alike=not known.by,
         check=check,
         known=known.name_of,
-        whole=0 if k else WHOLE,
+        whole=whole,
+        words=words_of_media(model, new) if len(new) > whole else {},
     )
 
 
@@ -160,7 +171,7 @@ LLM_SAME = Ingredient(
     name="llm_same",
     summary="in `GROUP BY`: which values of a column name the same thing",
     example="SELECT llm_same(country) AS land, count(*) AS n FROM reviews GROUP BY land",
-    kind=ColumnQuestion(_same, pa.string()),
+    kind=ColumnQuestion(_same, pa.string(), takes_media=True),
     leading=(),
     values=("value",),
     options=(BY, K, CHECK, WRITE, NAME, MODEL, ON_ERROR),
