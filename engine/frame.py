@@ -49,6 +49,7 @@ from blendfusion.language.unsupported.provenance import (
 from blendfusion.language.unsupported.right_joins import keeping_rows
 from blendfusion.prepare.result_names import named
 from blendfusion.prepare.verbs.hints import missing
+from blendfusion.prepare.verbs.media_values import with_names_of_media
 from blendfusion.prepare.verbs.methods import verb, writer
 from blendfusion.prepare.verbs.names import applied, expression, found_names
 from blendfusion.redaction import WITHHELD, printable
@@ -216,6 +217,7 @@ class Frame(FrameMethods):
     def _next(self, method: Callable[..., DataFrame], *args: Any, **kwargs: Any) -> Frame:
         """The frame that a method of DataFrame returns for this one."""
         try:
+            args, kwargs = with_names_of_media(self, args, kwargs)
             made, origin = applied(Verb(method, self, args, kwargs))
         except Exception as problem:
             if is_foreign(problem) and isinstance(problem, Exception):

@@ -72,9 +72,10 @@ def unfit(text: str, named: str) -> QueryError | None:
     if _BYTES in text:
         return QueryError(
             f"{named}: a value of type BINARY is no text in UTF-8",
-            hint="Images and recordings are BINARY values of functions of rows in SQL and in planned "
-            "frames (llm_filter('Do both show the same?', a, b) compares two), and of aggregates, llm_join, "
-            "llm_prefers and llm_group in SQL; llm_vqa sees images everywhere. Others read their answers: SELECT llm_map('What does it show?', photo) AS caption. "
+            hint="Images and recordings are single BINARY values, of a struct image['bytes'], of a list "
+            "unnest(images), of functions of rows (llm_filter('Do both show the same?', a, b) compares two), "
+            "aggregates, llm_answer, llm_compare, llm_join, llm_prefers, llm_same and llm_group; llm_vqa sees images everywhere. Others read their "
+            "answers: SELECT llm_map('What does it show?', photo) AS caption. "
             "encode(column, 'base64') writes bytes as text.",
         )
     found = _NO_TEXT.search(text)

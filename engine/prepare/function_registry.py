@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
-from datafusion import SessionContext, udf
+from datafusion import ScalarUDF, SessionContext, udf
 
 from blendfusion.errors import QueryError
 from blendfusion.language.query_text.nesting_limits import check_bounds
@@ -84,6 +84,7 @@ class KnownCalls:
 
     def __init__(self) -> None:
         self._registered: set[str] = set()
+        self._name_of_media: ScalarUDF | None = None
         self._option_frames: dict[str, Frame] = {}
         self._labelled_frames: dict[Task, Frame] = {}
         self._sample_frames: dict[Task, Frame] = {}
@@ -190,18 +191,23 @@ class KnownCalls:
         for call in calls_in(text):
             self._register(session, call)
 
+    def name_of_media(self, session: Session) -> ScalarUDF:
+        """The function of the names of bytes. As the user's own, it is known wherever parts of
+        plans run."""
+        if self._name_of_media is None:
+            made = udf(session.media.names, [BYTES], pa.string(), "stable", NAME_OF_BYTES)
+            session.register_udf(made)
+            self._name_of_media = made
+        return self._name_of_media
+
     def _register(self, session: Session, call: Call) -> None:
         """Make the function that stands for ``call`` known to DataFusion."""
         if call.name in self._registered:
             return
         function = scalar_function(call, plain_dispatcher(session))
         SessionContext.register_udf(session, function)
-        if call.in_bytes and call.names_bytes and NAME_OF_BYTES not in self._registered:
-            named = udf(session.media.names, [BYTES], pa.string(), "stable", NAME_OF_BYTES)
-            session.register_udf(
-                named
-            )  # as the user's own, it is known wherever parts of plans run
-            self._registered.add(NAME_OF_BYTES)
+        if call.in_bytes and call.names_bytes:
+            self.name_of_media(session)
         self._registered.add(call.name)
 
 

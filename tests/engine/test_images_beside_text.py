@@ -225,7 +225,6 @@ def test_fields_are_of_a_text_and_an_image_together() -> None:
     "call",
     [
         "llm_similarity(descr, photo)",
-        "llm_same(photo)",
         "llm_redact(photo)",
     ],
 )

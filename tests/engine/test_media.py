@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from datafusion import functions
 from loopback import Body, Reply, serving
 
 import blendfusion as bf
@@ -106,6 +107,55 @@ def test_bytes_are_seen_and_heard_wherever_texts_go(case: str, table: pa.Table) 
     names = "SONG TALK" if table is SOUNDS else "RED BLUE"
     assert all(name in " ".join(" ".join(row) for row in eyes.seen) for name in names.split())
     assert not _LENT
+
+
+VERBS: dict[str, Any] = {
+    "llm_qa": lambda t, d: t.aggregate([], [bf.llm_qa("q", "m")]),
+    "llm_qa of a group": lambda t, d: t.aggregate([bf.col("id")], [bf.llm_qa("q", bf.col("m"))]),
+    "llm_qa in an expression": lambda t, d: t.aggregate(
+        [], [functions.upper(bf.llm_qa("q", "m", returns="text")).alias("a")]
+    ),
+    "llm_qa in order": lambda t, d: t.aggregate([], [bf.llm_qa("q", "m", order_by="id")]),
+    "llm_validate": lambda t, d: t.aggregate([], [bf.llm_validate("q", "m")]),
+    "llm_summarize": lambda t, d: t.aggregate([], [bf.llm_summarize("m")]),
+    "llm_answer": lambda t, d: t.select("id", bf.llm_answer("q", "m")),
+    "llm_compare": lambda t, d: t.select("id", bf.llm_compare("m", "=", "m2")),
+    "llm_prefers": lambda t, d: t.select("id", bf.llm_prefers("q", "m").alias("a")),
+    "llm_prefers in sort": lambda t, d: t.sort(bf.llm_prefers("q", "m")).limit(1),
+    "llm_same": lambda t, d: t.select(bf.llm_same("m")),
+    "llm_join": lambda t, d: d.llm_join(t, "x", "m", how="shows it"),
+    "llm_map": lambda t, d: t.select("id", bf.llm_map("q", "m")),
+    "llm_filter": lambda t, d: t.filter(bf.llm_filter("q", "m")),
+    "a field of a struct": lambda t, d: t.aggregate([], [bf.llm_qa("q", bf.col("s")["bytes"])]),
+    "a column in another case": lambda t, d: t.aggregate([], [bf.llm_qa("q", "M")]),
+}
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary_view()], ids=str)
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_verbs_of_frames_see_bytes_as_queries_do(verb: str, kind: pa.DataType) -> None:
+    struct = pa.array([{"bytes": one} for one in (RED, BLUE, RED, None)])
+    columns = {
+        "id": pa.array([0, 1, 2, 3]),
+        "m": pa.array([RED, BLUE, RED, None], kind),
+        "m2": ["a", "b", "c", "d"],
+        "s": struct,
+    }
+    eyes = Eyes()
+    session = connected(bf.ScriptedModel(eyes), pa.table(columns))
+    frame = VERBS[verb](session.table("t"), session.table("d"))
+    assert frame.to_arrow_table().num_rows
+    assert {"RED", "BLUE"} <= {
+        name for row in eyes.seen for value in row for name in NAMES.values() if name in value
+    }
+    assert not _LENT
+
+
+def test_verbs_without_bytes_are_as_they_were() -> None:
+    session = connected(bf.ScriptedModel(Eyes()))
+    frame = session.table("d").aggregate([], [bf.llm_qa("q", "x")])
+    assert "name_of_media" not in frame.explain_text()
+    assert "name_of_media" in session.table("t").aggregate([], [bf.llm_qa("q", "m")]).explain_text()
 
 
 def test_values_are_grouped_by_what_the_model_says_of_them() -> None:

@@ -66,7 +66,7 @@ class Media:
                 return text
             name = images.name_of_unreadable(data)
         with self._lock:
-            if name not in self._held:
+            if self._runs and name not in self._held:  # an estimate shows them to nobody
                 self._held[name] = data
                 lend({name: data})
         return name
