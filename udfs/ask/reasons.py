@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from blendfusion.models.protocol.images import is_image
 from blendfusion.models.protocol.model import Values
@@ -16,6 +17,7 @@ _LABEL = "My thought:"
 """Stands before the reason among the texts of a group."""
 _APART = f" (A last text “{_LABEL} …” is none of the texts.)"
 
+R = TypeVar("R", str, str | None)
 Ask = Callable[[Task, Sequence[Values]], Sequence[Answer]]
 
 
@@ -28,7 +30,7 @@ def with_reasons(task: Task, values: Sequence[Values], ask: Ask) -> list[Answer]
     """
     given = ask(reason_task(task), values)
     reasons = [_shown(answer) for answer in given]
-    rows = [_behind(task, row, reason) for row, reason in zip(values, reasons, strict=True)]
+    rows = [(*row, *_further(task, why)) for row, why in zip(values, reasons, strict=True)]
     answers = ask(answer_task(task), rows)
     return [replace(a, reason=r) for a, r in zip(answers, reasons, strict=True)]
 
@@ -51,17 +53,20 @@ def reason_task(task: Task) -> Task:
 def answer_task(task: Task) -> Task:
     """The question itself, with the reason as a further value, or as the last of the texts of a
     group."""
-    shots = [replace(e, values=_behind(task, e.values, e.reason), reason="") for e in task.examples]
+    shots = [
+        replace(e, values=(*e.values, *_further(task, e.reason)), reason="") for e in task.examples
+    ]
     made = replace(task, examples=tuple(shots), reasoning=0)
     if not task.aggregate:
         return replace(made, columns=(*(name or "text" for name in task.columns), REASON))
     return replace(made, question=f"{task.question}{_APART}") if task.form == "question" else made
 
 
-def _behind(task: Task, values: Values, reason: str | None) -> Values:
+def _further(task: Task, reason: R) -> tuple[R | str, ...]:
+    """The reason as a value behind others; among texts it says that it is none of them."""
     if not task.aggregate:
-        return *values, reason
-    return (*values, f"{_LABEL} {reason}") if reason else values
+        return (reason,)
+    return (f"{_LABEL} {reason}",) if reason else ()
 
 
 def _question(task: Task) -> str:
