@@ -26,7 +26,7 @@ Variables = Mapping[str, object]
 """The variables that a program's query may name."""
 
 _BETWEEN = {
-    "blendfusion.datafusion.error_gate",
+    "blendfusion.datafusion.method_gate",
     "blendfusion.apps.notebooks.accessors",
     "blendfusion.prepare.caller_tables",
     "blendfusion.session",

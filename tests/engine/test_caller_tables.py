@@ -244,3 +244,18 @@ def test_a_variable_that_is_deleted_is_freed(session: bf.Session) -> None:
     del df
     gc.collect()
     assert freed() is None
+
+
+@pytest.mark.parametrize("kind", ["Categorical", "Enum"])
+def test_categories_of_polars_are_planned_as_their_texts(kind: str) -> None:
+    import polars as pl
+
+    texts = [f"v{number}" for number in range(100)]
+    types = {"Categorical": pl.Categorical(), "Enum": pl.Enum(texts)}
+    model = bf.ScriptedModel(lambda request: True)
+    session = bf.connect(model, cache=None)
+    df = pl.DataFrame({"n": range(100), "x": pl.Series(texts, dtype=types[kind])})
+    assert len(df) == 100
+    frame = session.sql("SELECT n FROM df WHERE llm_filter('q', x) ORDER BY n LIMIT 3")
+    assert frame.to_pydict() == {"n": [0, 1, 2]}
+    assert len(model.calls) == 3
