@@ -96,7 +96,7 @@ def orders(case: Case, recall: float, similarities: np.ndarray, n: int) -> tuple
         order = np.random.default_rng(seed).permutation(len(texts)).astype(np.int64)
         certificate = RankedCertificate(similarities, recall, DELTA, order)
         seen = np.zeros(len(texts), dtype=bool)
-        while len(places := certificate.wanted):
+        while len(places := certificate.next_to_label):
             seen[places] = True
             certificate.tell(places, right[places].astype(np.int64))
         seen |= ~certificate.decided.of(similarities)

@@ -207,13 +207,13 @@ def told() -> Iterator[list[slots_module.RunCost]]:
 @contextmanager
 def sharing(shares: bool) -> Iterator[None]:
     """Whether rows take over what they share with the one before."""
-    usual = slots_module.Run._shared
+    usual = slots_module.Run._shared_length
     if not shares:
-        slots_module.Run._shared = lambda *_: 0  # type: ignore[method-assign]
+        slots_module.Run._shared_length = lambda *_: 0  # type: ignore[method-assign]
     try:
         yield
     finally:
-        slots_module.Run._shared = usual  # type: ignore[method-assign]
+        slots_module.Run._shared_length = usual  # type: ignore[method-assign]
 
 
 # -- what one would write first ------------------------------------------------------------------------

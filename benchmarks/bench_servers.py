@@ -77,7 +77,7 @@ def measure(
     with serving(service, capacity, refuses) as url:
         model = OpenAIModel("tiny", url, None, Options(concurrency_most=most))
         if not adapts:
-            model._server.endpoint.in_flight.refused = lambda sent_at: None  # type: ignore[method-assign]
+            model._server.endpoint.in_flight.note_refusal = lambda sent_at: None  # type: ignore[method-assign]
         begun = time.perf_counter()
         answers = model.answer(TEXT, [(f"text {number}",) for number in range(values)])
         rate = values / (time.perf_counter() - begun)

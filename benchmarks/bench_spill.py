@@ -61,7 +61,7 @@ def main() -> None:
             before, start, began = _peak_mb(), time.perf_counter(), time.process_time()
             (row,) = frame.to_pylist()
             seconds, work = time.perf_counter() - start, time.process_time() - began
-            spilled = max((room.spilled for room, _ in rooms), default=0)
+            spilled = max((room.spilled_bytes for room, _ in rooms), default=0)
             stored = (folder / "answers.sqlite").stat().st_size
         asked = frame.trace.usage.values
         print(

@@ -243,7 +243,7 @@ class Session(SessionMethods):
 
     def remembered_vectors(self) -> Embedder:
         """The vectors that ``embedder`` remembers; embeds nothing."""
-        return self.lazy_embedder.remembered()
+        return self.lazy_embedder.known_vectors()
 
     def register_model(self, name: str, model: str | Model) -> None:
         """Register ``model`` under ``name`` for calls: ``llm_filter('…', x, model => 'large')``.

@@ -100,21 +100,23 @@ class ScriptedModel:
         try:
             value = self._fn(request)
         except ModelFailed as error:
-            return self._failed(f"the function says {str(error)!r}", tokens, calls)
+            return self._failure(f"the function says {str(error)!r}", tokens, calls)
         if value is None:
-            return self._failed("no answer", tokens, calls)
+            return self._failure("no answer", tokens, calls)
         constraint, logprob = request.constraint, None
         if isinstance(value, Mapping) and constraint.kind in ("boolean", "choice"):
             text, logprob = likeliest(value, constraint) or (str(value), None)
         else:
             text = canonical(value, constraint)
         if not holds(constraint, text):
-            return self._failed(f"answered {text[:80]!r}, which is not {constraint}", tokens, calls)
+            return self._failure(
+                f"answered {text[:80]!r}, which is not {constraint}", tokens, calls
+            )
         return Answer(
             text, logprob=logprob, usage=_usage_of(calls, tokens, self.count_tokens(text))
         )
 
-    def _failed(self, reason: str, tokens: int, calls: int) -> Answer:
+    def _failure(self, reason: str, tokens: int, calls: int) -> Answer:
         return Answer.failed(reason, Usage(1, 0, 1, calls, tokens, tokens, 0))
 
     def close(self) -> None:

@@ -90,7 +90,7 @@ class LazyEmbedder:
                 self._made = CachedEmbedder(embedder, stored=self.stored, purse=self.purse)
             return self._made
 
-    def remembered(self) -> KnownVectors:
+    def known_vectors(self) -> KnownVectors:
         """Remembered and stored vectors only; loads nothing."""
         return KnownVectors(self._made)
 
@@ -119,7 +119,7 @@ class KnownVectors:
     def embed(self, texts: Sequence[str]) -> Vectors:
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
-        found = {} if self._embedder is None else self._embedder.known(list(map(_key, texts)))
+        found = {} if self._embedder is None else self._embedder.find_known(list(map(_key, texts)))
         try:
             return np.stack([found[_key(text)] for text in texts])
         except KeyError:
@@ -168,9 +168,9 @@ class CachedEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Like ``Embedder.embed``; without texts, an array without rows and columns."""
-        return self.counted(texts, VectorCounts())
+        return self.embed_and_count(texts, VectorCounts())
 
-    def counted(
+    def embed_and_count(
         self, texts: Sequence[str], counts: VectorCounts, purse: SpendingLimits | None = None
     ) -> Vectors:
         """Like ``embed``, adding to ``counts`` and charging ``purse``. Raises BudgetExceeded if it
@@ -178,13 +178,13 @@ class CachedEmbedder:
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         keys = list(map(_key, texts))
-        found = self.known(keys, counts)
+        found = self.find_known(keys, counts)
         waiting = list(
             {k: text for k, text in zip(keys, texts, strict=True) if k not in found}.items()
         )
         purse = purse or self._purse
         while waiting:
-            size = self._admitted(len(waiting), purse)
+            size = self._admit(len(waiting), purse)
             batch, waiting = waiting[:size], waiting[size:]
             try:
                 given = self._vectors([text for _, text in batch], counts, purse)
@@ -198,7 +198,7 @@ class CachedEmbedder:
             self._remember(new)
         return np.stack([found[key] for key in keys])
 
-    def _admitted(self, pending: int, purse: SpendingLimits | None) -> int:
+    def _admit(self, pending: int, purse: SpendingLimits | None) -> int:
         if purse is None or self._metered is None:
             return min(pending, self.batch_size)
         return purse.admit_texts(self._metered, pending)
@@ -230,7 +230,7 @@ class CachedEmbedder:
             self._bytes = 0
         self.embedder.close()
 
-    def known(
+    def find_known(
         self, keys: Sequence[bytes], counts: VectorCounts | None = None
     ) -> dict[bytes, Vectors]:
         """The remembered and stored vectors among those of these keys."""
@@ -287,7 +287,7 @@ class Counting:
         return self._embedder.batch_size
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        return self._embedder.counted(texts, self._counts, self._purse)
+        return self._embedder.embed_and_count(texts, self._counts, self._purse)
 
     def close(self) -> None:
         self._embedder.close()

@@ -52,15 +52,15 @@ class OpenAIEmbedder:
         )
 
     def __repr__(self) -> str:
-        return f"OpenAIEmbedder({self._model!r}, {self._endpoint.shown!r})"
+        return f"OpenAIEmbedder({self._model!r}, {self._endpoint.safe_url!r})"
 
     @property
     def name(self) -> str:
-        return f"openai:{self._model}@{self._endpoint.shown}"
+        return f"openai:{self._model}@{self._endpoint.safe_url}"
 
     @property
     def fingerprint(self) -> str:
-        key = f"{self._endpoint.shown}\n{self._model}"
+        key = f"{self._endpoint.safe_url}\n{self._model}"
         return f"openai:{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}"
 
     @property
@@ -115,7 +115,7 @@ class OpenAIEmbedder:
             raise ModelFailed(problem, retryable=True, foreign=True) from None
         except Missing as missing:
             raise ModelNotFound(
-                f"{self._endpoint.shown} has no embedding model {self._model} ({missing})",
+                f"{self._endpoint.safe_url} has no embedding model {self._model} ({missing})",
                 hint="A chat server may have no embeddings: name one that has, "
                 "bf.connect(embedder='openai:MODEL@http://HOST:PORT/v1').",
                 foreign=True,

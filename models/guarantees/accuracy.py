@@ -160,8 +160,9 @@ class Certificate:
     models/guarantees/precision_recall.py.
 
     ``order`` is a random permutation of the values, from which the sample is drawn. Callers answer
-    ``wanted`` with ``tell`` until nothing is wanted; then ``decided`` holds. ``settled`` counts
-    other values with known answers of the oracle, and ``affirmed`` those among them with a yes.
+    ``next_to_label`` with ``tell`` until nothing is wanted; then ``decided`` holds. ``settled``
+    counts other values with known answers of the oracle, and ``affirmed`` those among them with a
+    yes.
     """
 
     def __init__(
@@ -189,28 +190,30 @@ class Certificate:
         self._down = _Prefixes(scores, self._strata)
 
     @property
-    def wanted(self) -> Ints:
+    def next_to_label(self) -> Ints:
         """Positions of the values to label next; empty at the end."""
         if self._look >= len(self._looks):
             return np.empty(0, dtype=np.int64)
-        drawn = self._drawn(self._looks[self._look])
+        drawn = self._stratum_sizes(self._looks[self._look])
         chosen = [s[:n] for s, n in zip(self._strata, drawn, strict=True)]
         positions = np.sort(np.concatenate(chosen))
         fresh: Ints = positions[~self.labelled[positions]]
         return fresh
 
     def tell(self, positions: Ints, labels: Ints) -> None:
-        """Record the oracle's answers to the ``wanted`` positions."""
+        """Record the oracle's answers to the ``next_to_label`` positions."""
         self.labels[positions], self.labelled[positions] = labels, True
-        drawn = self._drawn(self._looks[self._look])
+        drawn = self._stratum_sizes(self._looks[self._look])
         before = self._with_saved(self.decided, _Counts(self._strata, drawn, drawn))
-        found = self._found(drawn, drawn)
+        found = self._decisions_of(drawn, drawn)
         self.decided = found if found.saved > before.saved else before
-        later = [self._found(drawn, self._drawn(n)) for n in self._looks[self._look + 1 :]]
+        later = [
+            self._decisions_of(drawn, self._stratum_sizes(n)) for n in self._looks[self._look + 1 :]
+        ]
         promising = any(guess.saved > self.decided.saved for guess in later)
         self._look = self._look + 1 if promising else len(self._looks)
 
-    def _drawn(self, total: int) -> list[int]:
+    def _stratum_sizes(self, total: int) -> list[int]:
         """The size of each stratum in a sample of ``total``."""
         first, *rest = self._strata
         if not rest:
@@ -219,7 +222,7 @@ class Certificate:
         other = min(total - own, len(rest[0]))
         return [min(total - other, len(first)), other]
 
-    def _found(self, drawn: list[int], supposed: list[int]) -> Decisions:
+    def _decisions_of(self, drawn: list[int], supposed: list[int]) -> Decisions:
         """The decisions by the labels so far, or extrapolated to strata of the sizes
         ``supposed``."""
         delta = self._delta / len(self._looks)
@@ -234,7 +237,7 @@ class Certificate:
         size = len(self.scores) + self._settled
         budget = _share(1 - self.targets.accuracy, size)
         safe = counts.safe(self._down, wrong, lambda _: budget, delta)
-        return self._with_saved(Decisions(above=self._down.bound(safe)), counts)
+        return self._with_saved(Decisions(above=self._down.last_score(safe)), counts)
 
     def _precise(self, counts: _Counts, delta: float) -> Decisions:
         precision = self.targets.precision
@@ -248,11 +251,11 @@ class Certificate:
 
         wrong = self.labelled & (self.labels != YES)
         safe = counts.safe(self._down, wrong, budget, delta / 2)
-        return self._with_saved(Decisions(above=self._down.bound(safe)), counts)
+        return self._with_saved(Decisions(above=self._down.last_score(safe)), counts)
 
     def _with_saved(self, decided: Decisions, counts: _Counts) -> Decisions:
         mask = decided.of(self.scores)
-        return replace(decided, saved=round(counts.unlabelled(mask)))
+        return replace(decided, saved=round(counts.count_unlabelled(mask)))
 
 
 class _Prefixes:
@@ -277,7 +280,7 @@ class _Prefixes:
         inside: Ints = np.searchsorted(np.sort(self._rank[positions]), self.sizes)
         return inside
 
-    def bound(self, size: int) -> float | None:
+    def last_score(self, size: int) -> float | None:
         """The score of the last of the first ``size`` values."""
         return float(self._ordered[size - 1]) if size else None
 
@@ -320,7 +323,7 @@ class _Counts:
             total += lower(len(members), supposed, found, delta / len(self._strata))
         return total
 
-    def unlabelled(self, mask: Mask) -> float:
+    def count_unlabelled(self, mask: Mask) -> float:
         """How many of the values in ``mask`` the sample lacks, or would lack."""
         left = 0.0
         for members, drawn, supposed in zip(self._strata, self._drawn, self._supposed, strict=True):

@@ -43,10 +43,9 @@ class RankedPair:
     get a yes, the lowest a no.
 
     ``order`` is a random permutation of the values, from which the sample is drawn. Callers answer
-    ``wanted`` with ``tell`` until nothing is wanted; then ``decided`` holds. Recall and precision
-    of all values meet ``targets`` with a probability of at least 1 - ``delta``; a label other than
-    YES counts as no. ``affirmed`` counts other values with a known yes.
-    """
+    ``next_to_label`` with ``tell`` until nothing is wanted; then ``decided`` holds. Recall and
+    precision of all values meet ``targets`` with a probability of at least 1 - ``delta``; a label
+    other than YES counts as no. ``affirmed`` counts other values with a known yes."""
 
     def __init__(self, scores: Floats, targets: Targets, order: Ints, *, affirmed: int = 0) -> None:
         assert targets.recall is not None
@@ -66,28 +65,28 @@ class RankedPair:
         return int(self._yes.sum())
 
     @property
-    def wanted(self) -> Ints:
+    def next_to_label(self) -> Ints:
         """Positions of the values to label next; empty at the end."""
         if self._look >= len(self._looks) or self._enough:
             return self._order[:0]
-        return self._order[self._sampled : self._looks[self._look]]
+        return self._order[self._sample_size : self._looks[self._look]]
 
     def tell(self, positions: Ints, labels: Ints) -> None:
-        """Record the labels of the ``wanted`` positions."""
+        """Record the labels of the ``next_to_label`` positions."""
         self.labelled[positions] = True
         self._yes[positions[labels == YES]] = True
         self._look += 1
-        if not len(self.wanted):
-            self.decided = self._found()
+        if not len(self.next_to_label):
+            self.decided = self._decide()
 
     @property
-    def _sampled(self) -> int:
+    def _sample_size(self) -> int:
         return self._looks[self._look - 1] if self._look else 0
 
     @property
     def _enough(self) -> bool:
         nearest = min(self._places)
-        small = self._sampled < _SMALL_SHARE * len(self.scores)
+        small = self._sample_size < _SMALL_SHARE * len(self.scores)
         return nearest >= (_WANTED_PLACE if small else 1)
 
     @property
@@ -96,7 +95,7 @@ class RankedPair:
         negatives from the top."""
         if not self._look:
             return 0, 0
-        size, found, drawn = len(self.scores), self.positives, self._sampled
+        size, found, drawn = len(self.scores), self.positives, self._sample_size
         side = self._delta * (1 - _COUNT_SHARE) / 2
         counted = self._delta * _COUNT_SHARE / len(self._looks)
         positives = lower(size, drawn, found, counted)
@@ -106,7 +105,7 @@ class RankedPair:
         negative = highest_place(drawn - found, max(0.0, 1 - wrong), side)
         return highest_place(found, self._recall, side), negative
 
-    def _found(self) -> Decisions:
+    def _decide(self) -> Decisions:
         positive, negative = self._places
         scores, above, below = self.scores, None, None
         if negative:

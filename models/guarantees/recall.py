@@ -33,10 +33,10 @@ class RankedCertificate:
     sample.
 
     ``order`` is a random permutation of the values, from which the sample is drawn. Callers answer
-    ``wanted`` with ``tell`` until nothing is wanted; then ``decided`` holds. Among all values with
-    the label YES, at least the share ``recall`` is undecided or sampled, with a probability of at
-    least 1 - ``delta``. A NaN score is above all others, so such a value is not ruled out.
-    """
+    ``next_to_label`` with ``tell`` until nothing is wanted; then ``decided`` holds. Among all
+    values with the label YES, at least the share ``recall`` is undecided or sampled, with a
+    probability of at least 1 - ``delta``. A NaN score is above all others, so such a value is not
+    ruled out."""
 
     def __init__(self, scores: Floats, recall: float, delta: float, order: Ints) -> None:
         self.scores = np.where(np.isnan(scores), np.inf, scores)
@@ -58,12 +58,12 @@ class RankedCertificate:
         return highest_place(self.positives, self.recall, self.delta)
 
     @property
-    def bound(self) -> float:
+    def certain_recall(self) -> float:
         """The certain share of all positives, at least the target; 0 without a threshold."""
         return certain_share(self.positives, self.place, self.delta) if self.place else 0.0
 
     @property
-    def wanted(self) -> Ints:
+    def next_to_label(self) -> Ints:
         """Positions of the values to label next; empty at the end."""
         size, found = len(self.scores), self.positives
         enough = found >= fewest(_WANTED_PLACE, self.recall, self.delta) or (
@@ -82,13 +82,13 @@ class RankedCertificate:
         return self._order[self._sampled : self._sampled + more]
 
     def tell(self, positions: Ints, labels: Ints) -> None:
-        """Record the labels of the ``wanted`` positions."""
+        """Record the labels of the ``next_to_label`` positions."""
         self._sampled += len(positions)
         self._positives = sorted(
             [*self._positives, *self.scores[positions[labels == YES]].tolist()]
         )
         self.decided = Decisions()
-        if self.place and not len(self.wanted):
+        if self.place and not len(self.next_to_label):
             threshold = self._positives[self.place - 1]
             lower = self.scores[self.scores < threshold]
             if len(lower):

@@ -80,7 +80,7 @@ class InFlight:
                 self._pace, self._quickest = pace, float("inf")
                 self._begin_round()
 
-    def answered(self, sent_at: float) -> None:
+    def note_answer(self, sent_at: float) -> None:
         """A request that was sent then got its answer."""
         with self._lock:
             self._seconds += self._clock() - sent_at
@@ -90,7 +90,7 @@ class InFlight:
                 self._begin_round()
                 self._let_in()
 
-    def refused(self, sent_at: float) -> None:
+    def note_refusal(self, sent_at: float) -> None:
         """A request that was sent then was too much for the server."""
         with self._lock:
             if sent_at < self._cut_at:

@@ -47,7 +47,7 @@ class Line:
         with self._lock:
             self._free_at = max(self._free_at, time.monotonic() + seconds)
 
-    def replied(self) -> None:
+    def note_reply(self) -> None:
         with self._lock:
             self.reached = True
             self._refusals = 0
@@ -73,13 +73,13 @@ class Line:
         )
         return random.uniform(most / 2, most)
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         """A request got a good reply."""
         with self._lock:
             self.served = True
             self._in_vain = 0
 
-    def unanswered(self, most: int) -> bool:
+    def note_no_answer(self, most: int) -> bool:
         """Note that a value came to nothing after every try; True if it is one of ``most`` in a
         row, which are then forgotten: another run may fare better."""
         with self._lock:

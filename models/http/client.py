@@ -133,7 +133,7 @@ class Endpoint:
         self.line = Line(self.retry, self.rate)
 
     @property
-    def shown(self) -> str:
+    def safe_url(self) -> str:
         """The URL without what may be secret in it."""
         return str(self._url.copy_with(userinfo=b"", query=None))
 
@@ -215,7 +215,7 @@ class Endpoint:
             self._in_vain(trouble)
             tries = "1 try" if self.retry.attempts == 1 else f"{self.retry.attempts} tries"
             raise NoAnswer(f"{trouble} ({tries})", trouble.kind) from None
-        self.line.answered()
+        self.line.note_answer()
         return reply
 
     async def get(
@@ -274,7 +274,7 @@ class Endpoint:
 
     def _not_ready(self, trouble: Passing) -> ModelFailed:
         return ModelFailed(
-            f"{self.shown} is not ready: {trouble}",
+            f"{self.safe_url} is not ready: {trouble}",
             hint="If it is starting, wait for it. The URL of an OpenAI-compatible server mostly "
             "ends in /v1.",
             retryable=True,
@@ -287,11 +287,11 @@ class Endpoint:
         """The reply of any kind. Waits for a server that was there before and is away."""
         while True:
             async with self.in_flight.place():
-                response = await self._sent(client, request, errand)
+                response = await self._send_once(client, request, errand)
             if response is not None:
                 return response
 
-    async def _sent(
+    async def _send_once(
         self, client: httpx.AsyncClient, request: httpx.Request, errand: ValueRequests
     ) -> httpx.Response | None:
         """The reply to one try; None where it found no connection, and is worth another."""
@@ -320,11 +320,11 @@ class Endpoint:
             reason = f"connection lost ({type(error).__name__})"
             raise Passing(reason, "connection") from None
         errand.calls += 1
-        self.line.replied()
+        self.line.note_reply()
         if response.status_code in _TOO_MUCH:
-            self.in_flight.refused(sent_at)
+            self.in_flight.note_refusal(sent_at)
         elif response.status_code == 200:
-            self.in_flight.answered(sent_at)
+            self.in_flight.note_answer(sent_at)
         return response
 
     def _unreachable(self, error: httpx.HTTPError, sent_at: float) -> None:
@@ -332,13 +332,13 @@ class Endpoint:
         reason = quote_error(str(error), self.key) if str(error) else type(error).__name__
         if not self.line.reached:
             raise ModelFailed(
-                f"no server answers at {self.shown} ({reason})",
+                f"no server answers at {self.safe_url} ({reason})",
                 hint=f"Start it, or correct the URL in the model's name or in {self.api.url_variable}.",
                 foreign=True,
             )
         if self.line.note_failure(sent_at):
             raise ModelFailed(
-                f"the server at {self.shown} is gone: it answered before, and takes no connection "
+                f"the server at {self.safe_url} is gone: it answered before, and takes no connection "
                 f"any more ({reason})",
                 hint=_KEPT,
                 retryable=True,
@@ -350,10 +350,10 @@ class Endpoint:
     def _in_vain(self, trouble: Passing | Refusal) -> None:
         """Count a value without an answer; raise ``ModelFailed`` when there are too many in a
         row."""
-        if self.line.unanswered(self.most_in_vain):
+        if self.line.note_no_answer(self.most_in_vain):
             slow = "If it is only slow, raise timeout_seconds. " * isinstance(trouble, _Silent)
             raise ModelFailed(
-                f"{self.shown} answered none of {self.most_in_vain} values in a row; the last: "
+                f"{self.safe_url} answered none of {self.most_in_vain} values in a row; the last: "
                 f"{trouble}",
                 hint=slow + _KEPT,
                 retryable=True,
@@ -389,7 +389,7 @@ class Endpoint:
         )
         if pause is not None and pause > self.retry.longest_pause_seconds:
             raise ModelFailed(
-                f"{self.shown} asks for a pause of {pause:.0f} s ({reason})",
+                f"{self.safe_url} asks for a pause of {pause:.0f} s ({reason})",
                 hint=_KEPT,
                 retryable=True,
                 foreign=True,
@@ -408,7 +408,7 @@ class Endpoint:
         if status == 401 or invalid or (status == 403 and not self.line.served):
             state = "was refused" if self.key else "is not set"
             raise ModelFailed(
-                f"{self.shown} refused access ({status_of(response, self.key)}); the key in "
+                f"{self.safe_url} refused access ({status_of(response, self.key)}); the key in "
                 f"{self._key_variable} {state}",
                 hint=f"Set {self._key_variable} to a key of that server.",
                 foreign=True,
@@ -416,7 +416,7 @@ class Endpoint:
         if status == 402 or (status == 429 and "insufficient_quota" in response.text):
             reason = status_of(response, self.key)
             raise ModelFailed(
-                f"{self.shown} asks for payment ({reason})",
+                f"{self.safe_url} asks for payment ({reason})",
                 hint=f"The account behind the key has no credit left. {_KEPT}",
                 foreign=True,
             )

@@ -38,14 +38,14 @@ class Completion:
     """The thought that the server told apart from the text."""
 
     @property
-    def spoken(self) -> str | None:
+    def visible_text(self) -> str | None:
         """The text without thoughts; None if it ends within one."""
         return without_thoughts(self.text)
 
     @property
     def reason(self) -> str:
         """The text as what the model thinks, or its own thought where it is all that there is."""
-        return (self.spoken or "").strip() or self.thought.strip() or without_marks(self.text)
+        return (self.visible_text or "").strip() or self.thought.strip() or without_marks(self.text)
 
     @property
     def whole(self) -> bool:

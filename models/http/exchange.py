@@ -111,7 +111,7 @@ class Exchange:
         """Why the server did not answer, where another one might: see ``Unanswered.kind``."""
 
     @property
-    def sent(self) -> Sequence[str]:
+    def request_texts(self) -> Sequence[str]:
         """The texts of the request, which no message is to repeat."""
         return self._errand.prompt
 
@@ -166,7 +166,7 @@ class Exchange:
             return  # then the next refusal asks again
         except Refusal:
             raise ModelFailed(
-                f"{self._chat.model} at {self._chat.endpoint.shown} takes no images ({refusal})",
+                f"{self._chat.model} at {self._chat.endpoint.safe_url} takes no images ({refusal})",
                 hint="Connect a model that sees images: of llama-server one started with --mmproj, of "
                 "vLLM a multimodal one.",
                 foreign=True,
@@ -180,7 +180,7 @@ class Exchange:
     async def _next_reply(self) -> Completion:
         """The reply under the first form that the server takes."""
         forms = self._chat.forms
-        known = forms.known(self._sent)
+        known = forms.knows(self._sent)
         refused = Refusal("no form was tried")
         for form in forms.candidates(self._sent):
             if forms.doubtful(form):
@@ -199,12 +199,12 @@ class Exchange:
                 if not known and blamed:
                     forms.drop(self._sent, form)
                 continue
-            spoken = reply.spoken
+            spoken = reply.visible_text
             seen = reply.whole and spoken is not None
-            if form is INSTRUCTION or not seen or form.obeyed(spoken or "", self._sent):
-                forms.obeyed(self._sent, form)
+            if form is INSTRUCTION or not seen or form.is_obeyed(spoken or "", self._sent):
+                forms.note_obeyed(self._sent, form)
                 return reply
-            forms.ignored(self._sent, form)
+            forms.note_ignored(self._sent, form)
             slip = form in forms.candidates(self._sent)
             if known and (slip or not self._patient):
                 return reply
@@ -217,7 +217,7 @@ class Exchange:
             reply = await self._post({"messages": [question], **(form.fields(PROOF) or {})}, PROOF)
         except Refusal:
             return False
-        return (reply.spoken or "").strip() in PROOF.options
+        return (reply.visible_text or "").strip() in PROOF.options
 
     async def _reply(self, form: Form) -> Completion:
         """The reply under a form, less what the server turns out not to take."""
@@ -324,8 +324,8 @@ class Exchange:
             return Answer.failed("the server's content filter stopped the answer")
         if self._constraint.max_tokens:  # a reason: what the model thinks, to its end or not
             return Answer(reply.reason, finish="length" if reply.finish == "length" else "complete")
-        spoken = reply.spoken
-        text = self._expected(reply) or read_reply(reply.text, self._constraint)
+        spoken = reply.visible_text
+        text = self._expected_score(reply) or read_reply(reply.text, self._constraint)
         if reply.finish == "length":
             if self._constraint.kind == "text" and text:
                 return Answer(text, finish="length")
@@ -351,9 +351,9 @@ class Exchange:
         replies = closed_set(self._sent) or options
         return written_odds(reply.tokens, replies, replies[options.index(text)])
 
-    def _expected(self, reply: Completion) -> str | None:
+    def _expected_score(self, reply: Completion) -> str | None:
         """The score that the odds of the reply let expect; None if the server tells none."""
-        if self._constraint.kind != "score" or not reply.whole or reply.spoken is None:
+        if self._constraint.kind != "score" or not reply.whole or reply.visible_text is None:
             return None
         return of_tokens(reply.tokens, self._constraint)
 

@@ -74,7 +74,7 @@ class _Run:
             if turn in self.waiting:
                 self.waiting.remove(turn)
 
-    def freed(self) -> None:
+    def wake_waiting(self) -> None:
         """A request has ended."""
         for _ in range(min(_WOKEN, len(self.waiting))):
             turn = self.waiting.popleft()
@@ -293,7 +293,7 @@ class BalancedModel:
                         self._note_loss(other)
                     calls = Usage(calls=len(going))
                     if of is not place:
-                        self._balance.answered(of, time.monotonic() - begun)
+                        self._balance.note_answer(of, time.monotonic() - begun)
                     return answer.with_usage(answer.usage + calls), None
                 late = self._balance.late_after()
                 if spared or late is None or time.monotonic() - begun < late or run.waiting:
@@ -312,13 +312,13 @@ class BalancedModel:
 
     def _note_loss(self, place: Place) -> None:
         slow = ModelFailed(f"{place.server.url} answers later than the others", retryable=True)
-        if self._balance.outpaced(place, slow):
+        if self._balance.note_slow(place, slow):
             self._tell(place, slow)
 
     async def _exchange(self, run: _Run, place: Place, task: Task, row: Values) -> Answer:
         """Ask one server. Raises ``ModelError``, after putting the server aside if it is to
         blame."""
-        with self._balance.occupied(place, run.freed):
+        with self._balance.occupy(place, run.wake_waiting):
             begun = time.monotonic()
             client = run.client(place)
             exchange = Exchange(place.server.chat, client, task, row)
@@ -336,11 +336,11 @@ class BalancedModel:
                 if exchange.unanswered != _TOO_MANY:  # that one is only asked less at once
                     self._leave_out(place, unanswered)
                 raise unanswered
-            self._balance.answered(place, time.monotonic() - begun)
+            self._balance.note_answer(place, time.monotonic() - begun)
             return answer
 
     def _leave_out(self, place: Place, problem: ModelError) -> None:
-        if self._balance.failed(place, problem):
+        if self._balance.note_failure(place, problem):
             self._tell(place, problem)
 
     def _tell(self, place: Place, problem: ModelError) -> None:

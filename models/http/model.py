@@ -252,7 +252,7 @@ class OpenAIModel:
         async with server.endpoint.client() as client:
             if questions is not None:
                 spent = await server.begin_in_way(client, questions, task)
-            elif not server.explored(task):
+            elif not server.knows_features(task):
                 # Alone, so that one request finds out what all the others may send.
                 await settle(0)
                 places = places[1:]

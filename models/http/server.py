@@ -81,13 +81,13 @@ class Server:
     @property
     def url(self) -> str:
         """The URL without what may be secret in it."""
-        return self.endpoint.shown
+        return self.endpoint.safe_url
 
-    def explored(self, task: Task) -> bool:
+    def knows_features(self, task: Task) -> bool:
         """Whether it is known what requests for ``task`` the server takes; if not, one goes first,
         alone."""
         unseen = task.images and not self.chat.sight.proven
-        return not unseen and self.chat.forms.known(sent_constraint(task))
+        return not unseen and self.chat.forms.knows(sent_constraint(task))
 
     async def look(self) -> None:
         """One cheap request. Learns the window, and what the server is, where it states that.

@@ -42,7 +42,7 @@ class Place:
 
     def room(self, task: Task) -> int:
         """The number of further requests that it takes now."""
-        limit = self.server.endpoint.in_flight.limit if self.server.explored(task) else 1
+        limit = self.server.endpoint.in_flight.limit if self.server.knows_features(task) else 1
         return limit - self.outstanding
 
 
@@ -118,7 +118,7 @@ class Balance:
         return place.outstanding / (place.outstanding + place.room(task)) - _WARM * warm
 
     @contextmanager
-    def occupied(self, place: Place, freed: Callable[[], None]) -> Iterator[None]:
+    def occupy(self, place: Place, freed: Callable[[], None]) -> Iterator[None]:
         """Give a place back that was taken, when the block ends, and call ``freed``."""
         try:
             yield
@@ -127,14 +127,14 @@ class Balance:
                 place.outstanding -= 1
             freed()
 
-    def answered(self, place: Place, seconds: float) -> None:
+    def note_answer(self, place: Place, seconds: float) -> None:
         """A server answered a value after so many seconds."""
         with self._lock:
             place.failures = place.outpaced = 0
             place.problem = None
             self._seconds.append(seconds)
 
-    def failed(self, place: Place, problem: ModelError) -> bool:
+    def note_failure(self, place: Place, problem: ModelError) -> bool:
         """A server failed. True if that is news: it was in use."""
         with self._lock:
             new = place.back_at <= self._clock()
@@ -145,13 +145,13 @@ class Balance:
             place.problem = problem
             return new
 
-    def outpaced(self, place: Place, problem: ModelError) -> bool:
+    def note_slow(self, place: Place, problem: ModelError) -> bool:
         """Note that another server answered first. Returns whether the server pauses for it."""
         with self._lock:
             place.outpaced += 1
             if place.outpaced < _OUTPACED:
                 return False
-        return self.failed(place, problem)
+        return self.note_failure(place, problem)
 
     def late_after(self) -> float | None:
         """Seconds after which a request is late; None while nothing is known."""

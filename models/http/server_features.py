@@ -38,7 +38,7 @@ class FormsTaken:
         """Whether the software is one that may take a grammar, and did not refuse it."""
         return any(("grammar", form) not in self._useless for form in self.short)
 
-    def known(self, constraint: Constraint) -> bool:
+    def knows(self, constraint: Constraint) -> bool:
         kind = _kind(constraint)
         return kind == "text" or kind in self._taken
 
@@ -59,12 +59,12 @@ class FormsTaken:
         """Whether ``form`` has to be proven before it is relied on."""
         return form in self.short and form not in self.proven
 
-    def obeyed(self, constraint: Constraint, form: Form) -> None:
+    def note_obeyed(self, constraint: Constraint, form: Form) -> None:
         """The server took ``form``, as far as one reply can show."""
         self._taken.setdefault(_kind(constraint), form)
         self._obeyed[_kind(constraint), form] += 1
 
-    def ignored(self, constraint: Constraint, form: Form) -> None:
+    def note_ignored(self, constraint: Constraint, form: Form) -> None:
         """A reply shows that the server paid no heed to ``form``."""
         key = (_kind(constraint), form)
         self._ignored[key] += 1

@@ -68,12 +68,12 @@ class ServerFile:
         for number, line in enumerate(lines, 1):
             text = line.partition("#")[0].strip()
             if text:
-                found[self._checked(text, number)] = None
+                found[self._check_url(text, number)] = None
         if not found:
             raise ModelNotFound(f"{self._path} names no server", hint=_HINT)
         self._urls, self._stamp = [*found], stamp
 
-    def _checked(self, text: str, number: int) -> str:
+    def _check_url(self, text: str, number: int) -> str:
         try:
             checked_url(text)
         except ModelNotFound:  # which quotes the line, and the file may be any file

@@ -37,7 +37,7 @@ class Form:
     wrapped: bool
     """True: replies are JSON objects with the one field "answer"."""
 
-    def obeyed(self, reply: str, constraint: Constraint) -> bool:
+    def is_obeyed(self, reply: str, constraint: Constraint) -> bool:
         """False if ``reply`` shows that the server ignored these fields, as some do silently.
 
         A blank reply shows nothing.

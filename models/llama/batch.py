@@ -98,7 +98,7 @@ class TaskBatch:
         return list(self._samples)
 
     @property
-    def held(self) -> int:
+    def held_tokens(self) -> int:
         """Tokens that stand before every row."""
         return len(self.prefix)
 
@@ -154,7 +154,7 @@ class TaskBatch:
             usage = Usage(
                 values=1,
                 failed=int(answer.error is not None),
-                prompt_tokens=self.held + len(row) + further,
+                prompt_tokens=self.held_tokens + len(row) + further,
                 completion_tokens=answer.usage.completion_tokens,
             )
             self.tell(place, answer.with_usage(usage))
@@ -183,11 +183,11 @@ class TaskBatch:
 
     def too_long(self, row: Row, reserve: int) -> Answer | None:
         """The failure of a row that leaves no room for an answer of ``reserve`` tokens."""
-        room = self.context.n_ctx - self.held - reserve - 1
+        room = self.context.n_ctx - self.held_tokens - reserve - 1
         if len(row) <= room:
             return None
         what = "the value" if room > 0 else "the question"
-        taken = self.held + reserve + (len(row) if room > 0 else 0)
+        taken = self.held_tokens + reserve + (len(row) if room > 0 else 0)
         more = "" if room <= 0 else " with its question and the answer"
         return Answer.failed(
             f"{what} takes {taken} tokens{more}, the window is {self.context.n_ctx}",

@@ -35,7 +35,7 @@ class ChoiceDecoder:
         self._label_weight = label_weight(asking.task, asking.options, way)
         self._options = closed_set(asking.task.constraint) or ()
         key = (asking.task, asking.options.shots, asking.options.wordings)
-        self._known = asking.opened.known(key, lambda: _new_state(asking))
+        self._known = asking.opened.state_of(key, lambda: _new_state(asking))
         self.root = self._known.root
         self.reserve = max(len(fork.path) for fork in forks(self.root))
 
@@ -114,9 +114,9 @@ class ChoiceDecoder:
         at_root, further = parts[: len(probes)], parts[len(probes) :]
         if idea is not None:
             root = root.weighing(calibrate.weights(at_root, idea))
-        scores = [root.weighed(part) for part in at_root]
+        scores = [root.weigh(part) for part in at_root]
         found = [calibrate.of_idea(scores, idea) if idea else calibrate.prior(scores)]
-        scores = [fork.weighed(part) for (_, fork), part in zip(pairs, further, strict=True)]
+        scores = [fork.weigh(part) for (_, fork), part in zip(pairs, further, strict=True)]
         for start in range(0, len(scores), len(few)):
             found.append(calibrate.mean(scores[start : start + len(few)]))
         if sample := [(row, root) for row in self._asking.sample(self.reserve)]:
@@ -126,7 +126,7 @@ class ChoiceDecoder:
     def scores(self, pairs: Sequence[tuple[Row, Fork]]) -> list[Scores]:
         """The scores of rows at forks, without a prior."""
         parts = self._parts(pairs)
-        return [fork.weighed(part) for (_, fork), part in zip(pairs, parts, strict=True)]
+        return [fork.weigh(part) for (_, fork), part in zip(pairs, parts, strict=True)]
 
     def _parts(self, pairs: Sequence[tuple[Row, Fork]]) -> list[Scores]:
         """The scores of rows by each reading of forks. What is batched here is always the same."""

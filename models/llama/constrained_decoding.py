@@ -140,7 +140,7 @@ class Writer:
         self.ended = not added
         return added
 
-    def chosen(self, tie: Tie, logits: Logits) -> int:
+    def choose_token(self, tie: Tie, logits: Logits) -> int:
         """The token that these logits, which no other row has changed, choose in the place of
         ``tie``."""
         best, _ = self._choose(tie.matcher, logits, 0.0)
@@ -176,7 +176,7 @@ class Writer:
             logits[first] = top
             if top - logits[second] >= noise:
                 return first, False
-        allowed = self._allowed(matcher)
+        allowed = self._allowed_tokens(matcher)
         if not len(allowed):
             return next(iter(self._guide.ends)), False
         scores = logits[allowed]
@@ -233,7 +233,7 @@ class Writer:
         after = self._matcher.deep_copy()
         return bool(after.consume_token(stop) and after.is_stopped())
 
-    def _allowed(self, matcher: Any) -> NDArray[np.intp]:
+    def _allowed_tokens(self, matcher: Any) -> NDArray[np.intp]:
         bits = np.unpackbits(self._mask(matcher), count=self._guide.size, bitorder="little")
         return np.flatnonzero(bits)
 

@@ -52,7 +52,7 @@ class Weights:
         params = self.lib.llama_model_default_params()
         params.n_gpu_layers = n_gpu_layers if n_gpu_layers >= 0 else 2**31 - 1
         goes_on = dict(self.lib.llama_model_params._fields_)["progress_callback"](
-            lambda _progress, _data: not switch.stopped
+            lambda _progress, _data: not switch.is_stopped
         )
         params.progress_callback = goes_on
         if _uses_amx(self.lib):
@@ -135,7 +135,7 @@ class LlamaContext:
         self.attends = self._attention is not None
         """Attention is our own: no row's has a bit of another's. False as soon as some of it could
         not be."""
-        self._most_wanted = sizes.wanted
+        self._most_wanted = sizes.logit_rows
         self._batch = Buffers(self._lib, self.n_batch, sizes.sequences)
 
     def _open(self, sizes: Sizes, threads: int) -> Any:
@@ -144,7 +144,7 @@ class LlamaContext:
         params.n_batch = sizes.batch
         params.n_ubatch = sizes.micro_batch
         params.n_seq_max = sizes.sequences
-        params.n_outputs_max = sizes.wanted
+        params.n_outputs_max = sizes.logit_rows
         params.n_threads = params.n_threads_batch = threads
         params.flash_attn_type = 1
         params.kv_unified = True

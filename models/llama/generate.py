@@ -94,7 +94,7 @@ class TextDecoder:
 
         def step(place: int, logits: Logits) -> Sequence[int]:
             _, writer, tie = ties[order[place]]
-            best[order[place]] = writer.chosen(tie, logits)
+            best[order[place]] = writer.choose_token(tie, logits)
             return ()
 
         if ties:
@@ -125,12 +125,12 @@ class TextDecoder:
         return len(digits) == most and digits not in self._asking.context.text(row)
 
     def _decides(self, written: bytes) -> bool:
-        begun = self._begun(written)
+        begun = self._certain_prefix(written)
         if self._constraint.kind == "text" and may_begin(begun):
             return False
         return decided_answer(self._constraint, begun) is not None
 
-    def _begun(self, written: bytes) -> str:
+    def _certain_prefix(self, written: bytes) -> str:
         """The certain prefix of the answer, without parts that may still be cut off."""
         lead, stop = self._asking.layout.lead, self._asking.layout.stop
         text = written.decode("utf-8", "ignore")
@@ -145,7 +145,7 @@ class TextDecoder:
         constraint, layout = self._constraint, self._asking.layout
         usage = Usage(completion_tokens=len(writer.tokens))
         if writer.enough:
-            known = decided_answer(constraint, self._begun(writer.written))
+            known = decided_answer(constraint, self._certain_prefix(writer.written))
             return Answer(known, finish="decided", usage=usage)
         text = writer.written.decode("utf-8", "ignore")
         text = text.removeprefix(layout.lead)

@@ -54,7 +54,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class PreparedImage:
-    """An image as the model will see it, valid inside ``Projector.prepared``."""
+    """An image as the model will see it, valid inside ``Projector.prepare``."""
 
     chunks: tuple[Chunk, ...]
 
@@ -99,7 +99,7 @@ class Projector:
             self._handle = None
 
     @contextmanager
-    def prepared(self, data: bytes) -> Iterator[PreparedImage]:
+    def prepare(self, data: bytes) -> Iterator[PreparedImage]:
         """Provide the decoded image in ``data`` within this context. Raises ImageRefused."""
         bitmap = self._bitmap(data)
         chunks = self._lib.mtmd_input_chunks_init()

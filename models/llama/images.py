@@ -45,7 +45,7 @@ def about_images(
             try:
 
                 def show(image: str, held: ExitStack = held) -> PreparedImage:
-                    return held.enter_context(eyes.prepared(_bytes(image)))
+                    return held.enter_context(eyes.prepare(_bytes(image)))
 
                 asking = ImageRow(opened, task, options, tell, eyes, images, show)
                 answers += answered(asking, [images])
@@ -108,7 +108,7 @@ class ImageRow(TaskBatch):
         return self.tail
 
     @property
-    def held(self) -> int:
+    def held_tokens(self) -> int:
         images = sum(image.cells for image in self._images if image is not None)
         return len(self.prefix) + images + sum(map(len, self._labels))
 
@@ -127,7 +127,7 @@ class ImageRow(TaskBatch):
             if image is not None:
                 position = self._eyes.show(image, context, position)
         self.spent.calls += 1
-        self.spent.tokens += self.held - len(self.prefix)
+        self.spent.tokens += self.held_tokens - len(self.prefix)
         self._start = position
         context.fan_out()
 

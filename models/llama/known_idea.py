@@ -118,4 +118,4 @@ class IdeaDecoder:
         return failure is None
 
     def _tokens_behind(self, row: Row) -> int:
-        return self._behind.held + len(self._rows_behind[row]) + self._likelihood.reserve
+        return self._behind.held_tokens + len(self._rows_behind[row]) + self._likelihood.reserve

@@ -115,7 +115,7 @@ class LlamaModel:
             shares_prefix=True,
             # Answers that depend on the values beside them differ between runs.
             fingerprint_lasts=self._options.calibration != "column",
-            loaded=self.loaded,
+            loaded=self.is_loaded,
             name=self.name,
             fingerprint=self.fingerprint,
             weights=self.weights,
@@ -145,7 +145,7 @@ class LlamaModel:
         return self.projector is not None
 
     @property
-    def loaded(self) -> bool:
+    def is_loaded(self) -> bool:
         """Whether the weights are in memory: ``info`` and ``count_tokens`` load them otherwise."""
         return self._loan is not None
 
@@ -197,7 +197,7 @@ class LlamaModel:
         return loan.thing.context.slots if loan.thing.weights.thing.on_gpu else CPU_ROWS
 
     def count_tokens(self, text: str) -> int:
-        with self._borrowed() as opened:
+        with self._borrow() as opened:
             return len(opened.context.tokenize(text, special=False))
 
     def can_ask(self, way: Way) -> bool:
@@ -221,7 +221,7 @@ class LlamaModel:
                     opened.forget()
                     raise
 
-        with self._borrowed() as opened:
+        with self._borrow() as opened:
             return run_aside(work, switch.stop)
 
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
@@ -241,17 +241,17 @@ class LlamaModel:
             with opened.lock:
                 opened.context.watch(switch)
                 try:
-                    return self._answered(opened, task, values, tell)
+                    return self._answer_locked(opened, task, values, tell)
                 except BaseException:
                     opened.forget()
                     raise
 
-        with self._borrowed() as opened, model_call("llama.cpp", self.name) as call:
+        with self._borrow() as opened, model_call("llama.cpp", self.name) as call:
             answers = run_aside(work, switch.stop)
             call.spent = Usage.total(answer.usage for answer in answers)
         return answers
 
-    def _answered(
+    def _answer_locked(
         self, opened: OpenModel, task: Task, values: Sequence[Values], on_answer: OnAnswer
     ) -> list[Answer]:
         """The answers of an open model, whose lock the caller holds."""
@@ -283,14 +283,14 @@ class LlamaModel:
 
     def _ready(self) -> OpenModel:
         """The model, in memory until this object is closed or dropped."""
-        with self._borrowed() as opened:
+        with self._borrow() as opened:
             return opened
 
     @contextmanager
-    def _borrowed(self) -> Iterator[OpenModel]:
+    def _borrow(self) -> Iterator[OpenModel]:
         """The model for one use, in which nobody frees it."""
         if self._process != os.getpid():
-            self._forked()
+            self._after_fork()
         with self._lock:
             if self._loan is None:
                 self._loan = self._load()
@@ -307,7 +307,7 @@ class LlamaModel:
         except ConversionFailed as error:
             if self._options.weights != "auto":
                 raise
-            self._choose(self._chosen.kept(str(error)))
+            self._choose(self._chosen.keep_file(str(error)))
             return self._load()
         model_loaded(self.name, time.perf_counter() - started)
         return loan
@@ -316,7 +316,7 @@ class LlamaModel:
         self._chosen = chosen
         self._fingerprint = fingerprint(chosen, self._options, self.projector, self._way)
 
-    def _forked(self) -> None:
+    def _after_fork(self) -> None:
         """In a child: the parent's model is of no use here, where its threads are not."""
         if self._loan is not None and self._options.n_gpu_layers != 0:
             raise ModelFailed(

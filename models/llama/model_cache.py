@@ -107,7 +107,7 @@ class OpenModel:
         """The maximum number of concurrent rows."""
         return self.context.slots if self.exact or self.batched else 1
 
-    def known(self, key: TaskKey, make: Callable[[], TaskState]) -> TaskState:
+    def state_of(self, key: TaskKey, make: Callable[[], TaskState]) -> TaskState:
         """The cached facts of a task, created at its first use."""
         return _remember(self.tasks, key, make)
 

@@ -30,7 +30,7 @@ class Loan(Generic[T]):
 
     def again(self) -> Loan[T]:
         """One more, of the same thing."""
-        with self._pool._locked():
+        with self._pool._hold_lock():
             self._entry.borrowers += 1
         return Loan(self._pool, self._entry, self.thing)
 
@@ -51,7 +51,7 @@ class Pool(Generic[T]):
     def borrow(self, key: Hashable, make: Callable[[], T]) -> Loan[T]:
         """A loan of the object under ``key``, which is made if nobody holds it. Others who borrow
         it meanwhile wait, and make it themselves if that raises."""
-        with self._locked():
+        with self._hold_lock():
             entry = self._entries.setdefault(key, _Entry(key))
             entry.borrowers += 1
         try:
@@ -67,7 +67,7 @@ class Pool(Generic[T]):
         return len(self._entries)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _hold_lock(self) -> Iterator[None]:
         try:
             with self._lock:
                 yield
@@ -98,7 +98,7 @@ class Pool(Generic[T]):
                 if thing is not None:
                     thing.close()
 
-    def _forked(self) -> None:
+    def _after_fork(self) -> None:
         self._lock = threading.Lock()
         _INHERITED.append(self._entries)  # not to be freed here, where nothing of it runs
         self._entries, self._returned = {}, deque()
@@ -118,7 +118,7 @@ _INHERITED: list[object] = []
 
 def _after_fork() -> None:
     for pool in list(_POOLS):
-        pool._forked()
+        pool._after_fork()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

@@ -102,7 +102,7 @@ class Run:
             self._vacate_ended()
         batch = Batch()
         ends: list[tuple[_Slot, int]] = []
-        for slot in self._held():
+        for slot in self._held_slots():
             slot.computed = min(slot.position - self.start, len(slot.tokens))
             slot.places = []
         for slot in self._live:
@@ -126,7 +126,7 @@ class Run:
                 elif slot is not self._last:
                     self._vacate(slot)
 
-    def _held(self) -> list[_Slot]:
+    def _held_slots(self) -> list[_Slot]:
         """The slots whose tokens are in the key-value store."""
         ended = [] if self._last is None or self._last in self._live else [self._last]
         return self._live + ended
@@ -138,7 +138,7 @@ class Run:
             self._cells += self._needs[ended.row]
         while self._waiting and self._free and len(batch) < self.context.batch_tokens:
             row = self.rows[self._waiting[-1]]
-            shared = self._shared(self._last, row)
+            shared = self._shared_length(self._last, row)
             full = len(batch) + len(row) - shared > self.context.batch_tokens
             if self._live and (full or self._needs[self._waiting[-1]] > self._cells):
                 break
@@ -197,7 +197,7 @@ class Run:
         self._ended.clear()
         self._last = None
 
-    def _shared(self, last: _Slot | None, row: Sequence[int]) -> int:
+    def _shared_length(self, last: _Slot | None, row: Sequence[int]) -> int:
         """How many tokens a row begins with that ``last`` has, or will have with this batch; never
         the row's last one, whose logits are wanted."""
         if last is None:

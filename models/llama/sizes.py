@@ -44,7 +44,7 @@ class Sizes:
     """Tokens that one pass over the weights computes."""
 
     @property
-    def wanted(self) -> int:
+    def logit_rows(self) -> int:
         """Most tokens of a call whose logits are wanted: no fewer than sequences, or llama.cpp
         aborts."""
         return self.sequences

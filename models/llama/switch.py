@@ -34,7 +34,7 @@ class Switch:
         self._stop_flag.value = b""
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         return bool(self._stop_flag.value)
 
     def check(self) -> None:

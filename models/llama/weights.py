@@ -70,7 +70,7 @@ class WeightsChoice:
     def path(self) -> Path:
         return self.copy or self.source
 
-    def kept(self, reason: str) -> WeightsChoice:
+    def keep_file(self, reason: str) -> WeightsChoice:
         """The file itself instead of a converted copy, for a ``reason`` that is logged."""
         weights_kept(self.source.name, reason)
         return WeightsChoice(self.source, says=f"as in the file: {reason}")
@@ -89,7 +89,7 @@ def choose(source: Path, options: Options) -> WeightsChoice:
     if found is None:
         return WeightsChoice(source)
     type_ = "F16" if wanted == "auto" else wanted.upper()
-    if found.type == type_ or (wanted == "auto" and not found.quantised):
+    if found.type == type_ or (wanted == "auto" and not found.is_quantised):
         return WeightsChoice(source, says=f"{found.type}, as in the file")
     chosen = WeightsChoice(source, type_, says=f"{type_}, made of {found.type}")
     chosen = replace(chosen, bytes=found.size(_BITS[type_]))
@@ -107,7 +107,7 @@ def choose(source: Path, options: Options) -> WeightsChoice:
             f"weights='{wanted}': {problem}",
             hint=f"Let {VARIABLE} name a folder with room, or leave weights='auto'.",
         )
-    return chosen.kept(problem)
+    return chosen.keep_file(problem)
 
 
 def parameters(source: Path) -> int:

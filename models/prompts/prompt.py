@@ -65,7 +65,7 @@ class Prompt:
             return common + self.block((None, *values[1:]), one_line=one_line)
         alone = len(values) == 1 and not self.task.aggregate
         inner: Callable[[str], str] = _fold_spaces if one_line else str if alone else _indent
-        present = [(name, inner(value)) for name, value in self.named(values)]
+        present = [(name, inner(value)) for name, value in self.named_values(values)]
         if self.task.aggregate:
             return "".join(f"\n- {value}" for _, value in present)
         if alone:
@@ -74,7 +74,9 @@ class Prompt:
 
     def head_of(self, values: Values) -> str:
         """The beginning of the question about these values: images, or also texts beside them."""
-        mixed = self.task.images and not all(is_image(value) for _, value in self.named(values))
+        mixed = self.task.images and not all(
+            is_image(value) for _, value in self.named_values(values)
+        )
         return f"{self.question}\nValues:" if mixed else self.head
 
     def beside(self, values: Values) -> list[tuple[str, str, str]]:
@@ -82,7 +84,7 @@ class Prompt:
         a line break in a text does not begin a line of the prompt."""
         return [
             (name, value, "" if is_image(value) else _indent(value))
-            for name, value in self.named(values)
+            for name, value in self.named_values(values)
         ]
 
     def ask(self, values: Values) -> str:
@@ -97,7 +99,7 @@ class Prompt:
             turns.append({"role": "assistant", "content": reply})
         return [*turns, {"role": "user", "content": self.ask(values)}]
 
-    def named(self, values: Values) -> list[tuple[str, str]]:
+    def named_values(self, values: Values) -> list[tuple[str, str]]:
         """The values that are not NULL, each with its name."""
         names = self._names(len(values))
         return [(n, v) for n, v in zip(names, values, strict=True) if v is not None]

@@ -72,7 +72,7 @@ class NamedModels:
         if self._own is None:
             specs, targets = each_of(self._spec), targets_in(options)
             check_levels(len(specs), targets)
-            self._parts = [self._made(spec, options) for spec in specs]
+            self._parts = [self._make(spec, options) for spec in specs]
             self._own = together(self._parts, targets)
         return self._own
 
@@ -81,7 +81,7 @@ class NamedModels:
         ModelNotFound for a model that cannot be loaded, OptionError for a blank name."""
         if not isinstance(name, str) or not name.strip():
             raise OptionError(f"{name!r} is no name of a model", hint="Write 'large', say.")
-        made = self._made(model, options)
+        made = self._make(model, options)
         if name in self._named:
             self._named[name].close()
         self._named[name], self._registered[name] = made, model
@@ -109,12 +109,12 @@ class NamedModels:
             if own is not None:
                 return own
             if name not in packaged_names():
-                raise self._unknown(name)
+                raise self._unknown_model(name)
             spec = name
-        self._named[name] = self._made(spec, options)
+        self._named[name] = self._make(spec, options)
         return self._named[name]
 
-    def _made(self, spec: str | Model | None, options: Options) -> CachedModel:
+    def _make(self, spec: str | Model | None, options: Options) -> CachedModel:
         return CachedModel(self._pooled(spec, load(spec, options), options), self._store)
 
     def _own_one(self, name: str, options: Options) -> CachedModel | None:
@@ -125,7 +125,7 @@ class NamedModels:
         given = next((part for spec, part in named if spec == name), None)
         return given or next((part for part in self._parts if part.name == name), None)
 
-    def _unknown(self, name: str) -> ModelNotFound:
+    def _unknown_model(self, name: str) -> ModelNotFound:
         known = {*self._registered, *(part.name for part in self._parts), *packaged_names()}
         return ModelNotFound(
             f"the session knows no model '{name}'",
@@ -138,7 +138,7 @@ class NamedModels:
         yield from self._named.values()
 
     @contextmanager
-    def recorded(self, noted: KeyedStore, tokens: dict[str, int]) -> Iterator[None]:
+    def record_answers(self, noted: KeyedStore, tokens: dict[str, int]) -> Iterator[None]:
         """Within this context, ``noted`` gets the answers of all models that are known by now, and
         ``tokens`` the lengths of texts by their digests."""
         all_models = (*self._all(), *self._parts, *self._together.values())
@@ -153,7 +153,7 @@ class NamedModels:
                 part.store = stores[key]
 
     @property
-    def described(self) -> tuple[tuple[CachedModel, ...], dict[str, CachedModel]]:
+    def own_and_named(self) -> tuple[tuple[CachedModel, ...], dict[str, CachedModel]]:
         """The session's own models in order, and those of calls by name."""
         return tuple(self._parts), dict(self._named)
 

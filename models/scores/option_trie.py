@@ -73,13 +73,13 @@ class Fork:
         """The scores of the branches: one row per reading."""
         return np.stack([reading.scores(logits) for reading in self.readings])
 
-    def weighed(self, parts: Scores, prior: Scores | float = 0.0) -> Scores:
+    def weigh(self, parts: Scores, prior: Scores | float = 0.0) -> Scores:
         """Log probabilities of the branches, relative to one another, minus ``prior``."""
         return log_softmax(np.asarray(self.weights) @ parts - prior)
 
     def scores(self, logits: NDArray[np.float32], prior: Scores | float = 0.0) -> Scores:
-        """``weighed`` of ``parts``."""
-        return self.weighed(self.parts(logits), prior)
+        """``weigh`` of ``parts``."""
+        return self.weigh(self.parts(logits), prior)
 
     def highest(self, scores: Scores) -> Scores:
         """The highest of the options' ``scores`` below each branch."""

@@ -69,7 +69,7 @@ class AnswerSpill:
         """The size of the file of answers."""
 
     @property
-    def spilled(self) -> int:
+    def spilled_bytes(self) -> int:
         """Bytes in files."""
         with self.lock:
             runs = sum(held.runs.bytes for held in self._held if isinstance(held, SpillableAnswers))

@@ -64,9 +64,9 @@ class KeyRuns:
         order = np.lexsort((keys[:, 1], keys[:, 0]))
         new = _Run(self._new_file(), 0)
         new.write(np.column_stack((keys, numbers.astype(np.uint64)))[order])
-        runs = [*self._runs, new.written()]
+        runs = [*self._runs, new.finish()]
         while len(runs) >= _MERGED and len({run.level for run in runs[-_MERGED:]}) == 1:
-            runs[-_MERGED:] = [self._merged(runs[-_MERGED:])]
+            runs[-_MERGED:] = [self._merge(runs[-_MERGED:])]
         self._runs = runs
 
     def find(self, keys: Keys) -> np.ndarray:
@@ -91,11 +91,11 @@ class KeyRuns:
             run.starting(first, last, start)
         return start
 
-    def _merged(self, runs: Sequence[_Run]) -> _Run:
+    def _merge(self, runs: Sequence[_Run]) -> _Run:
         merged = _Run(self._new_file(), runs[0].level + 1)
         for rows in _in_order(runs):
             merged.write(rows)
-        return merged.written()
+        return merged.finish()
 
 
 class _Run:
@@ -134,7 +134,7 @@ class _Run:
                 return
             self._write(end)
 
-    def written(self) -> _Run:
+    def finish(self) -> _Run:
         """The run after its last row."""
         if len(self._rest):
             self._write(len(self._rest))
@@ -168,10 +168,10 @@ class _Run:
         edges = np.append(np.searchsorted(keys[:, 0], self._fence), len(keys))
         for piece in np.flatnonzero(edges[1:] > edges[:-1]).tolist():
             some = slice(edges[piece], edges[piece + 1])
-            found[some] = self._found(piece, keys[some])
+            found[some] = self._find_in(piece, keys[some])
         return found
 
-    def _found(self, piece: int, keys: Keys) -> np.ndarray:
+    def _find_in(self, piece: int, keys: Keys) -> np.ndarray:
         heads = self._column(piece, 0)
         places = np.searchsorted(heads, keys[:, 0])
         numbers = np.full(len(keys), NONE)

@@ -38,7 +38,7 @@ class KeyedStore:
                 found[value] = answer
         return found
 
-    def failed(self, fingerprint: str, task: Task, values: Iterable[Values]) -> set[Values]:
+    def failed_values(self, fingerprint: str, task: Task, values: Iterable[Values]) -> set[Values]:
         """The values among these that have no valid answer."""
         keyed = Keys(fingerprint, task).of_each(values).items()
         return {v for key, v in keyed if (a := self.answers.get(key)) is not None and a.error}

@@ -345,13 +345,13 @@ class SqliteStore:
         warnings_due: list[str] = []
         try:
             with self._lock:
-                return self._attempted(operation, otherwise, writes, warnings_due)
+                return self._attempt(operation, otherwise, writes, warnings_due)
         finally:
             for text in warnings_due:  # last, as a warning may be made an error
                 cache_trouble(text)
                 warnings.warn(text, CacheWarning, stacklevel=2)
 
-    def _attempted(
+    def _attempt(
         self,
         operation: Callable[[sqlite3.Connection], T],
         otherwise: T,
@@ -380,7 +380,7 @@ class SqliteStore:
                     return otherwise
                 if first and is_damage(problem):
                     try:
-                        warnings_due += self._renewed(problem)
+                        warnings_due += self._replace_file(problem)
                         continue
                     except OSError as hindrance:
                         problem = hindrance
@@ -428,7 +428,7 @@ class SqliteStore:
         if owed and self._insert(owed) is None:
             self._owe(owed)
 
-    def _renewed(self, problem: Exception) -> list[str]:
+    def _replace_file(self, problem: Exception) -> list[str]:
         """Set the damaged file aside, unless another process did; what there is to say of it."""
         _close_all(self._open)
         if self._identity is None or identity(self.path) != self._identity:
@@ -439,7 +439,7 @@ class SqliteStore:
             f"{aside.name}, and a new one is begun; delete the old one at will."
         ]
 
-    def _forked(self) -> None:
+    def _after_fork(self) -> None:
         """In a new process: SQLite's connections must not be used, nor closed, in a child."""
         self._lock = threading.Lock()
         _INHERITED.extend(self._open)
@@ -493,7 +493,7 @@ def _close_all(connections: list[sqlite3.Connection]) -> None:
 def _after_fork() -> None:
     after_fork()
     for store in list(_STORES):
-        store._forked()
+        store._after_fork()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

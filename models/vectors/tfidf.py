@@ -76,7 +76,7 @@ class Nearest:
         self._texts = np.zeros(total, dtype=np.int32)
         self._weights = np.zeros(total, dtype=np.float32)
         for number, counts in enumerate(counted):
-            weights = self._weighted(counts)
+            weights = self._weigh(counts)
             length = sqrt(sum(w * w for w in weights.values())) or 1.0
             for term, weight in weights.items():
                 at = free[term]
@@ -86,12 +86,12 @@ class Nearest:
     def of(self, text: str, k: int) -> list[int]:
         """The positions of the ``k`` texts most similar to ``text`` (all, if there are fewer), best
         first; ties go to those next to it in alphabetical order."""
-        return [place for place, _ in self.scored(text, k)]
+        return [place for place, _ in self.score(text, k)]
 
-    def scored(self, text: str, k: int) -> list[tuple[int, float]]:
+    def score(self, text: str, k: int) -> list[tuple[int, float]]:
         """The positions of the same texts, with their similarities from 0 to 1."""
         scores = np.zeros(self._size, dtype=np.float32)
-        weights = self._weighted(terms(text))
+        weights = self._weigh(terms(text))
         for term, weight in weights.items():
             start, stop = self._spans[term]
             scores[self._texts[start:stop]] += weight * self._weights[start:stop]
@@ -113,9 +113,9 @@ class Nearest:
     def cuts_a_tie(self, text: str, k: int) -> bool:
         """Whether another text is as similar to ``text`` as the last of its ``k`` nearest, and has
         something in common with it."""
-        scores = [score for _, score in self.scored(text, k + 1)]
+        scores = [score for _, score in self.score(text, k + 1)]
         return len(scores) > k > 0 and scores[k] == scores[k - 1] > 0
 
-    def _weighted(self, counts: Counter[str]) -> dict[str, float]:
+    def _weigh(self, counts: Counter[str]) -> dict[str, float]:
         rarity = self._rarity
         return {t: (1 + log(n)) * rarity[t] for t, n in counts.items() if t in rarity}

@@ -106,7 +106,7 @@ class Head:
         return sum(self.layers.values()) + self.ends + self.vectors
 
     @property
-    def quantised(self) -> bool:
+    def is_quantised(self) -> bool:
         return self.type not in NOT_QUANTISED
 
     def size(self, bits: float) -> int:

@@ -50,21 +50,21 @@ class CheckedModel:
 
     @property
     def info(self) -> ModelInfo:
-        info = self._typed("info", ModelInfo, lambda: self.inner.info)
+        info = self._typed_member("info", ModelInfo, lambda: self.inner.info)
         self._name = info.name
         return info
 
     @property
     def batch_size(self) -> int:
-        size = self._typed("batch_size", int, lambda: self.inner.batch_size)
+        size = self._typed_member("batch_size", int, lambda: self.inner.batch_size)
         if size < 1:
             raise ModelFailed(f"{self._name}: batch_size is {size}, and must be at least 1")
         return size
 
     def count_tokens(self, text: str) -> int:
-        return self._typed("count_tokens", int, lambda: self.inner.count_tokens(text))
+        return self._typed_member("count_tokens", int, lambda: self.inner.count_tokens(text))
 
-    def _typed(self, what: str, kind: type[T], read: Callable[[], object]) -> T:
+    def _typed_member(self, what: str, kind: type[T], read: Callable[[], object]) -> T:
         """A member of the protocol, of its type. Raises ModelFailed."""
         with self._failing():
             found = read()
@@ -103,10 +103,10 @@ class CheckedModel:
 
         def hear(place: int, answer: Answer) -> None:
             if 0 <= place < len(values) and place not in heard:
-                heard[place] = self._checked(task, answer)
+                heard[place] = self._check(task, answer)
                 on_answer(place, heard[place])
 
-        given = self._given(task, values, hear)
+        given = self._ask_inner(task, values, hear)
         if not isinstance(given, list | tuple) or len(given) != len(values):
             number = len(given) if isinstance(given, list | tuple) else "no list of"
             problem = f"the model gave {number} answers to {len(values)} requests"
@@ -115,7 +115,7 @@ class CheckedModel:
             hear(place, answer)
         return [heard[place] for place in range(len(values))]
 
-    def _given(self, task: Task, values: Sequence[Values], hear: OnAnswer) -> Any:
+    def _ask_inner(self, task: Task, values: Sequence[Values], hear: OnAnswer) -> Any:
         """The answers of ``inner``. Only a model that reports answers one by one calls ``hear``."""
         telling = tells(self.inner)
         with self._failing():
@@ -123,7 +123,7 @@ class CheckedModel:
                 return answer_each(self.inner, task, values, hear)
             return call_method(self.inner.answer, task, values)
 
-    def _checked(self, task: Task, answer: object) -> Answer:
+    def _check(self, task: Task, answer: object) -> Answer:
         if not isinstance(answer, Answer):
             return Answer.failed(f"the model gave a {type(answer).__name__}, which is no Answer")
         answer = replace(answer, usage=bounded_usage(answer.usage))

@@ -92,23 +92,25 @@ class CachedModel:
             abilities_of(self.inner).check()
             self._checked = True
 
-    def known(self, task: Task, values: Sequence[Values]) -> dict[Values, Answer]:
+    def known_answers(self, task: Task, values: Sequence[Values]) -> dict[Values, Answer]:
         """The stored answers among these, in order, as cache hits; the others must be asked."""
-        return stored_answers(self.store, self.fingerprint, task.in_full, self.posed(task), values)
+        return stored_answers(
+            self.store, self.fingerprint, task.in_full, self.model_task(task), values
+        )
 
     def question(self, task: Task) -> Hashable:
         """The key of the question: requests with equal keys and equal values have equal answers of
         this model."""
-        return self.fingerprint, self.posed(task)
+        return self.fingerprint, self.model_task(task)
 
     def receive(self, task: Task, answers: Mapping[Values, Answer]) -> dict[Values, Answer]:
         """Store answers of this model to ``task`` that another run asked for; as cache hits."""
-        self._keep_all(self.posed(task), answers)
+        self._keep_all(self.model_task(task), answers)
         return {v: _hit(answer) for v, answer in answers.items()}
 
     def earlier(self, task: Task, most: int) -> list[str]:
         """The texts of stored answers to ``task``, at most so many; NULL ones are left out."""
-        whole, posed = task.in_full, self.posed(task)
+        whole, posed = task.in_full, self.model_task(task)
         some = self.store.earlier(self.fingerprint, whole, most)
         if posed != whole and len(some) < most:
             some = some + self.store.earlier(self.fingerprint, posed, most - len(some))
@@ -133,10 +135,10 @@ class CachedModel:
                 on_answer(place, answer)
                 answer = answer.with_usage(FROM_CACHE)
 
-        known = self.known(task, list(places))
+        known = self.known_answers(task, list(places))
         for row, answer in known.items():
             tell(row, answer)
-        self._ask(self.posed(task), [row for row in places if row not in known], tell)
+        self._ask(self.model_task(task), [row for row in places if row not in known], tell)
         return [answers[place] for place in range(len(values))]
 
     def _ask(
@@ -176,7 +178,7 @@ class CachedModel:
         if valid:
             self.store.store_many(self.fingerprint, task, valid)
 
-    def posed(self, task: Task) -> Task:
+    def model_task(self, task: Task) -> Task:
         """The task as the model sees it."""
         # Answers that ended early do not say whether they agree.
         early = abilities_of(self.inner).stops_early and task.consistency == 1

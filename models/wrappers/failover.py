@@ -139,14 +139,14 @@ class FallbackModel(CachedModel):
         self._following_checked = False
         self._either(super().check, lambda: None)
 
-    def known(self, task: Task, values: Sequence[Values]) -> dict[Values, Answer]:
+    def known_answers(self, task: Task, values: Sequence[Values]) -> dict[Values, Answer]:
         found: dict[Values, Answer] = {}
         try:
-            found = super().known(task, values)
+            found = super().known_answers(task, values)
         except ModelError as problem:  # it could not even say who it is
             self._leave(problem)
         if self._out is not None and self._following_out is None:
-            others = self.following.known(task, [v for v in values if v not in found])
+            others = self.following.known_answers(task, [v for v in values if v not in found])
             found |= {v: self._by_following(answer) for v, answer in others.items()}
         return {v: found[v] for v in values if v in found}
 

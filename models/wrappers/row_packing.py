@@ -130,7 +130,7 @@ def _texts(task: Task, values: Sequence[Values]) -> list[str]:
     prompt = render(task, shots=False)
     if len(task.columns) <= 1:
         return [prompt.block(row, one_line=True).strip() for row in values]
-    return ["; ".join(f"{n}: {v}" for n, v in prompt.named(row)) for row in values]
+    return ["; ".join(f"{n}: {v}" for n, v in prompt.named_values(row)) for row in values]
 
 
 def _packed_task(task: Task, size: int) -> Task:

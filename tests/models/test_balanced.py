@@ -255,7 +255,7 @@ def balance(count: int) -> Balance:
         for url in (f"http://h{n}/v1" for n in range(count))
     ]
     for _, server in made:
-        server.chat.forms.obeyed(Constraint("choice", options=("Yes", "No")), _form())
+        server.chat.forms.note_obeyed(Constraint("choice", options=("Yes", "No")), _form())
     return Balance(made, clock=lambda: 0.0)
 
 

@@ -89,7 +89,7 @@ class Population:
         made = Certificate if targets.recall is None else RankedPair
         certificate = made(self.scores if targets.binary else self.sure, targets, order)
         labels = np.where(self.yes if targets.binary else self.said == self.yes, YES, NO)
-        while len(places := certificate.wanted):
+        while len(places := certificate.next_to_label):
             certificate.tell(places, labels[places])
         decided = certificate.decided.of(certificate.scores) & ~certificate.labelled
         assert decided.sum() == certificate.decided.saved
@@ -137,7 +137,7 @@ def test_the_hardest_population_breaks_it_as_rarely_as_it_says(seed: int) -> Non
     broken = 0
     for _ in range(400):
         certificate = Certificate(scores, Targets(accuracy=0.9), made.permutation(size))
-        while len(chosen := certificate.wanted):
+        while len(chosen := certificate.next_to_label):
             certificate.tell(chosen, np.where(places[chosen], NO, YES))
         decided = certificate.decided.of(scores) & ~certificate.labelled
         broken += (places & decided).sum() > 0.1 * size
@@ -162,7 +162,7 @@ def test_a_useless_proxy_saves_little_and_costs_one_look() -> None:
     yes = np.random.default_rng(1).random(5000) < 0.5
     certificate = Certificate(np.full(5000, 0.5), Targets(precision=0.95), np.arange(5000))
     looks = 0
-    while len(places := certificate.wanted):
+    while len(places := certificate.next_to_label):
         looks += 1
         certificate.tell(places, np.where(yes[places], YES, NO))
     assert (certificate.decided, looks) == (Decisions(), 1)
@@ -172,7 +172,7 @@ def test_few_values_are_not_sampled() -> None:
     certificate = Certificate(
         np.linspace(0, 1, LEAST_VALUES - 1), Targets(accuracy=0.9), np.arange(LEAST_VALUES - 1)
     )
-    assert len(certificate.wanted) == 0
+    assert len(certificate.next_to_label) == 0
     assert not certificate.decided.of(certificate.scores).any()
 
 
@@ -181,7 +181,7 @@ def test_an_oracle_that_does_not_answer_counts_against_the_proxy() -> None:
     certificate = Certificate(
         sure, Targets(accuracy=0.9), np.random.default_rng(0).permutation(400)
     )
-    while len(places := certificate.wanted):
+    while len(places := certificate.next_to_label):
         certificate.tell(places, np.full(len(places), UNKNOWN))
     assert certificate.decided.saved <= 0.1 * 400
 
@@ -191,7 +191,7 @@ def test_values_of_one_score_are_decided_together() -> None:
     certificate = Certificate(
         scores, Targets(accuracy=0.9), np.random.default_rng(0).permutation(1000)
     )
-    while len(places := certificate.wanted):
+    while len(places := certificate.next_to_label):
         certificate.tell(places, np.where(places < 500, YES, places % 2))
     assert certificate.decided.above == 0.9
 
@@ -205,7 +205,7 @@ def test_both_sides_of_the_hardest_population_are_kept_as_rarely_broken_as_it_sa
         pair = RankedPair(
             np.linspace(0, 1, size), Targets(recall=0.9, precision=0.6), made.permutation(size)
         )
-        while len(places := pair.wanted):
+        while len(places := pair.next_to_label):
             pair.tell(places, np.where(yes[places], YES, NO))
         above = 2.0 if pair.decided.above is None else pair.decided.above
         decided = pair.decided.of(pair.scores) & ~pair.labelled
@@ -221,7 +221,7 @@ def test_both_sides_of_the_hardest_population_are_kept_as_rarely_broken_as_it_sa
 def test_a_pair_of_useless_scores_decides_nothing() -> None:
     yes = np.random.default_rng(1).random(2000) < 0.5
     pair = RankedPair(np.full(2000, 0.5), Targets(recall=0.9, precision=0.9), np.arange(2000))
-    while len(places := pair.wanted):
+    while len(places := pair.next_to_label):
         pair.tell(places, np.where(yes[places], YES, NO))
     assert pair.decided == Decisions()
     assert pair.labelled.sum() <= 1000
@@ -231,7 +231,7 @@ def test_a_pair_counts_what_the_oracle_does_not_answer_as_no() -> None:
     scores = np.linspace(0, 1, 400)
     targets = Targets(recall=0.9, precision=0.9)
     pair = RankedPair(scores, targets, np.random.default_rng(0).permutation(400))
-    while len(places := pair.wanted):
+    while len(places := pair.next_to_label):
         pair.tell(places, np.full(len(places), UNKNOWN))
     assert (pair.positives, pair.decided) == (0, Decisions())
 
@@ -243,7 +243,7 @@ def test_known_positives_leave_room_for_more_errors() -> None:
 
     def saved(affirmed: int) -> int:
         pair = RankedPair(scores, Targets(recall=0.8, precision=0.8), order, affirmed=affirmed)
-        while len(places := pair.wanted):
+        while len(places := pair.next_to_label):
             pair.tell(places, np.where(yes[places], YES, NO))
         return pair.decided.saved
 

@@ -86,7 +86,7 @@ def test_a_pause_that_is_too_long_ends_the_run_and_keeps_what_was_answered() -> 
         with pytest.raises(ModelFailed, match=r"pause of 40000 s .*Daily limit") as raised:
             cached.answer(TEXT, numbered(10))
     assert raised.value.retryable
-    assert list(cached.known(TEXT, numbered(10))) == numbered(5)
+    assert list(cached.known_answers(TEXT, numbered(10))) == numbered(5)
 
 
 @pytest.mark.parametrize(
@@ -120,14 +120,14 @@ def test_a_server_that_is_away_is_given_up_after_some_time_only() -> None:
     while not away.note_failure(time.monotonic()):
         asyncio.run(away.free())
     assert 0.2 <= time.monotonic() - started < 30
-    away.replied()
+    away.note_reply()
     assert not away.note_failure(time.monotonic())
 
 
 def test_without_retries_five_connections_in_a_row_may_fail() -> None:
     away = line(Retry(attempts=1))
     assert [away.note_failure(0.0) for _ in range(4)] == [False] * 4
-    away.replied()
+    away.note_reply()
     assert [away.note_failure(0.0) for _ in range(5)] == [False] * 4 + [True]
 
 

@@ -47,11 +47,11 @@ class Machine:
                 heapq.heappush(under_way, (ends, self.now, True))
             self.now, sent_at, good = heapq.heappop(under_way)
             if good:
-                self.in_flight.answered(sent_at)
+                self.in_flight.note_answer(sent_at)
             else:
                 self.refusals += 1
                 left += 1
-                self.in_flight.refused(sent_at)
+                self.in_flight.note_refusal(sent_at)
         return self.now - begun
 
 
@@ -96,17 +96,17 @@ def test_requests_that_are_refused_together_count_once() -> None:
     machine = Machine(usual=16, most=0, capacity=1)
     machine.now = 5.0
     for _ in range(16):
-        machine.in_flight.refused(sent_at=4.0)
+        machine.in_flight.note_refusal(sent_at=4.0)
     assert machine.in_flight.limit == 12
     for limit in (12, 9):  # one in eight is borne
-        machine.in_flight.refused(sent_at=5.0)
+        machine.in_flight.note_refusal(sent_at=5.0)
         assert machine.in_flight.limit == limit
 
 
 def test_it_comes_back_by_one_a_round() -> None:
     machine = Machine(usual=8, most=0, capacity=1000)
     for _ in range(2):
-        machine.in_flight.refused(sent_at=0.0)
+        machine.in_flight.note_refusal(sent_at=0.0)
     limits = []
     for _ in range(4):
         machine.run(machine.in_flight.limit)

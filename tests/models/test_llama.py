@@ -235,7 +235,7 @@ def test_a_score_weighs_all_points_by_their_odds(model, scale):
     constraint = Constraint("score", scale=scale)
     task = _task(constraint, _BY_NUMBERS)
     (answer,) = _ask(model, task, ["Hooray!"])
-    with model._borrowed() as opened, opened.lock:
+    with model._borrow() as opened, opened.lock:
         asking = TaskBatch(opened, task, Options(max_tokens=24, n_ctx=1024))
         choosing = ChoiceDecoder(asking)
         row, found = asking.row(("Hooray!",)), forks(choosing.root)

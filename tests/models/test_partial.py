@@ -80,7 +80,10 @@ def test_what_was_told_is_stored_whatever_is_raised(problem: BaseException) -> N
     with pytest.raises(type(problem)):
         cached.answer_each(LENGTH, ROWS, lambda place, answer: told.append(place))
     assert told == [0, 1]
-    assert {v: a.text for v, a in cached.known(LENGTH, ROWS).items()} == {("a",): "1", ("bb",): "2"}
+    assert {v: a.text for v, a in cached.known_answers(LENGTH, ROWS).items()} == {
+        ("a",): "1",
+        ("bb",): "2",
+    }
 
 
 def test_of_equal_requests_each_is_told_and_one_is_paid() -> None:

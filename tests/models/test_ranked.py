@@ -57,12 +57,12 @@ def certified(
     order = np.random.default_rng(seed).permutation(len(scores)).astype(np.int64)
     certificate = RankedCertificate(scores, recall, 0.05, order)
     seen = np.zeros(len(scores), dtype=bool)
-    while len(places := certificate.wanted):
+    while len(places := certificate.next_to_label):
         assert not seen[places].any()
         seen[places] = True
         certificate.tell(places, labels[places])
     decided = certificate.decided.of(scores)
-    assert certificate.decided.below is None or certificate.bound >= recall
+    assert certificate.decided.below is None or certificate.certain_recall >= recall
     sampled = seen & (labels == YES)
     if decided.any():
         assert (
@@ -104,7 +104,7 @@ def test_a_sample_goes_on_by_how_many_are_found_never_by_their_scores() -> None:
     def sizes(scores: np.ndarray) -> list[int]:
         order = np.random.default_rng(3).permutation(2_000).astype(np.int64)
         certificate, found = RankedCertificate(scores, 0.9, 0.05, order), []
-        while len(places := certificate.wanted):
+        while len(places := certificate.next_to_label):
             found.append(len(places))
             certificate.tell(places, labels[places])
         return found

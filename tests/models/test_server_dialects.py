@@ -133,4 +133,4 @@ def test_a_reply_under_a_pattern_is_read_as_the_pattern_was(
     pattern: str, reply: str, obeyed: bool
 ) -> None:
     (form,) = forms_named(["regex"])
-    assert form.obeyed(reply, Constraint("regex", pattern=pattern)) == obeyed
+    assert form.is_obeyed(reply, Constraint("regex", pattern=pattern)) == obeyed

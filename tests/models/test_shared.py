@@ -60,7 +60,7 @@ def test_a_loan_that_is_dropped_while_the_pool_is_busy_is_settled_afterwards() -
     log: list[str] = []
     pool: Pool[Thing] = Pool()
     loan = pool.borrow("a", lambda: Thing(log))
-    with pool._locked():
+    with pool._hold_lock():
         loan.release()
         assert log == ["made"]
     assert log == ["made", "closed"]

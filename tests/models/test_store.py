@@ -123,15 +123,15 @@ def test_an_answer_that_ended_early_is_for_its_comparisons_only(store: AnswerSto
     model = Early()
     cached = CachedModel(model, store)
     assert [a.text for a in cached.answer(compared, [("d",), ("w",)])] == ["1", "12"]
-    assert cached.known(TASK, [("d",), ("w",)]) == {
+    assert cached.known_answers(TASK, [("d",), ("w",)]) == {
         ("w",): Answer("12", usage=Usage(cached=1)),
     }
-    assert list(cached.known(compared, [("w",), ("d",)])) == [("w",), ("d",)]
+    assert list(cached.known_answers(compared, [("w",), ("d",)])) == [("w",), ("d",)]
     assert sorted(cached.earlier(compared, 5)) == ["1", "12"]
     assert cached.earlier(TASK, 5) == ["12"]
     cached.answer(TASK, [("d",)])
     assert model.asked[2:] == [(TASK, ("d",))]
-    assert cached.known(compared, [("d",)])[("d",)].text == "12"
+    assert cached.known_answers(compared, [("d",)])[("d",)].text == "12"
 
 
 def test_equal_requests_are_asked_once_and_the_first_pays(store: AnswerStore) -> None:
@@ -146,7 +146,7 @@ def test_failures_are_not_kept(store: AnswerStore) -> None:
     cached = CachedModel(ScriptedModel(lambda call: None, fingerprint="none"), store)
     assert cached.answer(TASK, [("a",)])[0].error == "no answer"
     assert store.stats().entries == 0
-    assert cached.known(TASK, [("a",)]) == {}
+    assert cached.known_answers(TASK, [("a",)]) == {}
 
 
 def test_forget_forgets_the_answers_of_the_model_alone(store: AnswerStore) -> None:
@@ -156,8 +156,8 @@ def test_forget_forgets_the_answers_of_the_model_alone(store: AnswerStore) -> No
     for cached in (one, two):
         cached.answer(TASK, [("a",)])
     one.forget()
-    assert one.known(TASK, [("a",)]) == {}
-    assert len(two.known(TASK, [("a",)])) == 1
+    assert one.known_answers(TASK, [("a",)]) == {}
+    assert len(two.known_answers(TASK, [("a",)])) == 1
 
 
 # --- whose answers may lie in a file -------------------------------------------------------------
@@ -172,7 +172,7 @@ def test_functions_that_nobody_vouches_for_never_meet_in_a_file(tmp_path: Path) 
     for number in (1, 2):
         cached = CachedModel(ScriptedModel(doubled(number)), store)
         assert cached.answer(TASK, [("a",)])[0].text == str(number)
-        assert cached.known(TASK, [("a",)])[("a",)].text == str(number)
+        assert cached.known_answers(TASK, [("a",)])[("a",)].text == str(number)
     assert not store.path.exists()
 
 
@@ -192,7 +192,7 @@ def test_a_model_of_the_users_own_keeps_its_answers_in_memory(tmp_path: Path) ->
     store = SqliteStore(tmp_path / "s.sqlite")
     cached = CachedModel(Unsaid(), store)
     cached.answer(TASK, [("a",)])
-    assert len(cached.known(TASK, [("a",)])) == 1
+    assert len(cached.known_answers(TASK, [("a",)])) == 1
     assert not store.path.exists()
     memory = MemoryStore()
     assert CachedModel(Unsaid(), memory).store is memory

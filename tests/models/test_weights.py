@@ -52,7 +52,7 @@ def test_a_head_counts_weights_by_type(quantised: Path) -> None:
     found = head(quantised)
 
     assert found == Head({"Q4_1": 64 * 256}, 64_000, 64, whole=True)
-    assert (found.type, found.quantised) == ("Q4_1", True)
+    assert (found.type, found.is_quantised) == ("Q4_1", True)
     assert found.size(16) == (64 * 256 + 64_000) * 2 + 64 * 4
 
 

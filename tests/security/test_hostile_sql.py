@@ -222,7 +222,7 @@ def test_stored_answers_are_told_apart(tmp_path: object) -> None:
         model = CachedModel(bf.ScriptedModel(script, fingerprint="one"), store)
         first = model.answer(task, values)
         again = CachedModel(bf.ScriptedModel(lambda call: None, fingerprint="one"), store)
-        known = again.known(task, values)
+        known = again.known_answers(task, values)
         assert [known[v].text for v in values] == [a.text for a in first] == [*numbers.values()]
     finally:
         store.close()

@@ -114,7 +114,7 @@ def test_stored_answers(request: pytest.FixtureRequest) -> None:
         store.answer = some_answer(dice)
         constraint = dice.choice(KINDS)
         task = Task("llm_map", "q", constraint, ("x",))
-        for answer in model.known(task, [("v",)]).values():
+        for answer in model.known_answers(task, [("v",)]).values():
             taken += 1
             free = answer.text is None or answer.finish == "decided"
             assert free or holds(constraint, answer.text or "")
@@ -347,7 +347,7 @@ def test_index_files(request: pytest.FixtureRequest, tmp_path: Path) -> None:
 
 def test_segments(request: pytest.FixtureRequest) -> None:
     rows = [(bytes([n]) * KEY_BYTES, "7", "complete", None, 1, 5) for n in range(9)]
-    name, data = Segment.of(rows, 0.0).written()  # type: ignore[arg-type]
+    name, data = Segment.of(rows, 0.0).to_file()  # type: ignore[arg-type]
     known = Name.parse(name)
     for dice in cases(request, 4):
         broken = damaged(dice, data)

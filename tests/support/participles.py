@@ -22,7 +22,7 @@ IRREGULAR = frozenset(
     "dealt done drawn driven dug eaten fallen fed felt flown forbidden foregone forgotten fought found "
     "frozen given gone gotten grown heard held hidden hung kept known laid learnt led left lent lit lost "
     "made meant met mistaken outgrown overridden overwritten paid proven rebuilt redone rewritten ridden "
-    "risen rung said sat seen sent sewn shaken shot shown shrunk slain slid sold sought spelt spent spilt "
+    "risen rung said sat seen sent sewn shaken shown shrunk slain slid sold sought spelt spent spilt "
     "spoken spun stolen stood stricken struck strung stuck sung sunk swept swollen sworn taken taught "
     "thrown told torn trodden unbound undone understood unfound unknown unread unseen unsent unwritten "
     "withdrawn withheld won worn wound woven written".split()
@@ -44,6 +44,7 @@ PUBLIC = frozenset(
         "engine/services/evaluate/improve.py:Improvement.changed",
         "engine/types.py:Answer.failed",
         "models/embedders/embedder.py:MeteredEmbedder.metered",
+        "models/embedders/openai.py:OpenAIEmbedder.metered",
         "models/guarantees/accuracy.py:Targets.shared",
     }
 )

@@ -59,7 +59,7 @@ class AnswerLookup:
         model = None if self._dispatcher.targets_of(call) is not None else self.model_of(call)
         if model is not None:
             rest = [v for v in values if v not in found]
-            found.update(model.known(self._dispatcher.sent(call.task), rest))
+            found.update(model.known_answers(self._dispatcher.sent(call.task), rest))
         return found
 
 

@@ -165,7 +165,7 @@ class Cascade:
             proposed = self._proposed(values, dispatcher, answers)
             certificate = self._certificate(proposed, [a.text for a in answers.values() if a.text])
             candidates = list(proposed)
-            while len(places := certificate.wanted):
+            while len(places := certificate.next_to_label):
                 chosen = [candidates[place] for place in places]
                 self._ask(chosen, dispatcher, answers)
                 labels = [self._label(proposed[v], answers[v]) for v in chosen]
@@ -330,7 +330,7 @@ def _measured(certificate: AnyCertificate) -> str:
         return ""
     if isinstance(certificate, RankedPair):
         return f"{certificate.positives:,} of them yes"
-    if certificate.bound:
-        return f"{certificate.positives:,} of them yes, which makes recall ≥ {certificate.bound:.3f} certain"
+    if certificate.certain_recall:
+        return f"{certificate.positives:,} of them yes, which makes recall ≥ {certificate.certain_recall:.3f} certain"
     needed = fewest(1, certificate.recall, certificate.delta)
     return f"{certificate.positives:,} yes, {needed:,} are needed"

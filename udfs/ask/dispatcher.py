@@ -390,7 +390,7 @@ class Dispatcher:
         final: bool,
     ) -> list[Values]:
         """The values without a stored answer; the stored ones go ``into``."""
-        hits = job.model.known(sent, values)
+        hits = job.model.known_answers(sent, values)
         if hits:
             self._hit(job, hits, into, final=final)
         return [v for v in values if v not in hits]

@@ -176,7 +176,7 @@ def interruption(session: bf.Session, begun: Usage, *, ends: bool = False) -> st
     values = session.ledger.usage.values - begun.values
     if not values:
         return "interrupted"
-    own, named = session.models.described
+    own, named = session.models.own_and_named
     parts = [part for model in (*own, *named.values()) for part in model.parts]
     kept = not ends or all(part.store.outlives_process for part in parts)
     answers = "its answer is" if values == 1 else "their answers are"

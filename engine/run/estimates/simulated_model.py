@@ -156,7 +156,7 @@ class SimulatedDispatcher(Dispatcher):
         new = list(dict.fromkeys(v for v in values if v not in answers))
         cache = self.known_of(call).cache
         if new and cache is not None:
-            answers.update(cache.known(sent, new))
+            answers.update(cache.known_answers(sent, new))
         missing = [v for v in new if v not in answers]
         tally = self.tally
         tally.cached += len(new) - len(missing)

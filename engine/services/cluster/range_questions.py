@@ -130,7 +130,7 @@ class RangeQuestion:
         task = job.task
         self._question = model.encoded, task, encoded(store)
         self.about: Hashable = self._question
-        posed = job.model.posed(task)
+        posed = job.model.model_task(task)
         fingerprint = job.model.fingerprint
         self.lookup = Lookup(self._question[2], fingerprint, task.in_full, posed)
         self._most = model.inner.batch_size

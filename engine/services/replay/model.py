@@ -56,7 +56,7 @@ class RecordedModel:
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
         """Failed answers for values that failed in the recorded run. Raises ModelFailed for
         others: the run did not ask them."""
-        failed = self._store.failed(self.info.fingerprint, task, values)
+        failed = self._store.failed_values(self.info.fingerprint, task, values)
         missing = len({v for v in values if v not in failed})
         if missing:
             raise ModelFailed(

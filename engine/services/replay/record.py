@@ -94,7 +94,7 @@ def recorded(
             warnings.simplefilter("ignore", AnswerWarning)  # the recorded run gives them
             frame.to_arrow_table()  # every model is known from here
     answers, tokens = KeyedStore(), dict[str, int]()
-    with session.models.recorded(answers, tokens):
+    with session.models.record_answers(answers, tokens):
         table = frame.to_arrow_table()
     if frame.prepared.calls:
         sections["models"] = models_of(frame)
@@ -123,7 +123,7 @@ def facts(
 def models_of(frame: Frame) -> dict[str, Any]:
     """The part of a manifest that describes the models of a frame that has run."""
     session, vectors = frame.session, frame.trace.vectors
-    own, named = session.models.described
+    own, named = session.models.own_and_named
     described: dict[str, Any] = {
         "own": [description(model) for model in own],
         "named": {name: description(model) for name, model in named.items()},

@@ -128,7 +128,7 @@ class BatchModel:
         for job, replies in zip(jobs, answered, strict=True):
             for place in job.places:
                 body, reason = replies.get(place, (None, "the job has no reply to this value"))
-                reason = clean_error(reason, self._worker.key, exchanges[place].sent)
+                reason = clean_error(reason, self._worker.key, exchanges[place].request_texts)
                 answer = (
                     Answer.failed(reason).with_usage(Usage(values=1, failed=1))
                     if body is None
@@ -206,7 +206,7 @@ class BatchApi:
     @property
     def url(self) -> str:
         """The URL of the server without secrets."""
-        return self._endpoint.shown
+        return self._endpoint.safe_url
 
     @property
     def key(self) -> str | None:
@@ -260,11 +260,13 @@ class BatchApi:
         files = [state.get(kind) for kind in ("output_file_id", "error_file_id")]
         names = [file for file in files if isinstance(file, str) and NAME.fullmatch(file)]
         if not names and state.get("status") == "completed":
-            raise self._failed(f"the job {job.name} is completed, and names no file of its replies")
+            raise self._failure(
+                f"the job {job.name} is completed, and names no file of its replies"
+            )
         if not names:
             job.remove()
             why = clean_error(_reasons(state), self.key)
-            raise self._failed(f"the job {job.name} ended as {state['status']}: {why}")
+            raise self._failure(f"the job {job.name} ended as {state['status']}: {why}")
         replies: dict[int, Reply] = {}
         for name in names:
             replies |= await self._patiently(partial(self._lines, client, name, job))
@@ -322,16 +324,16 @@ class BatchApi:
                 foreign=True,
             ) from None
         if response.status_code != 200:
-            raise self._failed(f"{self.url} took no job", response)
+            raise self._failure(f"{self.url} took no job", response)
         try:
             name = object_in(response).get("id")
         except Passing:
             name = None
         if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise self._failed(f"{self.url} took no job: its reply has no id", response)
+            raise self._failure(f"{self.url} took no job: its reply has no id", response)
         return name
 
-    def _failed(self, what: str, response: httpx.Response | None = None) -> ModelFailed:
+    def _failure(self, what: str, response: httpx.Response | None = None) -> ModelFailed:
         status = 200 if response is None else response.status_code
         reason = f" ({status_of(response, self.key)})" if response and status != 200 else ""
         return ModelFailed(

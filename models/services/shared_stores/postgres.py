@@ -98,15 +98,15 @@ class PostgresStore(SharedStore):
         for some in pieces(sorted({row[0]: row for row in rows}.values()), _ROWS_AT_ONCE):
             columns = [list(column) for column in zip(*some, strict=True)]
             columns[1] = [None if t is None else cast("str", t).encode() for t in columns[1]]
-            new += self._changed(_INSERT, columns)
+            new += self._change_rows(_INSERT, columns)
         return new
 
     def _refresh(self, keys: Sequence[bytes], now: int) -> None:
         for some in pieces(keys, _ROWS_AT_ONCE):
-            self._changed(_REFRESH, (now, list(some)))
+            self._change_rows(_REFRESH, (now, list(some)))
 
     def _drop(self, keys: Sequence[bytes]) -> None:
-        self._changed(f"DELETE FROM {TABLE} WHERE key = ANY(%s)", (list(keys),))
+        self._change_rows(f"DELETE FROM {TABLE} WHERE key = ANY(%s)", (list(keys),))
 
     def _texts(self, prefix: bytes, most: int) -> list[str]:
         query = (
@@ -116,7 +116,7 @@ class PostgresStore(SharedStore):
 
     def _forget(self, prefix: bytes) -> None:
         query = f"DELETE FROM {TABLE} WHERE key >= %s AND key < %s"
-        self._changed(query, (prefix, after(prefix)))
+        self._change_rows(query, (prefix, after(prefix)))
 
     def _stats(self) -> StoreStats:
         query = (
@@ -142,7 +142,7 @@ class PostgresStore(SharedStore):
     def _read(self, query: str, parameters: tuple[object, ...]) -> list[tuple[Any, ...]]:
         return self._on_server(lambda c: c.execute(query, parameters).fetchall())
 
-    def _changed(self, query: str, parameters: Sequence[object]) -> int:
+    def _change_rows(self, query: str, parameters: Sequence[object]) -> int:
         """How many rows a statement has changed."""
         return self._on_server(lambda c: int(c.execute(query, parameters).rowcount))
 

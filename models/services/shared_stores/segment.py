@@ -90,7 +90,7 @@ class Segment:
             raise BrokenSegment from problem
         return cls(table.combine_chunks(), known.milliseconds / 1000)
 
-    def written(self) -> tuple[str, bytes]:
+    def to_file(self) -> tuple[str, bytes]:
         """A new name, and the bytes of the file."""
         sink = pa.BufferOutputStream()
         pq.write_table(self.table, sink, compression="zstd")

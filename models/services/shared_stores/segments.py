@@ -110,14 +110,16 @@ class SegmentStore(SharedStore):
             for name in self._folders():
                 if name.startswith(prefix.hex()):
                     shelf = self._shelves.pop(name, None) or self._shelf(name)
-                    while there := self._listed(shelf.folder):  # others may just be merging some
+                    while there := self._list_files(
+                        shelf.folder
+                    ):  # others may just be merging some
                         self._remove(shelf, [info.base_name for info in there])
 
     def _stats(self) -> StoreStats:
         with self._reaching():
             folders = self._folders()
             tables = [merge_segments(self._fresh(name).segments) for name in folders]
-            size = sum(file.size or 0 for file in self._listed(self._root, recursive=True))
+            size = sum(file.size or 0 for file in self._list_files(self._root, recursive=True))
         used = [t["used"].combine_chunks() for t in tables if len(t)]
         models = {
             name[: 2 * MODEL_BYTES] for name, t in zip(folders, tables, strict=True) if len(t)
@@ -146,7 +148,7 @@ class SegmentStore(SharedStore):
             if info.type == fs.FileType.Directory
         )
 
-    def _listed(self, folder: str, *, recursive: bool = False) -> list[fs.FileInfo]:
+    def _list_files(self, folder: str, *, recursive: bool = False) -> list[fs.FileInfo]:
         selector = fs.FileSelector(folder, allow_not_found=True, recursive=recursive)
         infos = self._files.get_file_info(selector)
         return [i for i in infos if i.type == fs.FileType.File and i.base_name[0] != "."]
@@ -159,7 +161,7 @@ class SegmentStore(SharedStore):
             return shelf
         before: set[str] | None = None
         for _ in range(_LOOKS):
-            names = {info.base_name for info in self._listed(shelf.folder)}
+            names = {info.base_name for info in self._list_files(shelf.folder)}
             if names == before:
                 break
             # While another process merges, a listing may miss both the old files and the new one.
@@ -192,7 +194,7 @@ class SegmentStore(SharedStore):
         return True
 
     def _add_file(self, shelf: FolderCache, segment: Segment) -> str:
-        name, data = segment.written()
+        name, data = segment.to_file()
         place = f"{shelf.folder}/{name}"
         # An object appears when it is complete; a file does after its renaming.
         begun = f"{shelf.folder}/.{name}.part" if self._local else place
@@ -212,7 +214,7 @@ class SegmentStore(SharedStore):
                 merge_segments([shelf.held[name] for name in names]), shelf.held[names[0]].begun
             )
             added = self._add_file(shelf, merged)
-            there = {info.base_name for info in self._listed(shelf.folder)}
+            there = {info.base_name for info in self._list_files(shelf.folder)}
             if not there.issuperset(names):
                 # Another process merged them, or forgot them: then they must not come back.
                 self._remove(shelf, [added])

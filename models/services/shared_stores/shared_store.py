@@ -113,7 +113,7 @@ class SharedStore(ABC):
             return found
         keys = Keys(fingerprint, task)
         wanted = keys.of_each(values)
-        read = self._attempted(lambda: self._found(keys.prefix, wanted), None)
+        read = self._attempt(lambda: self._find(keys.prefix, wanted), None)
         return found if read is None else read | found
 
     def store_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
@@ -121,7 +121,7 @@ class SharedStore(ABC):
         rows = [r for v, a in answers.items() if (r := row_of(Entry(keys.of(v), a, now)))]
         written: int | None = None
         try:
-            written = self._attempted(lambda: self._write(rows), None, writes=True)
+            written = self._attempt(lambda: self._write(rows), None, writes=True)
         finally:
             if written is None:
                 self._beside.store_many(fingerprint, task, answers)
@@ -129,17 +129,17 @@ class SharedStore(ABC):
 
     def earlier(self, fingerprint: str, task: Task, most: int) -> list[str]:
         prefix = Keys(fingerprint, task).prefix
-        stored = self._attempted(lambda: self._texts(prefix, most), list[str]())
+        stored = self._attempt(lambda: self._texts(prefix, most), list[str]())
         return (stored + self._beside.earlier(fingerprint, task, most))[:most]
 
     def clear(self, fingerprint: str | None = None) -> None:
         prefix = b"" if fingerprint is None else model_prefix(fingerprint)
         self._beside.clear(fingerprint)
         self._late = {k: row for k, row in self._late.items() if not k.startswith(prefix)}
-        self._attempted(lambda: self._forget(prefix), None, writes=True)
+        self._attempt(lambda: self._forget(prefix), None, writes=True)
 
     def stats(self) -> StoreStats:
-        return self._attempted(self._stats, StoreStats(0, 0))
+        return self._attempt(self._stats, StoreStats(0, 0))
 
     @abstractmethod
     def close(self) -> None: ...
@@ -172,7 +172,7 @@ class SharedStore(ABC):
 
     # --- reading and outages ---------------------------------------------------------------------
 
-    def _found(self, prefix: bytes, wanted: Mapping[bytes, Values]) -> dict[Values, Answer]:
+    def _find(self, prefix: bytes, wanted: Mapping[bytes, Values]) -> dict[Values, Answer]:
         rows = [row for row in self._rows(prefix, sorted(wanted)) if row[0] in wanted]
         try:
             whole = list(check_rows(rows))
@@ -192,7 +192,7 @@ class SharedStore(ABC):
             "They are left out, and asked again."
         )
 
-    def _attempted(self, operation: Callable[[], T], otherwise: T, *, writes: bool = False) -> T:
+    def _attempt(self, operation: Callable[[], T], otherwise: T, *, writes: bool = False) -> T:
         """The result of ``operation``; ``otherwise`` in an outage."""
         try:
             with self._lock:

@@ -59,9 +59,9 @@ class MoonshineModel:
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
         if not task.audio:
             raise ModelFailed("moonshine only transcribes speech", hint="Name another model.")
-        return [self._transcribed(value) for (value,) in values]
+        return [self._transcribe(value) for (value,) in values]
 
-    def _transcribed(self, value: str | None) -> Answer:
+    def _transcribe(self, value: str | None) -> Answer:
         try:
             samples, rate = samples_of(image_bytes(value or ""))
         except NoAudio as problem:

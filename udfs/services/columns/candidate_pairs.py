@@ -68,7 +68,7 @@ def candidate_pairs(
     by_words = k - by_vectors
     words = Nearest(texts)
     for place in range(len(known), len(texts)) if only is None else sorted(only):
-        near = partial(words.scored, texts[place])
+        near = partial(words.score, texts[place])
         found = _entities(place, near, by_words + 1, len(texts), known)
         candidates.keep(place, found[:by_words])
         if len(found) > by_words > 0 and found[-1][1] == found[-2][1] > 0:

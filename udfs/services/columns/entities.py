@@ -224,7 +224,7 @@ class _Search:
         words = Nearest(texts) if near.cut else None
         for text, similarity in near.cut.items():
             assert words is not None
-            others = words.scored(texts[text], len(texts))
+            others = words.score(texts[text], len(texts))
             tied = (other for other, score in others if score == similarity and other != text)
             if any(self._is_open((text, other)) for other in tied):
                 found.add(text)
@@ -250,7 +250,7 @@ def canonical(places: Sequence[int], texts: Sequence[str]) -> int:
     words = Nearest(own)
     similar = [0.0] * len(own)
     for text in own:
-        for other, score in words.scored(text, len(own)):
+        for other, score in words.score(text, len(own)):
             similar[other] += score
     best = min(range(len(own)), key=lambda i: (-round(similar[i], 3), -len(own[i]), own[i]))
     return places[best]
