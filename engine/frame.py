@@ -530,7 +530,8 @@ class Frame(FrameMethods):
         """The staged plan as text: see ``explain``. Without ``estimates``, no data is read for
         it."""
         if not self.prepared.calls:
-            return self._shown(str(optimized(self).display_indent()))
+            notes = self._session.scan_notes(self._plain)
+            return self._shown("\n".join([str(optimized(self).display_indent()), *notes]))
         estimate = self.estimate() if estimates else None
         if analyze:
             self._table()

@@ -59,12 +59,12 @@ if TYPE_CHECKING:  # the rest is imported when it is first used
     from blendfusion.udfs.ask.media import Media
 
 INTERNAL = frozenset(
-    "answer_outcomes answering as_frame as_run calls change_option check_process configured copied_config csv_texts "
+    "answer_outcomes answering as_frame as_run attached calls change_option check_process configured copied_config csv_texts "
     "dispatcher documents "
     "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept "
     "lazy_embedder leaf_maker measured new_frame new_table own_names places_of plain_dispatcher plain_frame "
     "plan_warnings pooled query_files reads_paths remembered_vectors rules_off similar_first_pays small_rows "
-    "add_hidden_schema table_functions telling time_zone unnamed views whole workbench_source".split()
+    "add_hidden_schema scan_notes table_functions telling time_zone unnamed views whole workbench_source".split()
 )
 """The names of a session for other modules of the package; completion and the reference omit
 them."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from blendfusion.datafusion.scan_errors import ScanError
+from blendfusion.datafusion.scan_filters import expression_of, has_lists, tree_of
 from blendfusion.errors import BlendFusionError
 
 
@@ -71,7 +72,15 @@ class _Fragment:
         filter: pads.Expression | None = None,  # noqa: A002 - DataFusion's name
         batch_size: int = 8192,
     ) -> Scanner:
-        return _Guarded(self._scan(columns, filter, batch_size))
+        return _Guarded(self._scan(columns, _as_in_sql(filter, schema), batch_size))
+
+
+def _as_in_sql(where: pads.Expression | None, schema: pa.Schema | None) -> pads.Expression | None:
+    """A filter with SQL's meaning of lists: DataFusion passes on one that NULL is outside of."""
+    tree = None if where is None or schema is None else tree_of(where)
+    if tree is None or not has_lists(tree):
+        return where
+    return expression_of(tree, schema)
 
 
 class _Guarded:
@@ -101,3 +110,25 @@ def scan_of(table: pa.Table) -> Scan:
         return scanner
 
     return scan
+
+
+class FilteredRows:
+    """The rows of a scan that meet a filter, one batch at a time: none is read ahead. ``schema`` is
+    that of the table, ``names`` are the columns of the scan."""
+
+    def __init__(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        schema: pa.Schema,
+        names: Sequence[str],
+        where: pads.Expression | None,
+    ) -> None:
+        self._batches, self._names, self._where = batches, names, where
+        self.projected_schema = pa.schema([schema.field(name) for name in names])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            rows = pa.Table.from_batches([batch])
+            if self._where is not None:
+                rows = rows.filter(self._where)
+            yield from rows.select(self._names).to_batches()

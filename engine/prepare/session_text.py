@@ -32,6 +32,7 @@ from blendfusion.prepare.external_tables import external_table
 from blendfusion.prepare.queries_in_statements import create_table, with_source
 from blendfusion.prepare.query import Query
 from blendfusion.prepare.translators import OURS, by_number, spoken, translators
+from blendfusion.services import offers
 from blendfusion.udfs.declare.call_registry import without_digests
 
 if TYPE_CHECKING:
@@ -91,6 +92,10 @@ class SessionText:
             self._check_read_only(session, named)
             options = READING
         else:
+            run = offers("statements").get(first_word(self.text))
+            if run is not None:
+                carried_out: Frame = run()(session, self.text)
+                return carried_out
             self = replace(self, text=sql_of(external_table(session, self.text)))
         parsed = statement(self.text)
         if isinstance(parsed, Setting):
@@ -150,9 +155,13 @@ def _explained(session: Session, parsed: Explain, query: Query) -> Frame | None:
         logical = {"plan_type": ["logical_plan"], "plan": [inner.explain_text()]}
         return session.new_table(pa.table(logical))
     withheld = parsed.analyze and session.options.show_values == "off"
-    if not withheld and not inner.prepared.calls:
+    notes = [] if inner.prepared.calls or parsed.form else session.scan_notes(inner)
+    if not withheld and not inner.prepared.calls and not notes:
         return None
     shown = query.planned(session).to_pydict()
     plans = map(without_digests, shown["plan"])
     plan = list(map(without_filters, plans) if withheld else plans)
-    return session.new_table(pa.table(shown | {"plan": plan}))
+    if withheld or not notes:
+        return session.new_table(pa.table(shown | {"plan": plan}))
+    types = [*shown["plan_type"], *["remote_query"] * len(notes)]
+    return session.new_table(pa.table({"plan_type": types, "plan": plan + notes}))

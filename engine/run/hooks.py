@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from datafusion import DataFrame
     from datafusion.catalog import Schema, SchemaProvider
 
     from blendfusion.models.embedders.cache import LazyEmbedder
@@ -55,6 +56,10 @@ class Hooks:
         """Where each stage of a plan runs, for EXPLAIN; nothing without a cluster. None stands for
         a query without stages."""
         return [[]] * (1 if plan is None else len(plan.stages))
+
+    def scan_notes(self, frame: DataFrame) -> list[str]:
+        """What scans of a frame of DataFusion send to other systems, for EXPLAIN."""
+        return []
 
     def elsewhere(self) -> Elsewhere | None:
         """The function that runs a stage in the cluster; None without one."""

@@ -34,6 +34,9 @@ class Service:
     tables: Mapping[str, str] = field(default_factory=dict)
     """Its tables of ``information_schema``: functions of a session and of the ingredients by name
     that return Arrow tables."""
+    statements: Mapping[str, str] = field(default_factory=dict)
+    """The statements that it carries out, by their first words: ``run(session, sql)`` returns a
+    frame. A read-only query has none of them."""
     dialects: str = ""
     """The module that translates the queries of other systems: see ``prepare.translators``."""
     workers: str = ""
@@ -51,6 +54,7 @@ METHODS: Mapping[str, str] = {
     "meanings": "entities groups",
     "replay": "changes manifest",
     "search": "attach_lancedb index indexes open_index register_lance search",
+    "sources": "attach detach",
 }
 """The public attributes that services add to sessions and frames, for the error where a folder is
 missing."""

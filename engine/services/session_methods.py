@@ -15,9 +15,17 @@ if TYPE_CHECKING:
     from blendfusion.services.evaluate.session import Evaluations
     from blendfusion.services.meanings.session import Meanings
     from blendfusion.services.search.session import Searching
+    from blendfusion.services.sources.session import Attaching
 
     class SessionMethods(
-        Asking, Clustering, Translating, DocumentReading, Evaluations, Meanings, Searching
+        Asking,
+        Attaching,
+        Clustering,
+        Translating,
+        DocumentReading,
+        Evaluations,
+        Meanings,
+        Searching,
     ):
         """The methods of all services."""
 

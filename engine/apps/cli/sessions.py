@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import get_args
@@ -16,6 +17,8 @@ from blendfusion.options import ReadFiles
 from blendfusion.prepare.translators import dialect_names
 from blendfusion.run.observe.progress import counted
 from blendfusion.types import Usage
+
+_NAMED = re.compile(r"([A-Za-z_]\w*)=")
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +43,14 @@ def add_session(parser: argparse.ArgumentParser) -> None:
         help="a table: csv, tsv, json (an array, or one object a line), arrow, parquet, lance or xlsx, a "
         "folder or pattern of such files, a sheet (book.xlsx#Sheet), a URL, or - for standard input; may be "
         "repeated",
+    )
+    parser.add_argument(
+        "--attach",
+        action="append",
+        default=[],
+        metavar="[NAME=]URL",
+        help="a database whose tables queries name as NAME.TABLE: a file of SQLite or DuckDB, "
+        "postgresql://…, mysql://…; may be repeated",
     )
     parser.add_argument(
         "--encoding",
@@ -157,6 +168,8 @@ def session_of(arguments: argparse.Namespace) -> Iterator[bf.Session]:
             session.change_option(name.strip(), value.strip())
         for spec in arguments.table:
             register_spec(session, spec, arguments.encoding)
+        for spec in arguments.attach:
+            _attach(session, spec)
         open_indexes(session, arguments.index)
         for file in arguments.question:
             session.register_question(file)
@@ -186,6 +199,11 @@ def interruption(session: bf.Session, begun: Usage, *, ends: bool = False) -> st
         else "lost, as they were in memory only: --cache names a file for them."
     )
     return f"interrupted: {counted(values, 'value')} asked; {answers} {then}"
+
+
+def _attach(session: bf.Session, spec: str) -> None:
+    named = _NAMED.match(spec)
+    session.attach(spec[named.end() :], named[1]) if named else session.attach(spec)
 
 
 def _register_enum(session: bf.Session, spec: str) -> None:

@@ -1,0 +1,11 @@
+"""Databases as catalogs of a session: SQLite, DuckDB, PostgreSQL and MySQL, read where they lie."""
+
+from blendfusion.services import Service
+
+SERVICE = Service(
+    session="session:Attaching",
+    statements={
+        "ATTACH": "statements:attach_database",
+        "DETACH": "statements:detach_database",
+    },
+)

@@ -1,0 +1,99 @@
+"""One attached database: its name in a session, and the queries that scans of it would be."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+from datafusion import SessionContext
+
+from blendfusion.errors import QueryError
+from blendfusion.services.sources.catalog import RemoteCatalog, RemoteSchema
+from blendfusion.services.sources.database import Database, opened_database
+from blendfusion.services.sources.places import place_of
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Attached:
+    """A database as a session has it."""
+
+    def __init__(self, name: str, database: Database) -> None:
+        self.name, self.database = name, database
+        self.catalog = RemoteCatalog(database, self._hear)
+        self._heard: list[tuple[str, str]] | None = None
+        self._lock = Lock()
+
+    @property
+    def default_schema(self) -> RemoteSchema | None:
+        return self.catalog.remote_schema(self.database.default_schema)
+
+    def _hear(self, table: str, query: str) -> None:
+        if self._heard is not None:
+            self._heard.append((table, query))
+
+    @contextmanager
+    def hearing(self) -> Iterator[list[tuple[str, str]]]:
+        """The tables and queries of scans that are planned within this context."""
+        with self._lock:
+            self._heard = heard = []
+            try:
+                yield heard
+            finally:
+                self._heard = None
+
+    def detach(self, session: SessionContext) -> None:
+        """Take its tables out of a session, and close it."""
+        session.catalog().deregister_schema(self.name)
+        # A catalog stays: DataFusion cannot take one out. It has no schema any more.
+        session.register_catalog_provider(self.name, _Nothing())
+        self.database.close()
+
+
+class _Nothing(RemoteCatalog):
+    """A catalog without a schema."""
+
+    def __init__(self) -> None:
+        pass
+
+    def schema_names(self) -> set[str]:
+        return set()
+
+    def schema(self, name: str) -> None:
+        return None
+
+
+def attached_database(
+    session: Any,
+    url: str | os.PathLike[str],
+    name: str | None,
+    kind: str | None,
+    *,
+    read_only: bool,
+) -> Attached:
+    """See ``Attaching.attach``."""
+    place = place_of(url, kind)
+    chosen = place.name if name is None else name
+    if not _NAME.fullmatch(chosen):
+        raise QueryError(
+            f"'{chosen}' is no name for a database",
+            hint="Letters, digits and _, for example name='shop'.",
+        )
+    if chosen in session.catalog().names() or chosen in session.attached:
+        raise QueryError(
+            f"the session has a schema '{chosen}' already", hint="Choose another: name='…'."
+        )
+    if chosen in session.catalog_names() and session.catalog(chosen).names():
+        raise QueryError(
+            f"the session has a catalog '{chosen}' already", hint="Choose another: name='…'."
+        )
+    found = Attached(chosen, opened_database(place, read_only=read_only))
+    session.register_catalog_provider(chosen, found.catalog)
+    default = found.default_schema
+    if default is not None:
+        session.catalog().register_schema(chosen, default)
+    return found

@@ -1,0 +1,130 @@
+"""What a database offers: its tables, their columns, and the rows of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import pyarrow as pa
+from sqlglot import exp
+
+from blendfusion.errors import ModelNotFound, QueryError
+from blendfusion.services.sources.places import Place
+
+Kind = Literal["number", "float", "text", "boolean", "date", "timestamp", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a remote table, and how it is read."""
+
+    name: str
+    type: pa.DataType
+    """The type of its values here."""
+    kind: Kind = "other"
+    """How its values compare: ``other`` stays here. ``text`` compares by its bytes."""
+    read: exp.Expression | None = None
+    """What the query selects for it; None: the column itself."""
+    is_exact: bool = True
+    """Whether an equality means the same there. If not, equal bytes are equal there, and other
+    values may be, too: such a condition is checked again here, and NULL may be read otherwise."""
+    comment: str = ""
+
+    @property
+    def here(self) -> exp.Column:
+        """The column in a query, in quotes."""
+        return exp.column(exp.to_identifier(self.name, quoted=True))
+
+    @property
+    def selected(self) -> exp.Expression:
+        """What a query selects, by the name of the column."""
+        if self.read is None:
+            return self.here
+        return exp.alias_(self.read, exp.to_identifier(self.name, quoted=True))
+
+
+class Database(Protocol):
+    """An attached database. Its methods may be called on several threads at a time."""
+
+    dialect: str
+    """Its name for sqlglot."""
+    default_schema: str
+    """The schema of tables without one."""
+    place: Place
+    is_read_only: bool
+
+    def schemas(self) -> Sequence[str]: ...
+
+    def tables(self, schema: str) -> Sequence[str]:
+        """The tables and views of a schema."""
+        ...
+
+    def columns(self, schema: str, table: str) -> Sequence[Column]:
+        """The columns of a table, in order; none if there is no such table."""
+        ...
+
+    def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a query, in batches of about so many rows and of this schema."""
+        ...
+
+    def execute(self, statements: Sequence[str]) -> int:
+        """Run statements in one transaction; the rows that the last one changed."""
+        ...
+
+    def insert(self, schema: str, table: str, batches: Iterator[pa.RecordBatch]) -> None:
+        """Append rows to a table whose columns have the names of the batches."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def opened_database(place: Place, *, read_only: bool) -> Database:
+    """The database at a place. Raises QueryError if it does not open, and ModelNotFound without the
+    library that reads it."""
+    if place.kind == "sqlite":
+        from blendfusion.services.sources.sqlite import SqliteDatabase
+
+        return SqliteDatabase(place, read_only)
+    if place.kind == "duckdb":
+        from blendfusion.services.sources.duck import DuckDatabase
+
+        return DuckDatabase(place, read_only)
+    if place.kind == "postgresql":
+        from blendfusion.services.sources.postgres import PostgresDatabase
+
+        return PostgresDatabase(place, read_only)
+    from blendfusion.services.sources.mysql import MysqlDatabase
+
+    return MysqlDatabase(place, read_only)
+
+
+def missing_library(package: str) -> ModelNotFound:
+    """The error where the library that reads a database is missing."""
+    return ModelNotFound(
+        f"this database needs the package {package}, which is not installed",
+        hint="pip install 'blendfusion[databases]'.",
+    )
+
+
+def changed_type(name: str, problem: Exception) -> QueryError:
+    """The error of a value that its column's type does not have."""
+    return QueryError(
+        f"column '{name}' holds a value of another type than when its table was first read: {problem}",
+        hint="DETACH the database, and ATTACH it again.",
+    )
+
+
+def table_batch(
+    rows: Sequence[Sequence[object]], schema: pa.Schema, reading: Sequence[pa.DataType]
+) -> pa.RecordBatch:
+    """Rows of a driver as a batch: each column is read by the type ``reading`` has for it, and then
+    cast to its own."""
+    arrays = []
+    for at, (field, kind) in enumerate(zip(schema, reading, strict=True)):
+        try:
+            array = pa.array([row[at] for row in rows], kind)
+            arrays.append(array if kind == field.type else array.cast(field.type))
+        except (pa.ArrowException, OverflowError, UnicodeError) as problem:
+            raise changed_type(field.name, problem) from problem
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

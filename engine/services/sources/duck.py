@@ -1,0 +1,178 @@
+"""DuckDB: files that its own library reads, and gives as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from blendfusion.errors import ExecutionError, QueryError
+from blendfusion.services.sources.database import Column, Kind, changed_type, missing_library
+from blendfusion.services.sources.places import Place
+
+_LISTED = (
+    "SELECT table_name FROM information_schema.tables "
+    "WHERE table_catalog = current_database() AND table_schema = ? ORDER BY table_name"
+)
+_COLUMNS = (
+    "SELECT column_name, data_type, comment FROM duckdb_columns() "
+    "WHERE database_name = current_database() AND schema_name = ? AND table_name = ? "
+    "ORDER BY column_index"
+)
+_AS_TEXT = ("BIT", "TIME WITH TIME ZONE", "VARIANT", "GEOMETRY", "UNION")
+
+
+class DuckDatabase:
+    """A file of DuckDB, opened once; each scan has a cursor."""
+
+    dialect = "duckdb"
+    default_schema = "main"
+
+    def __init__(self, place: Place, read_only: bool) -> None:
+        try:
+            import duckdb
+        except ImportError as problem:
+            raise missing_library("duckdb") from problem
+        self.place, self.is_read_only = place, read_only
+        self._error, self._lock = duckdb.Error, Lock()
+        with self._errors():
+            self._connection = duckdb.connect(place.location, read_only=read_only)
+            self._connection.execute("SET TimeZone = 'UTC'")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except self._error as problem:
+            text = str(problem).split("\n")[0]
+            kind = QueryError if "IO Error" in text else ExecutionError
+            raise kind(f"DuckDB, '{self.place.shown}': {text}") from problem
+
+    def _rows(self, query: str, values: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+        with self._errors():
+            found: list[tuple[Any, ...]] = self._cursor().execute(query, list(values)).fetchall()
+            return found
+
+    def _cursor(self) -> Any:
+        with self._lock:
+            return self._connection.cursor()
+
+    def schemas(self) -> Sequence[str]:
+        query = (
+            "SELECT schema_name FROM duckdb_schemas() "
+            "WHERE database_name = current_database() AND NOT internal"
+        )
+        return sorted({name for (name,) in self._rows(query)} | {self.default_schema})
+
+    def tables(self, schema: str) -> Sequence[str]:
+        return [name for (name,) in self._rows(_LISTED, [schema])]
+
+    def columns(self, schema: str, table: str) -> Sequence[Column]:
+        listed = self._rows(_COLUMNS, [schema, table])
+        if not listed:
+            return ()
+        read = [_read(name, kind) for name, kind, _ in listed]
+        query = exp.select(
+            *(
+                Column(n, pa.null(), read=r).selected
+                for (n, _, _), r in zip(listed, read, strict=True)
+            )
+        )
+        query = query.from_(exp.table_(table, db=schema, quoted=True)).limit(0)
+        with self._errors():
+            schema_there = self._cursor().sql(query.sql(dialect="duckdb")).to_arrow_table().schema
+        return [
+            Column(
+                name,
+                _plain(field.type),
+                _compared(kind),
+                by,
+                comment=comment or "",
+                is_exact=kind != "VARCHAR",
+            )
+            for (name, kind, comment), by, field in zip(listed, read, schema_there, strict=True)
+        ]
+
+    def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+        with self._errors():
+            found = self._cursor().sql(query)
+            for batch in found.to_arrow_reader(rows):
+                yield cast_batch(batch, schema)
+
+    def execute(self, statements: Sequence[str]) -> int:
+        with self._errors():
+            cursor = self._cursor()
+            cursor.begin()
+            changed = 0
+            for statement in statements:
+                found = cursor.execute(statement).fetchall()
+                changed = int(found[0][0]) if found and isinstance(found[0][0], int) else 0
+            cursor.commit()
+            return changed
+
+    def insert(self, schema: str, table: str, batches: Iterator[pa.RecordBatch]) -> None:
+        place = exp.table_(table, db=schema, quoted=True).sql(dialect="duckdb")
+        with self._errors():
+            cursor = self._cursor()
+            cursor.begin()
+            for batch in batches:
+                names = ", ".join(
+                    exp.to_identifier(n, quoted=True).sql(dialect="duckdb")
+                    for n in batch.schema.names
+                )
+                cursor.register("__rows", pa.Table.from_batches([batch]))
+                cursor.execute(f"INSERT INTO {place} ({names}) SELECT * FROM __rows")
+                cursor.unregister("__rows")
+            cursor.commit()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _read(name: str, kind: str) -> exp.Expression | None:
+    """What is selected for a column whose type has no form in Arrow."""
+    here = exp.column(exp.to_identifier(name, quoted=True))
+    return exp.cast(here, "VARCHAR") if kind.startswith(_AS_TEXT) else None
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type of a column here: texts of an enumeration are texts, and moments are in UTC."""
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    return kind
+
+
+def _compared(kind: str) -> Kind:
+    if kind.startswith("DECIMAL") or kind.endswith("INT") or kind == "INTEGER":
+        return "number"
+    kinds: dict[str, Kind] = {
+        "UINTEGER": "number",
+        "DOUBLE": "float",
+        "FLOAT": "float",
+        "VARCHAR": "text",
+        "BOOLEAN": "boolean",
+        "DATE": "date",
+        "TIMESTAMP": "timestamp",
+        "TIMESTAMP WITH TIME ZONE": "timestamp",
+    }
+    return kinds.get(kind, "other")
+
+
+def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of a driver with the types of ``schema``. Raises QueryError for a value that its type
+    does not have."""
+    arrays = []
+    for field, array in zip(schema, batch.columns, strict=True):
+        try:
+            if isinstance(array, pa.ExtensionArray):
+                array = array.storage
+            arrays.append(array if array.type == field.type else array.cast(field.type))
+        except pa.ArrowException as problem:
+            raise changed_type(field.name, problem) from problem
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

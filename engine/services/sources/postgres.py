@@ -1,0 +1,238 @@
+"""PostgreSQL: rows come as Arrow through ADBC's driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from blendfusion.errors import ExecutionError, QueryError
+from blendfusion.redaction import without_secrets
+from blendfusion.services.sources.database import Column, Kind, missing_library
+from blendfusion.services.sources.duck import cast_batch
+from blendfusion.services.sources.places import Place
+
+_LISTED = (
+    "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n "
+    "ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind IN ('r', 'v', 'm', 'f', 'p') "
+    "AND has_table_privilege(c.oid, 'SELECT') ORDER BY 1"
+)
+_SCHEMAS = (
+    "SELECT nspname FROM pg_catalog.pg_namespace WHERE nspname NOT LIKE 'pg\\_%' "
+    "AND nspname <> 'information_schema' AND has_schema_privilege(oid, 'USAGE') ORDER BY 1"
+)
+_COLUMNS = (
+    "SELECT a.attname, format_type(t.oid, NULL), format_type(t.oid, a.atttypmod), "
+    "t.typtype::text, coalesce(l.collisdeterministic, true), "
+    "coalesce(col_description(c.oid, a.attnum), '') "
+    "FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+    "JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid JOIN pg_catalog.pg_type t ON t.oid = "
+    "a.atttypid LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation "
+    "WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped "
+    "AND c.relkind IN ('r', 'v', 'm', 'f', 'p') ORDER BY a.attnum"
+)
+_PLAIN: dict[str, tuple[pa.DataType, Kind]] = {
+    "boolean": (pa.bool_(), "boolean"),
+    "smallint": (pa.int16(), "number"),
+    "integer": (pa.int32(), "number"),
+    "bigint": (pa.int64(), "number"),
+    "real": (pa.float32(), "float"),
+    "double precision": (pa.float64(), "float"),
+    "text": (pa.string(), "text"),
+    "character varying": (pa.string(), "text"),
+    "name": (pa.string(), "other"),
+    "date": (pa.date32(), "date"),
+    "time without time zone": (pa.time64("us"), "other"),
+    "timestamp without time zone": (pa.timestamp("us"), "timestamp"),
+    "timestamp with time zone": (pa.timestamp("us", "UTC"), "timestamp"),
+    "interval": (pa.month_day_nano_interval(), "other"),
+    "bytea": (pa.binary(), "other"),
+}
+"""The types that the driver gives as they are, by their names in PostgreSQL."""
+_LISTS = {
+    f"{name}[]": kind for name, (kind, _) in _PLAIN.items() if name not in ("name", "interval")
+}
+
+
+class PostgresDatabase:
+    """A database of a server of PostgreSQL. Each scan has a connection, and sees one snapshot."""
+
+    dialect = "postgres"
+    default_schema = "public"
+
+    def __init__(self, place: Place, read_only: bool) -> None:
+        try:
+            import adbc_driver_manager
+            import adbc_driver_postgresql.dbapi as driver
+        except ImportError as problem:
+            raise missing_library("adbc-driver-postgresql") from problem
+        self.place, self.is_read_only = place, read_only
+        self._driver, self._error = driver, adbc_driver_manager.Error
+        self._rows("SELECT 1")
+
+    def _connected(self) -> Any:
+        connection = self._driver.connect(self.place.location, autocommit=True)
+        settings = [
+            "SET standard_conforming_strings = on",
+            "SET TimeZone = 'UTC'",
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY" if self.is_read_only else "",
+        ]
+        with connection.cursor() as cursor:
+            for setting in filter(None, settings):
+                cursor.execute(setting)
+        return connection
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except self._error as problem:
+            text = without_secrets(str(problem).split("\n")[0])
+            kind = QueryError if "failed to connect" in text.lower() else ExecutionError
+            raise kind(f"PostgreSQL, '{self.place.shown}': {text}") from None
+
+    def _rows(self, query: str, values: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+        with (
+            self._errors(),
+            closing(self._connected()) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(query, tuple(values) or None)
+            found: list[tuple[Any, ...]] = cursor.fetchall()
+            return found
+
+    def schemas(self) -> Sequence[str]:
+        return [name for (name,) in self._rows(_SCHEMAS)]
+
+    def tables(self, schema: str) -> Sequence[str]:
+        return [name for (name,) in self._rows(_LISTED, [schema])]
+
+    def columns(self, schema: str, table: str) -> Sequence[Column]:
+        listed = self._rows(_COLUMNS, [schema, table])
+        loose = [row[0] for row in listed if row[2] == "numeric"]
+        widths = self._widths(schema, table, loose) if loose else {}
+        return [_column(*row, widths.get(row[0])) for row in listed]
+
+    def _widths(self, schema: str, table: str, names: Sequence[str]) -> dict[str, pa.DataType]:
+        """The types of numbers without a declared scale: as wide as the values they hold."""
+        tests: list[exp.Expression] = []
+        for name in names:
+            tests += (
+                exp.maybe_parse(
+                    "bool_or(x = 'NaN' OR x = 'Infinity' OR x = '-Infinity'), "
+                    "max(scale(nullif(nullif(nullif(x, 'NaN'), 'Infinity'), '-Infinity'))), "
+                    "max(length(trunc(abs(nullif(nullif(nullif(x, 'NaN'), 'Infinity'), '-Infinity')))::text))",
+                    into=exp.Select,
+                    prefix="SELECT",
+                    dialect="postgres",
+                )
+                .transform(
+                    lambda node, name=name: (
+                        exp.column(exp.to_identifier(name, quoted=True))
+                        if isinstance(node, exp.Column)
+                        else node
+                    )
+                )
+                .expressions
+            )
+        query = exp.select(*tests).from_(exp.table_(table, db=schema, quoted=True))
+        (seen,) = self._rows(query.sql(dialect="postgres"))
+        return {name: _fitting(*seen[3 * at : 3 * at + 3]) for at, name in enumerate(names)}
+
+    def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+        with (
+            self._errors(),
+            closing(self._connected()) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(query)
+            for batch in cursor.fetch_record_batch():
+                for start in range(0, batch.num_rows, rows):
+                    yield cast_batch(batch.slice(start, rows), schema)
+
+    def execute(self, statements: Sequence[str]) -> int:
+        with (
+            self._errors(),
+            closing(self._connected()) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute("BEGIN")
+            changed = 0
+            for statement in statements:
+                cursor.execute(statement)
+                changed = cursor.rowcount
+            cursor.execute("COMMIT")
+            return changed
+
+    def insert(self, schema: str, table: str, batches: Iterator[pa.RecordBatch]) -> None:
+        first = next(batches, None)
+        if first is None:
+            return
+        reader = pa.RecordBatchReader.from_batches(first.schema, _chained(first, batches))
+        with (
+            self._errors(),
+            closing(self._connected()) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.adbc_ingest(table, reader, mode="append", db_schema_name=schema)
+
+    def close(self) -> None:
+        pass
+
+
+def _chained(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from others
+
+
+def _column(
+    name: str,
+    kind: str,
+    full: str,
+    form: str,
+    binary: bool,
+    comment: str,
+    width: pa.DataType | None,
+) -> Column:
+    here = exp.column(exp.to_identifier(name, quoted=True))
+    if kind in _PLAIN:
+        arrow, compared = _PLAIN[kind]
+        return Column(name, arrow, compared, is_exact=binary, comment=comment)
+    if kind == "numeric":
+        if width is not None and pa.types.is_floating(width):
+            return Column(name, width, read=exp.cast(here, "DOUBLE"), comment=comment)
+        arrow = width or _declared(full)
+        return Column(name, arrow, "number", exp.cast(here, "TEXT"), comment=comment)
+    if kind in _LISTS:
+        return Column(name, pa.list_(_LISTS[kind]), comment=comment)
+    if kind.endswith("[]"):
+        return Column(
+            name,
+            pa.list_(pa.string()),
+            read=exp.cast(here, "TEXT[]", dialect="postgres"),
+            comment=comment,
+        )
+    return Column(name, pa.string(), read=exp.cast(here, "TEXT"), comment=comment)
+
+
+def _declared(full: str) -> pa.DataType:
+    """The type of ``numeric(10,2)``."""
+    digits, _, scale = full.partition("(")[2].rstrip(")").partition(",")
+    return _decimal(int(digits), int(scale or 0))
+
+
+def _decimal(digits: int, scale: int) -> pa.DataType:
+    scale, digits = max(scale, 0), max(digits, digits - scale, scale)
+    if digits <= 38:
+        return pa.decimal128(digits, scale)
+    return pa.decimal256(digits, scale) if digits <= 76 else pa.float64()
+
+
+def _fitting(infinite: bool | None, scale: int | None, digits: int | None) -> pa.DataType:
+    if infinite:
+        return pa.float64()
+    wide = (digits or 1) + (scale or 0)
+    return _decimal(38, scale or 0) if wide <= 38 else _decimal(wide, scale or 0)

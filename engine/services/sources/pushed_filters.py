@@ -1,0 +1,211 @@
+"""Writes the filter of a scan in the words of a database, as far as it means the same there."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from sqlglot import exp
+
+from blendfusion.datafusion.scan_filters import Applied, Constant, Field, Tree, conjuncts
+from blendfusion.services.sources.database import Column
+
+_COMPARISONS: Mapping[str, type[exp.Binary]] = {
+    "equal": exp.EQ,
+    "not_equal": exp.NEQ,
+    "less": exp.LT,
+    "less_equal": exp.LTE,
+    "greater": exp.GT,
+    "greater_equal": exp.GTE,
+}
+_TURNED = {
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+}
+_MOST_MEMBERS = 1000
+"""The longest list that a query of a database has."""
+
+
+class Pushed(NamedTuple):
+    """A condition there. Rows that meet the filter meet it; if ``is_exact``, no others do."""
+
+    condition: exp.Expression
+    is_exact: bool
+
+
+class Divided(NamedTuple):
+    """A filter in two: what a database checks, and what is checked here."""
+
+    there: tuple[exp.Expression, ...]
+    here: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterWriter:
+    """Writes filters over the columns of one table."""
+
+    columns: Mapping[str, Column]
+    dialect: str
+
+    def divided(self, tree: Tree) -> Divided:
+        """``tree`` as what the database checks, and what is left to check here."""
+        there, here = [], []
+        for part in conjuncts(tree):
+            pushed = self._pushed(part)
+            if pushed is not None:
+                there.append(pushed.condition)
+            if pushed is None or not pushed.is_exact:
+                here.append(part)
+        return Divided(tuple(there), tuple(here))
+
+    def _pushed(self, tree: Tree) -> Pushed | None:
+        if isinstance(tree, Field):
+            return self._truth(tree)
+        if isinstance(tree, Constant):
+            return None
+        if tree.name in ("and_kleene", "or_kleene"):
+            return self._connected(tree)
+        if tree.name == "invert":
+            inner = self._pushed(tree.arguments[0])
+            exact = inner is not None and inner.is_exact
+            return Pushed(exp.not_(exp.paren(inner.condition)), True) if exact and inner else None
+        if tree.name in ("is_null", "is_valid"):
+            return self._known(tree)
+        if tree.name == "is_in":
+            return self._member(tree)
+        return self._compared(tree) if tree.name in _COMPARISONS else None
+
+    def _truth(self, field: Field) -> Pushed | None:
+        column = self.columns[field.name]
+        if column.kind != "boolean":
+            return None
+        if self.dialect in ("sqlite", "mysql"):
+            return Pushed(exp.NEQ(this=column.here, expression=exp.Literal.number(0)), True)
+        return Pushed(column.here, column.is_exact)
+
+    def _connected(self, tree: Applied) -> Pushed | None:
+        parts = [self._pushed(argument) for argument in tree.arguments]
+        known = [part for part in parts if part is not None]
+        conditions = [exp.paren(part.condition) for part in known]
+        exact = len(known) == len(parts) and all(part.is_exact for part in known)
+        if tree.name == "and_kleene":
+            return Pushed(exp.and_(*conditions), exact) if known else None
+        return Pushed(exp.or_(*conditions), exact) if len(known) == len(parts) else None
+
+    def _known(self, tree: Applied) -> Pushed | None:
+        (argument,) = tree.arguments
+        if not isinstance(argument, Field):
+            return None
+        column = self.columns[argument.name]
+        test = exp.Is(this=column.here, expression=exp.Null())
+        if tree.name == "is_null":
+            return Pushed(test, True) if self._has_same_nulls(column) else None
+        return Pushed(exp.not_(test), self._has_same_nulls(column))
+
+    def _has_same_nulls(self, column: Column) -> bool:
+        return column.is_exact or column.kind == "text"
+
+    def _member(self, tree: Applied) -> Pushed | None:
+        (argument,) = tree.arguments
+        members = tree.members
+        if not isinstance(argument, Field) or not 0 < len(members) <= _MOST_MEMBERS:
+            return None
+        column = self.columns[argument.name]
+        texts = [
+            exp.Null() if not member.is_valid else self._literal(column, member)
+            for member in members
+        ]
+        if any(text is None for text in texts):
+            return None
+        test = exp.In(this=self._exactly(column), expressions=texts)
+        return Pushed(test, column.is_exact)
+
+    def _compared(self, tree: Applied) -> Pushed | None:
+        left, right = tree.arguments
+        name = tree.name
+        if isinstance(left, Constant):
+            left, right, name = right, left, _TURNED.get(name, name)
+        if not (isinstance(left, Field) and isinstance(right, Constant)):
+            return None
+        column = self.columns[left.name]
+        literal = self._literal(column, right.value)
+        if literal is None or column.kind == "boolean":
+            return None
+        if not column.is_exact and name != "equal":
+            return None
+        here = self._exactly(column, is_ordered=name not in ("equal", "not_equal"))
+        return Pushed(_COMPARISONS[name](this=here, expression=literal), column.is_exact)
+
+    def _exactly(self, column: Column, *, is_ordered: bool = False) -> exp.Expression:
+        """The column, where texts are compared by their bytes if it is exact."""
+        if column.kind != "text" or not column.is_exact:
+            return column.here
+        if self.dialect == "sqlite":
+            return exp.Collate(this=column.here, expression=exp.var("BINARY"))
+        if self.dialect == "postgres" and is_ordered:
+            return exp.Collate(this=column.here, expression=exp.to_identifier("C", quoted=True))
+        return column.here
+
+    def _literal(self, column: Column, value: Any) -> exp.Expression | None:
+        """A literal of Arrow for a comparison with a column; None where it is none there."""
+        if not value.is_valid:
+            return None
+        try:
+            known = value.as_py()
+        except (ValueError, OverflowError):  # a date that Python does not have
+            return None
+        if column.kind == "number":
+            return _number(known)
+        if column.kind == "float":
+            return _float(known, self.dialect)
+        if column.kind == "text":
+            is_text = isinstance(known, str) and "\0" not in known
+            escaped = self.dialect == "mysql" and "\\" in str(known)
+            return exp.Literal.string(known) if is_text and not escaped else None
+        if column.kind == "date" and type(known) is datetime.date:
+            text = exp.Literal.string(known.isoformat())
+            return text if self.dialect == "sqlite" else exp.cast(text, "DATE")
+        if column.kind == "timestamp" and pa.types.is_timestamp(value.type):
+            return _timestamp(value, column)
+        return None
+
+
+def _number(value: Any) -> exp.Expression | None:
+    if isinstance(value, (bool, float)):
+        return None
+    text = f"{value:f}" if not isinstance(value, int) else str(value)
+    return _signed(text)
+
+
+def _signed(text: str) -> exp.Expression:
+    number = exp.Literal.number(text.lstrip("-"))
+    return exp.Neg(this=number) if text.startswith("-") else number
+
+
+def _float(value: Any, dialect: str) -> exp.Expression | None:
+    """A literal for numbers with a fraction. Zero has a sign here, and none there."""
+    if not isinstance(value, float) or not math.isfinite(value) or value == 0:
+        return None
+    text = repr(value) if "e" in repr(value) else f"{value!r}e0"
+    number = _signed(text)
+    return number if dialect in ("sqlite", "mysql") else exp.cast(exp.paren(number), "DOUBLE")
+
+
+def _timestamp(value: Any, column: Column) -> exp.Expression | None:
+    try:
+        moment = value.cast(pa.timestamp("us", value.type.tz)).as_py()
+    except pa.ArrowInvalid:  # with parts of a microsecond
+        return None
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(datetime.UTC)
+    text = moment.isoformat(sep=" ")
+    zoned = getattr(column.type, "tz", None) is not None
+    if zoned != (moment.tzinfo is not None):
+        return None
+    return exp.cast(exp.Literal.string(text), "TIMESTAMPTZ" if zoned else "TIMESTAMP")
