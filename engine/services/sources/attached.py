@@ -40,7 +40,8 @@ class Attached:
     def hearing(self) -> Iterator[list[tuple[str, str]]]:
         """The tables and queries of scans that are planned within this context."""
         with self._lock:
-            self._heard = heard = []
+            heard: list[tuple[str, str]] = []
+            self._heard = heard
             try:
                 yield heard
             finally:

@@ -24,7 +24,7 @@ class Column:
     """The type of its values here."""
     kind: Kind = "other"
     """How its values compare: ``other`` stays here. ``text`` compares by its bytes."""
-    read: exp.Expression | None = None
+    read: exp.Expr | None = None
     """What the query selects for it; None: the column itself."""
     is_exact: bool = True
     """Whether an equality means the same there. If not, equal bytes are equal there, and other
@@ -37,7 +37,7 @@ class Column:
         return exp.column(exp.to_identifier(self.name, quoted=True))
 
     @property
-    def selected(self) -> exp.Expression:
+    def selected(self) -> exp.Expr:
         """What a query selects, by the name of the column."""
         if self.read is None:
             return self.here

@@ -133,7 +133,7 @@ class DuckDatabase:
         self._connection.close()
 
 
-def _read(name: str, kind: str) -> exp.Expression | None:
+def _read(name: str, kind: str) -> exp.Expr | None:
     """What is selected for a column whose type has no form in Arrow."""
     here = exp.column(exp.to_identifier(name, quoted=True))
     return exp.cast(here, "VARCHAR") if kind.startswith(_AS_TEXT) else None

@@ -98,7 +98,7 @@ class MysqlDatabase:
         listed = self._rows(_COLUMNS, [schema, table])
         doubtful = [row[0] for row in listed if row[2] == "tinyint(1)" or row[1] == "time"]
         odd = self._odd(schema, table, doubtful, {row[0]: row[1] for row in listed})
-        return [_column(*row, row[0] in odd) for row in listed]
+        return [_column(row, is_odd=row[0] in odd) for row in listed]
 
     def _odd(
         self, schema: str, table: str, names: Sequence[str], kinds: dict[str, str]
@@ -164,15 +164,8 @@ def _read(value: object) -> object:
     return None if isinstance(value, str) and value.startswith("0000-00-00") else value
 
 
-def _column(
-    name: str,
-    kind: str,
-    full: str,
-    digits: int | None,
-    scale: int | None,
-    comment: str,
-    is_odd: bool,
-) -> Column:
+def _column(row: tuple[Any, ...], *, is_odd: bool) -> Column:
+    name, kind, full, digits, scale, comment = row
     here = exp.column(exp.to_identifier(name, quoted=True))
     if full == "tinyint(1)" and not is_odd:
         return Column(name, pa.bool_(), "boolean", comment=comment)

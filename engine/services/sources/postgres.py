@@ -26,7 +26,7 @@ _SCHEMAS = (
 )
 _COLUMNS = (
     "SELECT a.attname, format_type(t.oid, NULL), format_type(t.oid, a.atttypmod), "
-    "t.typtype::text, coalesce(l.collisdeterministic, true), "
+    "coalesce(l.collisdeterministic, true), "
     "coalesce(col_description(c.oid, a.attnum), '') "
     "FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
     "JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid JOIN pg_catalog.pg_type t ON t.oid = "
@@ -114,32 +114,13 @@ class PostgresDatabase:
         listed = self._rows(_COLUMNS, [schema, table])
         loose = [row[0] for row in listed if row[2] == "numeric"]
         widths = self._widths(schema, table, loose) if loose else {}
-        return [_column(*row, widths.get(row[0])) for row in listed]
+        return [_column(row, widths.get(row[0])) for row in listed]
 
     def _widths(self, schema: str, table: str, names: Sequence[str]) -> dict[str, pa.DataType]:
         """The types of numbers without a declared scale: as wide as the values they hold."""
-        tests: list[exp.Expression] = []
-        for name in names:
-            tests += (
-                exp.maybe_parse(
-                    "bool_or(x = 'NaN' OR x = 'Infinity' OR x = '-Infinity'), "
-                    "max(scale(nullif(nullif(nullif(x, 'NaN'), 'Infinity'), '-Infinity'))), "
-                    "max(length(trunc(abs(nullif(nullif(nullif(x, 'NaN'), 'Infinity'), '-Infinity')))::text))",
-                    into=exp.Select,
-                    prefix="SELECT",
-                    dialect="postgres",
-                )
-                .transform(
-                    lambda node, name=name: (
-                        exp.column(exp.to_identifier(name, quoted=True))
-                        if isinstance(node, exp.Column)
-                        else node
-                    )
-                )
-                .expressions
-            )
-        query = exp.select(*tests).from_(exp.table_(table, db=schema, quoted=True))
-        (seen,) = self._rows(query.sql(dialect="postgres"))
+        tests = ", ".join(_width_tests(name) for name in names)
+        place = exp.table_(table, db=schema, quoted=True).sql(dialect="postgres")
+        (seen,) = self._rows(f"SELECT {tests} FROM {place}")
         return {name: _fitting(*seen[3 * at : 3 * at + 3]) for at, name in enumerate(names)}
 
     def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
@@ -188,15 +169,19 @@ def _chained(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterato
     yield from others
 
 
-def _column(
-    name: str,
-    kind: str,
-    full: str,
-    form: str,
-    binary: bool,
-    comment: str,
-    width: pa.DataType | None,
-) -> Column:
+def _width_tests(name: str) -> str:
+    """Whether values are no finite numbers, and the most digits behind and before the point."""
+    here = exp.column(exp.to_identifier(name, quoted=True)).sql(dialect="postgres")
+    infinite = "('NaN', 'Infinity', '-Infinity')"
+    known = f"FILTER (WHERE {here}::text NOT IN {infinite})"
+    return (
+        f"bool_or({here}::text IN {infinite}), max(scale({here})) {known}, "
+        f"max(length(trunc(abs({here}))::text)) {known}"
+    )
+
+
+def _column(row: tuple[Any, ...], width: pa.DataType | None) -> Column:
+    name, kind, full, binary, comment = row
     here = exp.column(exp.to_identifier(name, quoted=True))
     if kind in _PLAIN:
         arrow, compared = _PLAIN[kind]

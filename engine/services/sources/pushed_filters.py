@@ -35,14 +35,14 @@ _MOST_MEMBERS = 1000
 class Pushed(NamedTuple):
     """A condition there. Rows that meet the filter meet it; if ``is_exact``, no others do."""
 
-    condition: exp.Expression
+    condition: exp.Expr
     is_exact: bool
 
 
 class Divided(NamedTuple):
     """A filter in two: what a database checks, and what is checked here."""
 
-    there: tuple[exp.Expression, ...]
+    there: tuple[exp.Expr, ...]
     here: tuple[Tree, ...]
 
 
@@ -142,7 +142,7 @@ class FilterWriter:
         here = self._exactly(column, is_ordered=name not in ("equal", "not_equal"))
         return Pushed(_COMPARISONS[name](this=here, expression=literal), column.is_exact)
 
-    def _exactly(self, column: Column, *, is_ordered: bool = False) -> exp.Expression:
+    def _exactly(self, column: Column, *, is_ordered: bool = False) -> exp.Expr:
         """The column, where texts are compared by their bytes if it is exact."""
         if column.kind != "text" or not column.is_exact:
             return column.here
@@ -152,7 +152,7 @@ class FilterWriter:
             return exp.Collate(this=column.here, expression=exp.to_identifier("C", quoted=True))
         return column.here
 
-    def _literal(self, column: Column, value: Any) -> exp.Expression | None:
+    def _literal(self, column: Column, value: Any) -> exp.Expr | None:
         """A literal of Arrow for a comparison with a column; None where it is none there."""
         if not value.is_valid:
             return None
@@ -176,19 +176,19 @@ class FilterWriter:
         return None
 
 
-def _number(value: Any) -> exp.Expression | None:
+def _number(value: Any) -> exp.Expr | None:
     if isinstance(value, (bool, float)):
         return None
     text = f"{value:f}" if not isinstance(value, int) else str(value)
     return _signed(text)
 
 
-def _signed(text: str) -> exp.Expression:
+def _signed(text: str) -> exp.Expr:
     number = exp.Literal.number(text.lstrip("-"))
     return exp.Neg(this=number) if text.startswith("-") else number
 
 
-def _float(value: Any, dialect: str) -> exp.Expression | None:
+def _float(value: Any, dialect: str) -> exp.Expr | None:
     """A literal for numbers with a fraction. Zero has a sign here, and none there."""
     if not isinstance(value, float) or not math.isfinite(value) or value == 0:
         return None
@@ -197,7 +197,7 @@ def _float(value: Any, dialect: str) -> exp.Expression | None:
     return number if dialect in ("sqlite", "mysql") else exp.cast(exp.paren(number), "DOUBLE")
 
 
-def _timestamp(value: Any, column: Column) -> exp.Expression | None:
+def _timestamp(value: Any, column: Column) -> exp.Expr | None:
     try:
         moment = value.cast(pa.timestamp("us", value.type.tz)).as_py()
     except pa.ArrowInvalid:  # with parts of a microsecond

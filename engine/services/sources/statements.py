@@ -61,7 +61,8 @@ def _tree(sql: str) -> TokenTree:
 
 def _options(tree: TokenTree, opened: int) -> list[tuple[str, str]]:
     """The names, in capital letters, and values of ``(TYPE sqlite, READ_ONLY)``."""
-    found, part = [], []
+    found: list[tuple[str, str]] = []
+    part: list[str] = []
     for at in range(opened + 1, tree.close[opened] + 1):
         if tree.kind(at) in (TokenType.COMMA, TokenType.R_PAREN):
             if part:
