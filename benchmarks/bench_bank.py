@@ -41,7 +41,7 @@ from blendfusion.models.registry.load import load
 from blendfusion.models.services.tuning.bank import BankQuestion, bank
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
-from blendfusion.udfs.declare.sample import sampled
+from blendfusion.udfs.declare.sample import sample_rows
 
 PARTS = ("choose", "report", "public", "unseen", "spread", "untouched")
 
@@ -178,7 +178,9 @@ def main() -> None:
         if given.sample:
             others = sorted({*texts_of(given.data, asked.kind)} - {*asked.texts})
             draws = [Random(f"{seed} {asked.name}") for seed in range(given.seeds)]
-            samples = [sampled((t,) for t in draw.sample(others, given.sample)) for draw in draws]
+            samples = [
+                sample_rows((t,) for t in draw.sample(others, given.sample)) for draw in draws
+            ]
             with_sample.append([measured(model, asked, sample) for sample in samples])
             balanced = tuple(again.balanced for again in with_sample[-1])
             print(line("  balanced, with each sample", balanced), flush=True)

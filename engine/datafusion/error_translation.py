@@ -12,7 +12,7 @@ from blendfusion.datafusion.foreign_words import foreign, text_of
 from blendfusion.datafusion.other_systems import form_remedy, function_remedy
 from blendfusion.errors import BlendFusionError, QueryError, close_matches
 from blendfusion.redaction import Redaction
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE
 from blendfusion.udfs.declare.call_registry import CALLS, readable
 from blendfusion.udfs.register.user_functions import known_ingredients
@@ -317,15 +317,15 @@ def _quotes_or_arrow(name: str, names: list[str], query: str) -> str:
     if spaced is not None:
         return f'A name with spaces stands in double quotes: "{spaced}".'
     if name.endswith("?"):
-        return f"The question comes first, then what it is about: llm_filter({quoted(name)}, …)."
+        return (
+            f"The question comes first, then what it is about: llm_filter({sql_string(name)}, …)."
+        )
     if re.search(rf"\w\s*\([^()]*,\s*{re.escape(name)}\s*=", query) and name in _options():
         return f"An option of a call is written with =>: {name} => …."
     if f'"{name}"' in query and not difflib.get_close_matches(
         name.lower(), [n.lower() for n in names]
     ):
-        return (
-            f"Double quotes are for names of columns. Text stands in single quotes: {quoted(name)}."
-        )
+        return f"Double quotes are for names of columns. Text stands in single quotes: {sql_string(name)}."
     return ""
 
 

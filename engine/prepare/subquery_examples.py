@@ -11,7 +11,7 @@ from blendfusion.models.http.parse_reply import read_answer
 from blendfusion.prepare.subquery_arguments import option_text, rows_of, text_rows
 from blendfusion.types import Constraint, Example, Task
 from blendfusion.udfs.ask.example_selection import pick
-from blendfusion.udfs.declare.sample import filled
+from blendfusion.udfs.declare.sample import filled_rows
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -45,7 +45,7 @@ def read_examples(
     Calls in the query are answered by ``dispatcher``, whose embedder tells which rows are typical.
     Raises QueryError for no rows, too many, or an answer outside of the task's constraint."""
     every = rows_of(frame, option_text("examples", query), dispatcher)
-    rows = sorted(filled(every))
+    rows = sorted(filled_rows(every))
     if not rows:
         raise QueryError(
             f"{option_text('examples', query)} gives no examples",

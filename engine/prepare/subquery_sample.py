@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from blendfusion.errors import QueryError
 from blendfusion.prepare.subquery_arguments import option_text, rows_of, text_rows
-from blendfusion.udfs.declare.sample import sampled
+from blendfusion.udfs.declare.sample import sample_rows
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -24,9 +24,9 @@ def sample_frame(session: Session, query: str, width: int) -> Frame:
 
 
 def read_sample(frame: Frame, query: str, dispatcher: Dispatcher) -> tuple[tuple[str, ...], ...]:
-    """The sample among the rows of ``frame``: see ``sampled``. Raises QueryError for no rows or too
-    many; ``dispatcher`` answers the calls in the query."""
-    sample = sampled(rows_of(frame, option_text("sample", query), dispatcher))
+    """The sample among the rows of ``frame``: see ``sample_rows``. Raises QueryError for no rows or
+    too many; ``dispatcher`` answers the calls in the query."""
+    sample = sample_rows(rows_of(frame, option_text("sample", query), dispatcher))
     if not sample:
         raise QueryError(
             f"{option_text('sample', query)} gives no sample",

@@ -14,7 +14,7 @@ from blendfusion.planner.ir.builders import cast_to_text, literal
 from blendfusion.planner.ir.literals import literal_text, type_text
 from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node, Stored, walk
 from blendfusion.planner.ir.plan_details import ZONED_LITERAL, frame_text, zoned_type
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 _LOOSEST, _OR, _AND, _NOT, _COMPARISON, _BITS, _SUM, _PRODUCT, _SIGN, _ATOM = range(10)
 """Precedence levels of operators, from the loosest."""
@@ -200,7 +200,7 @@ class _Writer:
         if zoned is not None and not lenient:
             zone = zoned.partition('"')[2].removesuffix('")')
             operand = self.within(expr.children[0], _ATOM)
-            return Text(f"{operand} AT TIME ZONE {quoted(zone)}", _SIGN)
+            return Text(f"{operand} AT TIME ZONE {sql_string(zone)}", _SIGN)
         word = "TRY_CAST" if lenient else "CAST"
         return f"{word}({self.text(expr.children[0])} AS {type_text(cast.type)})"
 
@@ -255,7 +255,7 @@ class _Writer:
         if ask.domain is not None:
             return self._match(ask, values)
         lists = [v for v in values if isinstance(v, _Gathered)]
-        text = ask.call.written([v.value if isinstance(v, _Gathered) else v for v in values])
+        text = ask.call.to_sql([v.value if isinstance(v, _Gathered) else v for v in values])
         if not lists:
             return text
         # Every list of a call has the same order and filter.
@@ -272,7 +272,7 @@ class _Writer:
         if ask.call.ingredient.kind.whole_column:
             held = "its column" if held == "the other side" else held
             beside = f" with equal {', '.join(keys)}" if keys else ""
-            return f"{ask.call.written([value])} among the values of {held}{beside}"
+            return f"{ask.call.to_sql([value])} among the values of {held}{beside}"
         nearest = "" if pairing is None else f"{pairing.k} nearest of "
         if pairing is not None and pairing.labelling is not None:
             nearest = "labels of "

@@ -36,7 +36,7 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.opaque_names import QUERIES, TABLES, leaf_text, unnamed_stem
 from blendfusion.planner.ir.search_tables import search_of
 from blendfusion.planner.ir.traversal import expressions, subplans
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 Stages = Mapping[int, Sequence[str]]
 """The column names of stored stages."""
@@ -159,7 +159,7 @@ def _identifier(name: str) -> str:
 
 def _expression(name: str) -> str:
     """DataFusion's name of an expression, with its literals as SQL."""
-    texts = _TEXT_LITERAL.sub(lambda found: quoted(found[1]), name)
+    texts = _TEXT_LITERAL.sub(lambda found: sql_string(found[1]), name)
     return _OTHER_LITERAL.sub(r"\1", texts)
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Literal, get_args
 
 from blendfusion.planner.ir.opaque_names import CATALOG
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 DOCUMENTS = "documents"
 """The schema of these tables."""
@@ -34,11 +34,11 @@ class Documents:
     megabytes: int = 2048
 
     def __str__(self) -> str:
-        parts = [quoted(self.path)]
+        parts = [sql_string(self.path)]
         for field in fields(self)[1:]:
             value = getattr(self, field.name)
             if value != field.default:
-                shown = quoted(value) if isinstance(value, str) else str(value).lower()
+                shown = sql_string(value) if isinstance(value, str) else str(value).lower()
                 parts.append(f"{field.name} => {shown}")
         return f"read_documents({', '.join(parts)})"
 

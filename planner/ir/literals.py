@@ -10,7 +10,7 @@ from decimal import Decimal
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Type as TypeMessage
 
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 _UNSIGNED = 1
 """DataFusion's variation for unsigned integers, and for intervals that are durations."""
@@ -33,9 +33,9 @@ def literal_text(literal: ExpressionMessage.Literal) -> str:
     if kind in ("fp32", "fp64"):
         return _float(value, single=kind == "fp32")
     if kind in ("string", "fixed_char"):
-        return quoted(value)
+        return sql_string(value)
     if kind == "var_char":
-        return quoted(value.value)
+        return sql_string(value.value)
     if kind in ("binary", "fixed_binary"):
         return f"X'{value.hex().upper()}'"
     if kind == "decimal":

@@ -129,7 +129,7 @@ def _not_null(expr: Expr) -> Expr:
         strict = isinstance(tested, Node) and tested.name in NULL_IF_ANY_IS
         return all_of([_not_null(part) for part in tested.children[:2]]) if strict else ALWAYS
     if isinstance(expr, Ask):
-        if not isinstance(expr.call.ingredient.kind, RowQuestion) or expr.call.kept:
+        if not isinstance(expr.call.ingredient.kind, RowQuestion) or expr.call.is_struct:
             return ALWAYS
         return any_of([_not_null(argument) for argument in expr.args])
     if isinstance(expr, Node) and expr.name in NULL_IF_ANY_IS:

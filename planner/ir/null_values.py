@@ -65,7 +65,7 @@ def truths(expr: Expr, nulls: Collection[int]) -> Truths:
 
 def _is_null(ask: Ask, nulls: Collection[int]) -> bool:
     """A call whose values are all NULL is NULL."""
-    if not isinstance(ask.call.ingredient.kind, RowQuestion) or ask.call.kept:
+    if not isinstance(ask.call.ingredient.kind, RowQuestion) or ask.call.is_struct:
         return False
     return bool(ask.args) and all(truths(argument, nulls) == NULL for argument in ask.args)
 

@@ -87,7 +87,7 @@ def _reads_beside(expr: Expr) -> bool:
 def _answers(ask: Ask, expr: Expr, constraint: Constraint) -> Sequence[object] | None:
     call = ask.call
     kind = call.ingredient.kind
-    if call.kept or call.type != call.answer_type or kind.has_body or not kind.asks_model:
+    if call.is_struct or call.type != call.answer_type or kind.has_body or not kind.asks_model:
         return None
     if pa.types.is_boolean(call.type):
         return [False, True]

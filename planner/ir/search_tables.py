@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 from blendfusion.planner.ir.opaque_names import CATALOG
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 SEARCHES = "searches"
 """The schema of these tables."""
@@ -32,10 +32,15 @@ class Search:
     where: str = ""
 
     def __str__(self) -> str:
-        query = "…" if self.query is None else quoted(self.query)
-        parts = [quoted(self.index), query, f"k => {self.k}", f"mode => {quoted(self.mode)}"]
+        query = "…" if self.query is None else sql_string(self.query)
+        parts = [
+            sql_string(self.index),
+            query,
+            f"k => {self.k}",
+            f"mode => {sql_string(self.mode)}",
+        ]
         if self.where:
-            parts.append(f"where => {quoted(self.where)}")
+            parts.append(f"where => {sql_string(self.where)}")
         return f"llm_search({', '.join(parts)})"
 
 

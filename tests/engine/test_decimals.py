@@ -11,8 +11,8 @@ import pytest
 import blendfusion as bf
 from blendfusion.models.constraints.constraint import holds, regex_of
 from blendfusion.types import Constraint
-from blendfusion.udfs.declare.returns import returned, type_name
-from blendfusion.udfs.declare.struct_schema import fields_of, text_of, written
+from blendfusion.udfs.declare.returns import constraint_named, type_name
+from blendfusion.udfs.declare.struct_schema import fields_of, schema_text, text_of
 
 
 def session(answer: object, **options: object) -> bf.Session:
@@ -76,9 +76,9 @@ def test_an_answer_with_more_digits_fails() -> None:
 @pytest.mark.parametrize("precision", range(1, 39))
 def test_the_pattern_of_each_decimal_admits_its_numbers_alone(precision: int) -> None:
     for scale in range(precision + 1):
-        constraint = returned(f"decimal({precision},{scale})")
+        constraint = constraint_named(f"decimal({precision},{scale})")
         assert constraint == Constraint("number", digits=(precision, scale))
-        assert returned(type_name(constraint)) == constraint
+        assert constraint_named(type_name(constraint)) == constraint
         whole, behind = min(precision - scale, 15), min(scale, 6)
         largest = ("9" * whole or "0") + ("." + "9" * behind if behind else "")
         for text in (largest, f"-{largest}", "0"):
@@ -96,7 +96,7 @@ def test_what_is_no_decimal_is_an_error_that_shows_one(schema: str) -> None:
 
 def test_schemas_of_every_kind_keep_the_digits() -> None:
     (field,) = fields_of("amount DECIMAL(10,2) COMMENT 'in euros'")
-    assert written((field,)) == "amount DECIMAL(10, 2) COMMENT 'in euros'"
-    assert fields_of(written((field,))) == (field,)
+    assert schema_text((field,)) == "amount DECIMAL(10, 2) COMMENT 'in euros'"
+    assert fields_of(schema_text((field,))) == (field,)
     arrow = pa.schema([("amount", pa.decimal128(10, 2))])
     assert text_of(arrow) == "amount DECIMAL(10, 2)"

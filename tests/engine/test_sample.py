@@ -9,7 +9,7 @@ import pytest
 from local_model import weights_or_skip
 
 import blendfusion as bf
-from blendfusion.udfs.declare.sample import MOST, sampled
+from blendfusion.udfs.declare.sample import MOST, sample_rows
 
 TEXTS = [
     "Great lamp, I would buy it again for all my friends.",
@@ -56,13 +56,13 @@ def test_texts_in_any_order_are_one_sample(
     model: bf.ScriptedModel, call: str, planner: bool
 ) -> None:
     connected(model, planner=planner).sql(f"SELECT {call} AS f FROM reviews").collect()
-    assert sample_of(model) == sampled((text,) for text in SEEN)
+    assert sample_of(model) == sample_rows((text,) for text in SEEN)
 
 
 def test_python_takes_a_list(model: bf.ScriptedModel) -> None:
     frame = connected(model).table("reviews").filter(bf.llm_filter("Good?", "text", sample=SEEN))
     frame.collect()
-    assert sample_of(model) == sampled((text,) for text in SEEN)
+    assert sample_of(model) == sample_rows((text,) for text in SEEN)
 
 
 def test_of_many_texts_the_same_count(model: bf.ScriptedModel) -> None:
@@ -80,7 +80,7 @@ def test_several_values_have_a_sample_of_rows(model: bf.ScriptedModel) -> None:
         connected(model).sql(
             f"SELECT llm_filter('Alike?', text, id, sample => {sample}) FROM reviews"
         ).collect()
-    assert sample_of(model) == sampled((text, "b") for text in SEEN)
+    assert sample_of(model) == sample_rows((text, "b") for text in SEEN)
 
 
 def test_a_sample_is_a_part_of_the_question_and_answers_are_stored(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_the_two_questions_say_every_operator(written: str, a: int, b: int) -> N
     comparing = Comparing(written, ("a", "b"))
     first, second = map(int, comparing.canonical(str(a), str(b)))
     answer = first == second if "same" in comparing.question else first < second
-    assert (answer != comparing.negated) == OPERATORS[written](a, b)
+    assert (answer != comparing.is_negated) == OPERATORS[written](a, b)
     assert comparing.holds((a > b) - (a < b)) == OPERATORS[written](a, b)
 
 

@@ -224,7 +224,7 @@ def test_sql_and_python_take_the_same_options(
     expr = python_call(ingredient, options)
     again = CALLS.get(call.name)
     assert again == call
-    assert expr.schema_name() == call.written(call.task.columns if call.comparing is None else "xy")
+    assert expr.schema_name() == call.to_sql(call.task.columns if call.comparing is None else "xy")
     assert call.name in str(expr)
 
 

@@ -41,7 +41,7 @@ def test_no_pair_is_asked_that_earlier_answers_or_its_round_imply(
         for pair in now:
             (closure.same if answers[pair] else closure.different)(*pair)
     for a, b in pairs:  # and each pair is decided rightly
-        assert closure.implied(a, b) is (truth[a] == truth[b])
+        assert closure.implication(a, b) is (truth[a] == truth[b])
 
 
 def test_texts_of_one_normal_form_are_the_same_without_a_question() -> None:

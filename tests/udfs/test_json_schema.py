@@ -11,7 +11,7 @@ import pytest
 
 from blendfusion.errors import ArgumentError
 from blendfusion.udfs.declare.json_schema import json_fields
-from blendfusion.udfs.declare.struct_schema import fields_of, text_of, written
+from blendfusion.udfs.declare.struct_schema import fields_of, schema_text, text_of
 
 
 class Maker(pydantic.BaseModel):
@@ -42,7 +42,7 @@ def test_fields_may_have_any_name() -> None:
     fields = json_fields(
         of({"the 'name\"": {"type": ["string", "null"]}, "select": {"const": "a"}})
     )
-    assert [(field.name, str(field.constraint)) for field in fields_of(written(fields))] == [
+    assert [(field.name, str(field.constraint)) for field in fields_of(schema_text(fields))] == [
         ("the 'name\"", "text"),
         ("select", "one of {a}"),
     ]

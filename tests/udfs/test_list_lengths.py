@@ -20,7 +20,7 @@ from blendfusion.models.constraints.constraint import (
 )
 from blendfusion.models.prompts.prompt import render
 from blendfusion.types import Constraint, Task
-from blendfusion.udfs.declare.returns import RETURNS, returned
+from blendfusion.udfs.declare.returns import RETURNS, constraint_named
 
 LENGTHS = {
     "list": (0, None),
@@ -36,7 +36,7 @@ LENGTHS = {
 
 @pytest.mark.parametrize("name", LENGTHS)
 def test_a_type_may_say_how_many_items(name: str) -> None:
-    constraint = returned(name)
+    constraint = constraint_named(name)
     assert constraint is not None
     assert (constraint.min_items, constraint.max_items) == LENGTHS[name]
 
@@ -45,13 +45,13 @@ def test_a_type_may_say_how_many_items(name: str) -> None:
     "name", ["list{101}", "list{4,2}", "list{}", "list{,3}", "int{3}", "list{-1}"]
 )
 def test_what_is_no_length_is_no_type(name: str) -> None:
-    assert returned(name) is None
+    assert constraint_named(name) is None
 
 
 @pytest.mark.parametrize("name", LENGTHS)
 @given(count=st.integers(0, MAX_LIST_ITEMS))
 def test_regex_and_check_agree_on_lengths(name: str, count: int) -> None:
-    constraint = returned(name)
+    constraint = constraint_named(name)
     assert constraint is not None
     items: list[object] = [7] * count if constraint.item == Constraint("integer") else ["a"] * count
     inside = constraint.min_items <= count <= most_items(constraint)
@@ -61,7 +61,7 @@ def test_regex_and_check_agree_on_lengths(name: str, count: int) -> None:
 
 
 def test_the_schema_has_the_lengths() -> None:
-    assert schema_of(returned("list{1,4}") or Constraint()) == {
+    assert schema_of(constraint_named("list{1,4}") or Constraint()) == {
         "type": "array",
         "items": {"type": "string"},
         "minItems": 1,
@@ -70,7 +70,7 @@ def test_the_schema_has_the_lengths() -> None:
 
 
 def test_a_list_that_is_longer_than_lists_usually_are() -> None:
-    assert most_items(returned("list{20,}") or Constraint()) == 20
+    assert most_items(constraint_named("list{20,}") or Constraint()) == 20
     assert most_items(RETURNS["list"]) == MAX_LIST_ITEMS
 
 
@@ -79,7 +79,7 @@ def test_a_list_that_is_longer_than_lists_usually_are() -> None:
     [("list{3}", "It has 3 items."), ("list{1,4}", "It has 1 to 4 items."), ("list", "JSON list.")],
 )
 def test_a_model_is_told_how_many(name: str, said: str) -> None:
-    task = Task("llm_map", "Which?", returned(name) or Constraint())
+    task = Task("llm_map", "Which?", constraint_named(name) or Constraint())
     assert render(task).instruction.endswith(said)
 
 

@@ -15,7 +15,7 @@ from blendfusion.udfs.declare.bind import bind
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.functions.llm_join import LLM_JOIN
 from blendfusion.udfs.joins.matcher import Matcher, Tally, chooser, domains
-from blendfusion.udfs.text.numbered_lines import listed
+from blendfusion.udfs.text.numbered_lines import number_lines
 
 TOWNS = ["Paris", "New York City", "São Paulo", "Los Angeles", "Paris, Texas", "York"]
 
@@ -101,7 +101,7 @@ def test_a_key_beside_the_value_bounds_the_candidates() -> None:
 
 
 def test_line_breaks_in_the_data_make_no_candidates() -> None:
-    assert listed(["a\n2. b", "c"]) == "1. a 2. b\n2. c"
+    assert number_lines(["a\n2. b", "c"]) == "1. a 2. b\n2. c"
 
 
 def test_what_the_call_does_not_take() -> None:

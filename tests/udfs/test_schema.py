@@ -17,7 +17,7 @@ import blendfusion as bf
 from blendfusion.types import Constraint, StructField
 from blendfusion.udfs.declare.arguments import Constant, Value
 from blendfusion.udfs.declare.bind import bind
-from blendfusion.udfs.declare.struct_schema import MOST_FIELDS, fields_of, text_of, written
+from blendfusion.udfs.declare.struct_schema import MOST_FIELDS, fields_of, schema_text, text_of
 from blendfusion.udfs.functions.llm_extract import LLM_EXTRACT
 
 
@@ -89,7 +89,7 @@ ITEMS = st.recursive(
 
 @given(fields(ITEMS | ITEMS.map(lambda item: Constraint("list", item=item))))
 def test_what_is_written_is_read_as_it_was(declared: tuple[StructField, ...]) -> None:
-    assert fields_of(written(declared)) == declared
+    assert fields_of(schema_text(declared)) == declared
 
 
 def test_an_arrow_schema_says_names_types_and_descriptions() -> None:
@@ -143,7 +143,7 @@ def test_a_pydantic_model_says_names_annotations_and_descriptions() -> None:
         "ok BOOLEAN, tags TEXT[], mood IN ('good', 'bad'), season IN ('spring', 'summer'), "
         'maker STRUCT("born" DATE), makers STRUCT("born" DATE)[]'
     )
-    assert written(fields_of(text)) == text
+    assert schema_text(fields_of(text)) == text
 
 
 class Node(pydantic.BaseModel):

@@ -50,16 +50,18 @@ class AnswerLookup:
     def earlier(self, call: Call, most: int) -> list[str]:
         """Stored answers to the question of ``call``, at most so many."""
         model = self.model_of(call)
-        return [] if model is None else model.earlier(self._dispatcher.sent(call.task), most)
+        return (
+            [] if model is None else model.earlier(self._dispatcher.task_to_send(call.task), most)
+        )
 
-    def stored(self, call: Call, values: Sequence[Values]) -> set[Values]:
+    def stored_values(self, call: Call, values: Sequence[Values]) -> set[Values]:
         """The values among these to which the answer is known without a question."""
         met, answered = self._dispatcher.values_of(call), self._dispatcher.answers_of(call, values)
         found = {v for v in values if v in met or v in answered or not _present(v)}
         model = None if self._dispatcher.targets_of(call) is not None else self.model_of(call)
         if model is not None:
             rest = [v for v in values if v not in found]
-            found.update(model.known_answers(self._dispatcher.sent(call.task), rest))
+            found.update(model.known_answers(self._dispatcher.task_to_send(call.task), rest))
         return found
 
 

@@ -38,7 +38,7 @@ def named_audio(columns: Sequence[Column]) -> tuple[list[pa.Array], dict[str, By
     return texts, held
 
 
-def heard(call: Call, values: Sequence[Values], dispatcher: Dispatcher) -> list[Answer]:
+def transcribe(call: Call, values: Sequence[Values], dispatcher: Dispatcher) -> list[Answer]:
     """One answer a recording, in order; a value that is no recording is a failed answer.
 
     Raises QueryError for a model that transcribes nothing.

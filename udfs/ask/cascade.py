@@ -99,14 +99,14 @@ class CascadeOutcome:
     def __str__(self) -> str:
         if not self.decided and self.then is None:
             return f"{self.targets}: {self.why}, all {self.values:,} asked of {self.large}"
-        levels = "; ".join(level._decided() for level in self._levels)
+        levels = "; ".join(level._decision_text() for level in self._levels)
         return f"{self.targets}: {levels}; that was asked {self.to_large:,}"
 
     @property
     def _levels(self) -> list[CascadeOutcome]:
         return [self, *([] if self.then is None else self.then._levels)]
 
-    def _decided(self) -> str:
+    def _decision_text(self) -> str:
         rule = f" {self.rule}" if self.rule else ""
         measured = f", {self.measured}" if self.measured else ""
         return (
@@ -150,11 +150,11 @@ class Cascade:
 
     def answers(self, values: Sequence[Values], dispatcher: Dispatcher) -> dict[Values, Answer]:
         """One answer a tuple. Raises QueryError for a small model that tells no probabilities."""
-        answers, outcome = self.decided(values, dispatcher)
-        dispatcher.observer.cascaded(self._call, outcome)
+        answers, outcome = self.decide(values, dispatcher)
+        dispatcher.observer.on_cascade(self._call, outcome)
         return answers
 
-    def decided(
+    def decide(
         self, values: Sequence[Values], dispatcher: Dispatcher
     ) -> tuple[dict[Values, Answer], CascadeOutcome]:
         """One answer a tuple, and who gave them."""
@@ -162,7 +162,7 @@ class Cascade:
         decided: list[Values] = []
         sampled, rule, measured = 0, "", ""
         if len(values) >= self._least_values:
-            proposed = self._proposed(values, dispatcher, answers)
+            proposed = self._propose(values, dispatcher, answers)
             certificate = self._certificate(proposed, [a.text for a in answers.values() if a.text])
             candidates = list(proposed)
             while len(places := certificate.next_to_label):
@@ -176,13 +176,13 @@ class Cascade:
                 if value not in answers:
                     decided.append(value)
                     answers[value] = self._standing(proposed[value], score, certificate.decided)
-            rule, measured = self._rule(certificate), _measured(certificate)
+            rule, measured = self._rule(certificate), _sample_text(certificate)
         open_values = [v for v in values if v not in answers]
         then = None
         if self._next is None or not open_values:
             self._ask(open_values, dispatcher, answers)
         else:
-            further, then = self._next.decided(open_values, dispatcher)
+            further, then = self._next.decide(open_values, dispatcher)
             answers |= further
         outcome = CascadeOutcome(
             self._promised,
@@ -207,12 +207,12 @@ class Cascade:
     def _job(self, model: CachedModel) -> Job:
         return Job(self._call.task, model, self._call.models)
 
-    def _proposed(
+    def _propose(
         self, values: Sequence[Values], dispatcher: Dispatcher, known: dict[Values, Answer]
     ) -> dict[Values, Answer]:
         """The small model's answers, as far as it has any."""
         if self._learns:
-            return self._learned(values, dispatcher, known)
+            return self._learn(values, dispatcher, known)
         found: dict[Values, Answer] = {}
         dispatcher.dispatch(self._job(self._small), self._task, values, found, None, final=False)
         given = {v: a for v, a in found.items() if a.text is not None and a.logprob is not None}
@@ -225,12 +225,12 @@ class Cascade:
             )
         return {v: given[v] for v in values if v in given}
 
-    def _learned(
+    def _learn(
         self, values: Sequence[Values], dispatcher: Dispatcher, known: dict[Values, Answer]
     ) -> dict[Values, Answer]:
         """The answers of a classifier of vectors that has learned from some of the large model's
         answers; these are added to ``known``, and their values need no decision."""
-        taught = self._drawn(values)[: min(len(values) // _LEARNED_SHARE, _MOST_LEARNED)]
+        taught = self._shuffle(values)[: min(len(values) // _LEARNED_SHARE, _MOST_LEARNED)]
         self._ask(taught, dispatcher, known)
         taught = [v for v in taught if known[v].text is not None]
         rest = [v for v in values if v not in known]
@@ -246,7 +246,7 @@ class Cascade:
             found[v] = Answer(names[best], logprob=log(max(float(shares[best]), _LEAST_SHARE)))
         return found
 
-    def _drawn(self, values: Iterable[Values]) -> list[Values]:
+    def _shuffle(self, values: Iterable[Values]) -> list[Values]:
         """The values in an order that looks random, and is the same in every run and process."""
         keys = Keys(self._salt, self._task)
         return sorted(values, key=keys.of)
@@ -268,7 +268,7 @@ class Cascade:
 
     def _order(self, values: Iterable[Values]) -> Ints:
         places = {v: place for place, v in enumerate(values)}
-        return np.array([places[v] for v in self._drawn(places)], dtype=np.int64)
+        return np.array([places[v] for v in self._shuffle(places)], dtype=np.int64)
 
     def _delta(self) -> float:
         """The failure probability of the next chunk. The sum over any number of chunks is at most
@@ -324,7 +324,7 @@ class Cascade:
         return self._small.name
 
 
-def _measured(certificate: AnyCertificate) -> str:
+def _sample_text(certificate: AnyCertificate) -> str:
     """The result of the sample beyond the rule."""
     if isinstance(certificate, Certificate):
         return ""

@@ -143,7 +143,7 @@ class Dispatcher:
         names = self._names(call)
         found = self._models.get(names)
         if found is None:
-            found = self._models[names] = self._opened(self._look_up(names), names)
+            found = self._models[names] = self._open(self._look_up(names), names)
         return found
 
     def found_model(self, call: Call) -> CachedModel:
@@ -154,11 +154,11 @@ class Dispatcher:
     def answers_of(self, call: Call, values: Sequence[Values]) -> Mapping[Values, Answer]:
         """The answers of this run so far to the question of ``call`` about ``values``."""
         names = self._names(call)
-        task = self._without_name(self.sent(call.task), names)
+        task = self._without_name(self.task_to_send(call.task), names)
         held = self._answered.get((task, self.targets_of(call), names))
         return {} if held is None else held.among(values)
 
-    def sent(self, task: Task) -> Task:
+    def task_to_send(self, task: Task) -> Task:
         """The task that a model reads for ``task``."""
         return self._settled.get(task, task)
 
@@ -175,7 +175,7 @@ class Dispatcher:
             )
         return self._named(names)
 
-    def _opened(self, model: CachedModel, names: ModelNames) -> CachedModel:
+    def _open(self, model: CachedModel, names: ModelNames) -> CachedModel:
         self.ledger.open(model, first=not names.names)
         model.check()
         return model
@@ -195,7 +195,8 @@ class Dispatcher:
         return min((model.abilities.at_once for model in self._models.values()), default=1)
 
     def settle(self, task: Task, sent: Task) -> None:
-        """From here on ``task``, of which something comes from a subquery, is asked as ``sent``."""
+        """From here on ``task``, of which something comes from a subquery, is asked as
+        ``task_to_send``."""
         self._settled[task] = sent
 
     def is_settled(self, task: Task) -> bool:
@@ -205,7 +206,7 @@ class Dispatcher:
         """The answer that no model is needed for: NULL from an empty set of options, or the only
         option. None if a model must be asked. Raises QueryError for options, examples or a
         sample that were not read."""
-        settled = self.sent(task)
+        settled = self.task_to_send(task)
         constraint = settled.constraint
         choice = constraint.item or constraint
         queries = (choice.query, settled.examples_query, settled.sample_query)
@@ -232,12 +233,12 @@ class Dispatcher:
     ) -> list[Answer]:
         """One answer a tuple of values, in order; equal tuples are asked once a run.
 
-        ``sent``: the task that the model reads; None means ``task``. With ``stops``, AnswerError
-        is raised after the first batch with a failure if ``call`` says so."""
+        ``task_to_send``: the task that the model reads; None means ``task``. With ``stops``,
+        AnswerError is raised after the first batch with a failure if ``call`` says so."""
         certain = self.certain(task)
         if certain is not None:
             return [certain] * len(values)
-        sent = sent or self.sent(task)
+        sent = sent or self.task_to_send(task)
         if (
             any_lent()
             and not (sent.images or sent.audio)
@@ -246,13 +247,13 @@ class Dispatcher:
             return self._ask_with_media(task, values, {*shown}, call, sent, stops=stops)
         targets = self.targets_of(call)
         names = self._names(call)
-        held = self._held(sent, targets, names)
+        held = self._answers_under(sent, targets, names)
         answered = held.among(values)
         new = list(dict.fromkeys(v for v in values if v not in answered))
         if new and call is not None and targets is not None:
             if self._only_known:
                 raise UnknownAnswerError
-            answered.update(self._cascaded(call, targets, sent, new))
+            answered.update(self._run_cascade(call, targets, sent, new))
             held.update({v: answered[v] for v in new})
         elif new:
             job = Job(task, self.model_of(call), names.names)
@@ -291,9 +292,9 @@ class Dispatcher:
     def learn(self, job: Job, call: Call | None, answers: Mapping[Values, Answer]) -> None:
         """Answers of this run that were got elsewhere: nothing asks again."""
         targets = self.targets_of(call)
-        self._held(self.sent(job.task), targets, self._names(call)).update(answers)
+        self._answers_under(self.task_to_send(job.task), targets, self._names(call)).update(answers)
 
-    def _held(
+    def _answers_under(
         self, sent: Task, targets: Targets | None, names: ModelNames
     ) -> SpillableAnswers[Values]:
         key = self._without_name(sent, names), targets, names
@@ -339,20 +340,20 @@ class Dispatcher:
         final: bool = True,
     ) -> None:
         """Send these distinct values to a model, batch after batch; its answers go ``into``.
-        ``sent``: the task that it reads. Failures raise AnswerError if ``call`` says so.
+        ``task_to_send``: the task that it reads. Failures raise AnswerError if ``call`` says so.
 
         If not ``final``, another model gets the values that fail, and no failure is counted yet.
         """
         since = UNDER_WAY.ended
 
         def look(some: list[Values], others: dict[Values, Answer]) -> list[Values]:
-            return self._received(job, sent, some, others, into, final=final)
+            return self._receive(job, sent, some, others, into, final=final)
 
         def ask(some: list[Values], given: dict[Values, Answer]) -> None:
             self._batches(job, sent, some, into, call, given, final=final)
 
-        def waited(number: int, seconds: float) -> None:
-            self.observer.waited(job, number, seconds)
+        def note_wait(number: int, seconds: float) -> None:
+            self.observer.on_wait(job, number, seconds)
 
         missing = look([*values], {})
         if missing and self._only_known:
@@ -360,9 +361,9 @@ class Dispatcher:
         self.observer.expect(job, missing)
         if missing:
             question = job.model.question(sent)
-            UNDER_WAY.settle(question, missing, look, ask, since, waited)
+            UNDER_WAY.settle(question, missing, look, ask, since, note_wait)
 
-    def _received(
+    def _receive(
         self,
         job: Job,
         sent: Task,
@@ -378,9 +379,9 @@ class Dispatcher:
         if found:
             self._hit(job, job.model.receive(sent, found), into, final=final)
             values = [v for v in values if v not in found]
-        return self._unknown(job, sent, values, into, final=final)
+        return self._find_unknown(job, sent, values, into, final=final)
 
-    def _unknown(
+    def _find_unknown(
         self,
         job: Job,
         sent: Task,
@@ -401,7 +402,7 @@ class Dispatcher:
         """Count cache hits, which go ``into``."""
         self.hits += len(hits)
         if job.model is not self._models.get(ModelNames()):
-            hits = self.attributed(job.model, hits, final=final)
+            hits = self.attribute(job.model, hits, final=final)
         self.observer.batch(job, list(hits), list(hits.values()), 0.0)
         into.update(hits)
 
@@ -435,9 +436,9 @@ class Dispatcher:
 
     def targets_of(self, call: Call | None) -> Targets | None:
         """The targets of the cascade that answers ``call``; None: no cascade answers it."""
-        return None if call is None else call.promised(self.targets)
+        return None if call is None else call.targets_with(self.targets)
 
-    def _cascaded(
+    def _run_cascade(
         self, call: Call, targets: Targets, sent: Task, values: list[Values]
     ) -> dict[Values, Answer]:
         key = sent, targets, self._names(call)
@@ -462,7 +463,7 @@ class Dispatcher:
             )
         return Cascade(call, sent, targets, levels)
 
-    def attributed(
+    def attribute(
         self, model: CachedModel, answers: Mapping[Values, Answer], *, final: bool = True
     ) -> dict[Values, Answer]:
         """Answers of ``model``, which name it where it is not the session's."""
@@ -525,7 +526,7 @@ class Dispatcher:
 
         def note(place: int, answer: Answer) -> None:
             arrived[place] = answer
-            self.observer.answered(len(arrived))
+            self.observer.on_answers(len(arrived))
 
         start = perf_counter()
         try:
@@ -538,7 +539,7 @@ class Dispatcher:
             places = sorted(arrived)
             raw = {values[place]: arrived[place] for place in places}
             given.update((v, a) for v, a in raw.items() if a.error is None and not a.spent)
-            named = self.attributed(model, raw, final=final)
+            named = self.attribute(model, raw, final=final)
             answers = [*named.values()]
             spent = self.ledger.settle(sent, len(values), answers, seconds, allowance.requests)
             into.update(named)

@@ -45,7 +45,7 @@ class Images(NamedTuple):
     held: dict[str, Bytes]
 
 
-def named(columns: Sequence[Column]) -> Images:
+def name_images(columns: Sequence[Column]) -> Images:
     """The columns of a question about images. NULL, no bytes and blank text are NULL. The bytes
     stay where they are in the columns.
 
@@ -74,7 +74,7 @@ def among_texts(columns: Sequence[Column]) -> Images | None:
     return Images(texts, held)
 
 
-def seen(call: Call, values: Sequence[Values], dispatcher: Dispatcher) -> list[Answer]:
+def answer_images(call: Call, values: Sequence[Values], dispatcher: Dispatcher) -> list[Answer]:
     """One answer a tuple of values with images, in order; NULL for a row whose images are all NULL.
     Those with something that is no image have failed.
 
@@ -97,7 +97,7 @@ def seen_among_texts(call: Call, values: Sequence[Values], dispatcher: Dispatche
     images = [v for v in values if any(one is not None and _shows(one) for one in v)]
     pictured = {*images}
     texts = [v for v in values if v not in pictured]
-    answers = dict(zip(images, seen(call, images, dispatcher), strict=True))
+    answers = dict(zip(images, answer_images(call, images, dispatcher), strict=True))
     if texts:
         answers |= zip(texts, dispatcher.ask(call.task, texts, call), strict=True)
     return [answers[v] for v in values]
@@ -140,7 +140,7 @@ def _name_or_text(value: pa.Scalar, held: dict[str, Bytes]) -> str | None:
     if type_of(data) is None and audio.type_of(data) is None:
         text = _text(data)
         if text is None or not text.startswith("data:image/"):
-            return _refused(data) if text is None else _beside(text)
+            return _refusal_name(data) if text is None else _beside(text)
     return _name(value, held, beside=True)
 
 
@@ -178,7 +178,7 @@ def _name(value: pa.Scalar, held: dict[str, Bytes], *, beside: bool) -> str | No
         data = url
     image = name_of(data)
     if image is None:
-        return _refused(data)
+        return _refusal_name(data)
     held.setdefault(image, data)
     return image
 
@@ -194,14 +194,14 @@ def _url(data: Bytes) -> str | bytes | None:
         try:
             return base64.b64decode(text.lstrip()[inline.end() :], validate=True)
         except binascii.Error:
-            return _refused(data)
+            return _refusal_name(data)
     if len(text) > _LONGEST_URL or not text.isascii():
-        return _refused(data)
+        return _refusal_name(data)
     url = text.decode().strip()
-    return url if is_web(url) else _refused(data)
+    return url if is_web(url) else _refusal_name(data)
 
 
-def _refused(data: Bytes) -> str:
+def _refusal_name(data: Bytes) -> str:
     """A name of its own for each value that is no image."""
     text = bytes(data).decode("ascii", "replace") if len(data) <= _SHOWN else ""
     return f"{_REFUSED}{text if text.isprintable() and text else f'{len(data):,} bytes'}"

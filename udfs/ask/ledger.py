@@ -98,7 +98,7 @@ class Ledger:
         ``settle`` must follow. Raises BudgetExceeded if a limit is reached.
         """
         with self._lock:
-            most = self._allowed(
+            most = self._allowance(
                 pending,
                 model.batch_size,
                 lambda ledger, name, limit: ledger._fitting(name, limit, task, model),
@@ -134,7 +134,7 @@ class Ledger:
             ledger = min(self._chain(), key=Ledger._seconds_left)
             limit = ledger.budget.seconds
             assert limit is not None
-            return ledger._exceeded("seconds", limit, pending, self._remaining(pending))
+            return ledger._excess_error("seconds", limit, pending, self._remaining(pending))
 
     def _seconds_left(self) -> float:
         if self.budget.seconds is None:
@@ -161,7 +161,7 @@ class Ledger:
                 for left in [limit - ledger.usage.calls]
             ]
             _, ledger, limit = min(spent, key=lambda found: found[0])
-            return ledger._exceeded("calls", limit, pending, remains)
+            return ledger._excess_error("calls", limit, pending, remains)
 
     def settle(
         self,
@@ -174,7 +174,7 @@ class Ledger:
         """A batch of ``admitted`` values has ended after ``seconds``, with these answers: what it
         spent. ``requests`` went to a server, more perhaps than the answers tell of: one may have
         ended the batch."""
-        spent = _counted(answers, seconds)
+        spent = _usage_of(answers, seconds)
         spent = replace(spent, calls=max(spent.calls, requests))
         cost = self._cost_of(answers) if self.prices else None
         with self._lock:
@@ -199,7 +199,7 @@ class Ledger:
         if any(ledger.budget.cost is not None for ledger in self._chain()):
             self.prices.required(embedder.name)
         with self._lock:
-            return self._allowed(
+            return self._allowance(
                 pending,
                 embedder.batch_size,
                 lambda ledger, name, limit: ledger._fitting_texts(name, limit, embedder),
@@ -248,7 +248,7 @@ class Ledger:
         if self._above is not None:
             yield self._above
 
-    def _allowed(
+    def _allowance(
         self,
         pending: int,
         batch_size: int,
@@ -262,13 +262,13 @@ class Ledger:
             for name, limit in ledger.budget.limits():
                 fits = fitting(ledger, name, limit)
                 if fits < 1:
-                    raise ledger._exceeded(name, limit, pending, remains)
+                    raise ledger._excess_error(name, limit, pending, remains)
                 most = min(most, fits)
         return most
 
     def _fitting(self, name: str, limit: float, task: Task, model: CachedModel) -> int:
         """How many more values of ``task`` one limit allows; less than 1 if it is reached."""
-        left = limit - self._spent(name)
+        left = limit - self._amount_spent(name)
         if left <= 0:
             return 0
         flying, seen = self._values_in_flight, self._by_task.get(task)
@@ -291,7 +291,7 @@ class Ledger:
         """How many more texts one limit allows; less than 1 if it is reached."""
         if name == "values":
             return embedder.batch_size
-        left = limit - self._spent(name)
+        left = limit - self._amount_spent(name)
         if left <= 0:
             return 0
         if name == "calls":
@@ -307,7 +307,7 @@ class Ledger:
         amount = self._cost_by_task[what] if name == "cost" else getattr(seen, name)
         return float(amount / seen.values)
 
-    def _spent(self, name: str) -> float:
+    def _amount_spent(self, name: str) -> float:
         return (self._cost or 0.0) if name == "cost" else float(getattr(self.usage, name))
 
     def _remaining(self, pending: int) -> str:
@@ -316,9 +316,9 @@ class Ledger:
             remains += f", about {self.expected - self.usage.values:,} of the query"
         return remains
 
-    def _exceeded(self, name: str, limit: float, pending: int, remains: str) -> BudgetExceeded:
+    def _excess_error(self, name: str, limit: float, pending: int, remains: str) -> BudgetExceeded:
         error = BudgetExceeded(
-            f"the {self._whose}'s budget is spent: {name}={limit}. Done: {self._done()}. "
+            f"the {self._whose}'s budget is spent: {name}={limit}. Done: {self._progress_text()}. "
             f"Still to be asked: {remains}.",
             hint="Answers so far are kept: with a larger budget the same query goes on from here.",
         )
@@ -326,14 +326,14 @@ class Ledger:
         error.usage, error.cost = self.usage, self._cost
         return error
 
-    def _done(self) -> str:
+    def _progress_text(self) -> str:
         names = ("values", "calls", "prompt_tokens", "completion_tokens")
         done = [f"{name}={getattr(self.usage, name)}" for name in names]
         done.append(f"seconds={self.usage.seconds + self._seconds_in_flight():.1f}")
         return ", ".join(done + ([f"cost={money(self._cost)}"] if self._cost else []))
 
 
-def _counted(answers: Sequence[Answer], seconds: float) -> Usage:
+def _usage_of(answers: Sequence[Answer], seconds: float) -> Usage:
     """The usage of a batch. If a model reports none, each answered value is one request."""
     counted = Usage.total(a.usage for a in answers) if answers else Usage()
     values = max(counted.values, len(answers) - counted.cached)

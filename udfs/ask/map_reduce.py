@@ -26,7 +26,9 @@ Context: TypeAlias = "tuple[str, ...]"
 """The rows of a group, as they are asked about."""
 
 
-def answered(call: Call, contexts: Sequence[Context], dispatcher: Dispatcher) -> list[Answer]:
+def answer_contexts(
+    call: Call, contexts: Sequence[Context], dispatcher: Dispatcher
+) -> list[Answer]:
     """One answer a context, in order; contexts too long for the window are read in parts.
 
     Each pass asks for notes on every part of every long context in one batch; notes are the rows of

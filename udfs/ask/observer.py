@@ -72,10 +72,10 @@ class Observer(Protocol):
 
     @property
     def follows(self) -> bool:
-        """Whether ``answered`` is of use."""
+        """Whether ``on_answers`` is of use."""
         ...
 
-    def answered(self, n: int) -> None:
+    def on_answers(self, n: int) -> None:
         """So many requests of the batch in flight have their answers. Called on any thread."""
         ...
 
@@ -99,7 +99,7 @@ class Observer(Protocol):
         """So many requests brought no answer: one ended the batch, others were under way."""
         ...
 
-    def waited(self, job: Job, n: int, seconds: float) -> None:
+    def on_wait(self, job: Job, n: int, seconds: float) -> None:
         """After waiting for another run, which asked them first, ``n`` requests have the answers
         that it got. Told of each wait, perhaps with ``n`` 0."""
         ...
@@ -109,12 +109,12 @@ class Observer(Protocol):
         value."""
         ...
 
-    def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
+    def on_cascade(self, call: Call, outcome: CascadeOutcome) -> None:
         """A cascade has answered some values of ``call``. The sum of all outcomes is the outcome
         of the run."""
         ...
 
-    def withheld(self, call: Call, values: Sequence[Values]) -> None:
+    def on_withheld(self, call: Call, values: Sequence[Values]) -> None:
         """The answers to these values are below the confidence threshold, so they are NULL in the
         result of ``call``. May be called twice for a value."""
         ...
@@ -132,10 +132,10 @@ class Observer(Protocol):
 class NullObserver:
     """Sees nothing: for plain functions outside a session."""
 
-    def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
+    def on_cascade(self, call: Call, outcome: CascadeOutcome) -> None:
         pass
 
-    def withheld(self, call: Call, values: Sequence[Values]) -> None:
+    def on_withheld(self, call: Call, values: Sequence[Values]) -> None:
         pass
 
     def conflicting(self, call: Call, conflicts: Sequence[Conflict]) -> None:
@@ -147,7 +147,7 @@ class NullObserver:
     def in_vain(self, job: Job, requests: int) -> None:
         pass
 
-    def waited(self, job: Job, n: int, seconds: float) -> None:
+    def on_wait(self, job: Job, n: int, seconds: float) -> None:
         pass
 
     every = 0
@@ -166,7 +166,7 @@ class NullObserver:
 
     follows = False
 
-    def answered(self, n: int) -> None:
+    def on_answers(self, n: int) -> None:
         pass
 
     def stage(self, number: int, counts: StageCounts) -> AbstractContextManager[None]:

@@ -63,14 +63,14 @@ def outcomes(
     if isinstance(call.confidence, float):
         answers = _sure(call, call.confidence, answers, values, dispatcher)
     if call.stated:
-        answers = _stated(call, answers, values, dispatcher)
+        answers = _state_facts(call, answers, values, dispatcher)
     if call.evidence:
         return list[object](with_evidence(call, answers, values))
     confidence = call.confidence == "keep"
     if not (errors or confidence or call.reasons):
         return [value(answer.text, to) for answer in answers]
     return [
-        _kept(answer, to, errors=errors, confidence=confidence, reasons=call.reasons)
+        _result_struct(answer, to, errors=errors, confidence=confidence, reasons=call.reasons)
         for answer in answers
     ]
 
@@ -87,7 +87,7 @@ def arrow(results: Sequence[object], to: pa.DataType) -> pa.Array:
     )
 
 
-def _kept(
+def _result_struct(
     answer: Answer, to: pa.DataType, *, errors: bool, confidence: bool, reasons: bool
 ) -> dict[str, object] | None:
     if answer.text is None and (answer.error is None or not errors):
@@ -138,18 +138,18 @@ def _sure(
             answer = replace(answer, text=None, error=reason)
         sure.append(answer)
     if unsure:
-        dispatcher.observer.withheld(call, unsure)
+        dispatcher.observer.on_withheld(call, unsure)
     return sure
 
 
-def _stated(
+def _state_facts(
     call: Call, answers: Sequence[Answer], values: Sequence[Values], dispatcher: Dispatcher
 ) -> list[Answer]:
     """The answers with the numbers and dates that the text of their value states."""
     kept = [stated_answer(call, *pair) for pair in zip(answers, values, strict=True)]
     fewer = [v for v, old, new in zip(values, answers, kept, strict=True) if new.text != old.text]
     if fewer:
-        dispatcher.observer.withheld(call, fewer)
+        dispatcher.observer.on_withheld(call, fewer)
     return kept
 
 

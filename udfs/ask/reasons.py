@@ -29,7 +29,7 @@ def with_reasons(task: Task, values: Sequence[Values], ask: Ask) -> list[Answer]
     constraint whatever the reason says, also where that is cut off or missing.
     """
     given = ask(reason_task(task), values)
-    reasons = [_shown(answer) for answer in given]
+    reasons = [_reason_value(answer) for answer in given]
     rows = [(*row, *_further(task, why)) for row, why in zip(values, reasons, strict=True)]
     answers = ask(answer_task(task), rows)
     return [replace(a, reason=r) for a, r in zip(answers, reasons, strict=True)]
@@ -89,7 +89,7 @@ def _braces(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _shown(answer: Answer) -> str | None:
+def _reason_value(answer: Answer) -> str | None:
     """The reason as a value; None without one. A text that names an image is none."""
     text = (answer.text or "").strip()
     return None if not text or is_image(text) else text

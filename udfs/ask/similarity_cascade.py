@@ -38,7 +38,7 @@ class SimilarityCascade(Cascade):
     def _decider(self) -> str:
         return f"the vectors of {self._vectors}"
 
-    def _proposed(
+    def _propose(
         self, values: Sequence[Values], dispatcher: Dispatcher, known: dict[Values, Answer]
     ) -> dict[Values, Answer]:
         embedder = dispatcher.embedder_for(self._call)

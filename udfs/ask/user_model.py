@@ -17,7 +17,7 @@ from blendfusion.types import Answer, Constraint, ModelInfo, Task
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
 from blendfusion.udfs.declare.call import Call, kept_type
-from blendfusion.udfs.declare.returns import RETURNS, arrow_type, returned
+from blendfusion.udfs.declare.returns import RETURNS, arrow_type, constraint_named
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class UserModel:
         function says; ``on_error`` comes before it, and may be "keep": then the array holds structs
         of ``value`` and ``error``.
         """
-        declared = returned(returns)
+        declared = constraint_named(returns)
         if options is not None:
             constraint = Constraint("choice", tuple(options), tuple(meanings))
             if declared is not None and declared.kind == "list":

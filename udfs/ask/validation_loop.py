@@ -9,7 +9,7 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task
 from blendfusion.udfs.ask.decode import value
 from blendfusion.udfs.ask.outcomes import arrow
-from blendfusion.udfs.declare.answer_predicate import satisfied
+from blendfusion.udfs.declare.answer_predicate import holds_for
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.returns import arrow_type
 
@@ -19,7 +19,7 @@ EARLIER = "earlier answer"
 Ask = Callable[[Task, Sequence[Values]], Sequence[Answer]]
 
 
-def checked(
+def check_answers(
     call: Call, values: Sequence[Values], answers: Sequence[Answer], ask: Ask
 ) -> list[Answer]:
     """The answers, in order. An answer that does not satisfy the call's predicate after all retries
@@ -76,5 +76,5 @@ def _wrong(call: Call, found: dict[Values, Answer]) -> list[Values]:
     given = {v: answer.text for v, answer in found.items() if answer.text is not None}
     if not given:
         return []
-    held = satisfied(call.check, arrow([value(text, kind) for text in given.values()], kind))
+    held = holds_for(call.check, arrow([value(text, kind) for text in given.values()], kind))
     return [v for v, good in zip(given, held, strict=True) if not good]

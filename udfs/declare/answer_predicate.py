@@ -20,7 +20,7 @@ _READING = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_s
 def check_predicate(predicate: str, kind: pa.DataType) -> None:
     """Raise ArgumentError for a text that is no predicate over answers of this type."""
     try:
-        found = _evaluated(predicate, pa.array([], kind))
+        found = _evaluate(predicate, pa.array([], kind))
     except Exception as problem:  # DataFusion's, of several types
         reason = re.split(r"\n|\. Valid fields|, at Line", str(problem))[0].rpartition("error: ")[2]
         raise ArgumentError(f"check {predicate!r} is not possible: {reason}", hint=_HINT) from None
@@ -28,12 +28,12 @@ def check_predicate(predicate: str, kind: pa.DataType) -> None:
         raise ArgumentError(f"check {predicate!r} is {found.type}, not true or false", hint=_HINT)
 
 
-def satisfied(predicate: str, answers: pa.Array) -> list[bool]:
+def holds_for(predicate: str, answers: pa.Array) -> list[bool]:
     """Whether the predicate holds for each answer; NULL counts as yes, as in CHECK of a table."""
-    return [held is not False for held in _evaluated(predicate, answers).to_pylist()]
+    return [held is not False for held in _evaluate(predicate, answers).to_pylist()]
 
 
-def _evaluated(predicate: str, answers: pa.Array) -> pa.ChunkedArray:
+def _evaluate(predicate: str, answers: pa.Array) -> pa.ChunkedArray:
     context = SessionContext(SessionConfig().with_target_partitions(1))
     context.from_arrow(pa.table({ANSWER: answers}), name="answers")
     query = f"SELECT (\n{predicate}\n) AS held FROM answers"

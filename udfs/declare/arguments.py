@@ -57,10 +57,10 @@ Argument: TypeAlias = "Value | Constant"
 """A positional argument."""
 
 
-def quoted(text: str) -> str:
+def sql_string(text: str) -> str:
     """``text`` as a SQL literal.
 
-    >>> print(quoted("it's"))
+    >>> print(sql_string("it's"))
     'it''s'
     """
     escaped = text.replace("'", "''")
@@ -94,4 +94,4 @@ def sql_literal(value: object) -> str:
     if isinstance(value, Mapping):
         pairs = (f"{sql_literal(k)}: {sql_literal(v)}" for k, v in value.items())
         return f"{{{', '.join(pairs)}}}"
-    return quoted(value) if isinstance(value, str) else str(value)
+    return sql_string(value) if isinstance(value, str) else str(value)

@@ -57,11 +57,11 @@ from blendfusion.udfs.declare.options import (
     Choices,
     Confidence,
 )
-from blendfusion.udfs.declare.pairing import HOW, Pairing, paired
+from blendfusion.udfs.declare.pairing import HOW, Pairing, pairing_of
 from blendfusion.udfs.declare.parameter import AnyParameter, Parameter
-from blendfusion.udfs.declare.promises import models_of, promised
+from blendfusion.udfs.declare.promises import models_of, promised_targets
 from blendfusion.udfs.declare.returns import arrow_type
-from blendfusion.udfs.declare.sample import sampled
+from blendfusion.udfs.declare.sample import sample_rows
 from blendfusion.udfs.text.evidence import has_facts
 
 _T = TypeVar("_T")
@@ -122,12 +122,12 @@ class _Binder:
             raise self.error("options => array_agg(x) go with one value, and without check")
         examples = self._examples(len(values), constraint)
         on_error, confidence = self._on_error(), self._confidence(constraint)
-        targets = promised(constraint, self.read, self.error)
+        targets = promised_targets(constraint, self.read, self.error)
         pairing = self._pairing(on_error)
         comparing = self._comparing(columns)
         result = self.kind.result or self._type(constraint)
         evidence = self.get(EVIDENCE) is True
-        stated = self._stated(constraint, len(values))
+        stated = self._needs_statement(constraint, len(values))
         if evidence:
             if constraint.kind == "struct" and not self.ingredient.has_fields:
                 raise self.error(
@@ -173,7 +173,7 @@ class _Binder:
             stated,
             reasons,
             *self._checks(constraint),
-            self._shown(task),
+            self._argument_texts(task),
         )
 
     def error(self, problem: str, hint: str | None = None) -> ArgumentError:
@@ -182,7 +182,7 @@ class _Binder:
         )
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _name_errors(self) -> Iterator[None]:
         """Adds the name of the function to what a declaration says is wrong."""
         try:
             yield
@@ -198,7 +198,7 @@ class _Binder:
         for word, given in named.items():
             parameter = self.ingredient.parameter(word)
             if parameter is None:
-                raise self._unknown(word)
+                raise self._unknown_option(word)
             if isinstance(given, OwnValues):
                 self._check_own_values(parameter, given)
                 self.queries[parameter.name] = given
@@ -209,7 +209,7 @@ class _Binder:
                 self.given[parameter.name] = given
             self.words.setdefault(parameter.name, word)
 
-    def _unknown(self, word: str) -> ArgumentError:
+    def _unknown_option(self, word: str) -> ArgumentError:
         known = [name for p in self.ingredient.parameters for name in p.names]
         options = ", ".join(p.name for p in self.ingredient.options) or "no options"
         hint = close_matches(word, known) or f"{self.ingredient.name} takes {options}."
@@ -245,7 +245,7 @@ class _Binder:
             if not isinstance(first, Constant):
                 raise self.error(
                     f"the {parameter.name} must be a literal, not a column",
-                    self._meant(parameter.name, first),
+                    self._literal_hint(parameter.name, first),
                 )
             self.given[parameter.name] = first.value
         for parameter in self._absent(self.ingredient.between):
@@ -255,7 +255,7 @@ class _Binder:
             self.given[parameter.name] = second.value
         self._take_trailing()
 
-    def _meant(self, parameter: str, first: Argument) -> str:
+    def _literal_hint(self, parameter: str, first: Argument) -> str:
         """The hint for a column in the place of a literal."""
         name = first.name if isinstance(first, Value) else ""
         if not re.fullmatch(r"\w*", name):
@@ -319,7 +319,7 @@ class _Binder:
             name = parameter.name
             if name not in self.given or (self.given[name] is None and name not in required):
                 continue
-            with self._named():
+            with self._name_errors():
                 self.read[name] = parameter.read(self.given[name], self.words.get(name, name))
 
     def _question(self, columns: tuple[str, ...]) -> str:
@@ -348,7 +348,7 @@ class _Binder:
 
     def _constraint(self) -> Constraint:
         if self.ingredient.answers is not None:
-            with self._named():
+            with self._name_errors():
                 return self.ingredient.answers(self.read)
         fixed = self.ingredient.returns
         if isinstance(self.kind, PairMatch):
@@ -379,7 +379,7 @@ class _Binder:
 
     def _check_place(self, choice: Constraint, word: str) -> None:
         """The place of a call may require booleans, numbers or dates: each option must be one."""
-        needed = self._needed
+        needed = self._required_type
         hint = f"Compare the answer with one of the {word}, or leave them out."
         if needed is not None and choice.query is not None and needed.kind == "boolean":
             raise self.error(f"{word} of a subquery are texts where a boolean is needed", hint)
@@ -388,7 +388,7 @@ class _Binder:
                 raise self.error(f"the option {option!r} where a {needed.kind} is needed", hint)
 
     @property
-    def _needed(self) -> Constraint | None:
+    def _required_type(self) -> Constraint | None:
         """The type that the place of the call requires, if it is not text."""
         if self.context is None or self.context.kind in ("text", "regex", "choice", "list"):
             return None
@@ -396,7 +396,7 @@ class _Binder:
         return Constraint("number") if self.context.kind == "integer" else self.context
 
     def _type(self, constraint: Constraint) -> pa.DataType:
-        needed = self._needed
+        needed = self._required_type
         if constraint.kind == "choice" and constraint.query is None and needed is not None:
             return arrow_type(needed)
         return arrow_type(constraint)
@@ -418,7 +418,7 @@ class _Binder:
             raise self.error(f"reasoning does not go with {other}", "Leave one of them out.")
         return self.get(REASONS) is True
 
-    def _stated(self, constraint: Constraint, n_values: int) -> bool:
+    def _needs_statement(self, constraint: Constraint, n_values: int) -> bool:
         """Whether the text must state the numbers and dates of answers."""
         usual = self.ingredient.reads and self.get(EVIDENCE) is None
         return usual and n_values == 1 and has_facts(constraint)
@@ -450,7 +450,7 @@ class _Binder:
                 "on_error => 'keep' is not possible: a join has no place for errors",
                 "frame.trace.errors lists them. Write 'null' or 'raise'.",
             )
-        return paired(self.read, self.error)
+        return pairing_of(self.read, self.error)
 
     def _comparing(self, columns: tuple[str, ...]) -> Comparing | None:
         operator = self.get(OPERATOR)
@@ -498,7 +498,7 @@ class _Binder:
                 raise self.error(
                     f"{list(row)} of the sample has not {n_values} parts, one a value", SAMPLE_HINT
                 )
-        sample = sampled(given or ())
+        sample = sample_rows(given or ())
         if given is not None and not sample:
             raise self.error("the sample has no text that is neither NULL nor blank", SAMPLE_HINT)
         return sample
@@ -526,7 +526,7 @@ class _Binder:
             if self.get(RETRIES) is not None:
                 raise self.error("retries are of a check", "Write check => 'answer > 0'.")
             return "", 0
-        with self._named():
+        with self._name_errors():
             check_predicate(check, arrow_type(constraint))
         retries = self.get(RETRIES)
         return check, USUAL_RETRIES if retries is None else retries
@@ -548,7 +548,7 @@ class _Binder:
         values = {p.name: self.read.get(p.name, p.default) for p in own}
         return json.dumps(values) if values else ""
 
-    def _shown(self, task: Task) -> tuple[tuple[str, str], ...]:
+    def _argument_texts(self, task: Task) -> tuple[tuple[str, str], ...]:
         """The arguments as SQL, by the names of their parameters, without defaults."""
         shown = []
         for parameter in self.ingredient.parameters:

@@ -58,7 +58,7 @@ class Call:
     task: Task
     type: pa.DataType
     """The type of its result: that of its answers, or a struct of one and the fields kept beside it
-    (see ``kept``)."""
+    (see ``is_struct``)."""
     n_values: int
     on_error: OnError | None = None
     """None: as the session says."""
@@ -129,12 +129,12 @@ class Call:
         return self.ingredient.kind.many_texts
 
     @property
-    def kept(self) -> bool:
+    def is_struct(self) -> bool:
         """The result is a struct of the value and an error, of which one is set, or of the value
         and its probability, or of all three."""
         return self.evidence or self.reasons or "keep" in (self.on_error, self.confidence)
 
-    def promised(self, usual: Targets | None) -> Targets | None:
+    def targets_with(self, usual: Targets | None) -> Targets | None:
         """The targets of its cascade, where ``usual`` are those of the session. None where it has
         none: a cascade needs many values that are asked one by one."""
         if not self.ingredient.kind.can_cascade:
@@ -157,13 +157,13 @@ class Call:
         """The type of the answers."""
         if self.evidence and self.ingredient.has_fields:
             return pa.struct([(field.name, field.type.field(VALUE).type) for field in self.type])
-        return self.type.field(VALUE).type if self.kept else self.type
+        return self.type.field(VALUE).type if self.is_struct else self.type
 
     @property
     def text(self) -> str:
         """The call as SQL, its values by their column names (``…`` for an expression)."""
         columns = self.task.columns if self.comparing is None else self.comparing.columns
-        return self.written([name or "…" for name in columns])
+        return self.to_sql([name or "…" for name in columns])
 
     @property
     def options_query(self) -> str | None:
@@ -172,7 +172,7 @@ class Call:
         choice = constraint.item or constraint
         return None if choice.of_group else choice.query
 
-    def written(self, values: Sequence[str]) -> str:
+    def to_sql(self, values: Sequence[str]) -> str:
         """The call as SQL, with these texts for its values."""
         ingredient, shown = self.ingredient, dict(self.shown)
         parts = [shown[p.name] for p in ingredient.leading if p.name in shown]

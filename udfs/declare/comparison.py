@@ -54,7 +54,7 @@ class Comparing:
         return _SAME if self.operator in ("=", "<>") else _LESS
 
     @property
-    def negated(self) -> bool:
+    def is_negated(self) -> bool:
         """It holds where the answer to the question is no."""
         return self.operator in ("<>", "<=", ">=")
 

@@ -62,7 +62,7 @@ class _Schema:
             raise _error(
                 f"{name}: the JSON schema has more than {MOST_FIELDS} fields or {MOST_DEPTH} levels"
             )
-        node = self._resolved(name, given)
+        node = self._resolve(name, given)
         if "enum" in node or "const" in node:
             return self._choice(name, node)
         kind = node.get("type", "object" if "properties" in node else None)
@@ -101,14 +101,14 @@ class _Schema:
             raise _error(f"{name}: its values must be texts", 'Write {"enum": ["a", "b"]}.')
         return Constraint("choice", options=tuple(options))
 
-    def _resolved(self, name: str, given: object) -> Node:
+    def _resolve(self, name: str, given: object) -> Node:
         """The schema behind a reference, or the one alternative besides null."""
         for _ in range(MOST_DEPTH):
             if not isinstance(given, Mapping):
                 break
             alternatives = next((given[word] for word in _ALTERNATIVES if word in given), None)
             if isinstance(given.get("$ref"), str):
-                given = self._referred(name, given["$ref"])
+                given = self._follow(name, given["$ref"])
             elif isinstance(alternatives, list):
                 others = [a for a in alternatives if a != {"type": "null"}]
                 if len(others) != 1:
@@ -118,7 +118,7 @@ class _Schema:
                 return given
         raise _error(f"{name}: {str(given)[:80]!r} is no schema")
 
-    def _referred(self, name: str, reference: str) -> object:
+    def _follow(self, name: str, reference: str) -> object:
         """The schema at ``#/$defs/Name``."""
         found: object = self.root
         for part in reference.removeprefix("#").split("/")[1:]:

@@ -18,9 +18,9 @@ from blendfusion.options import OnError
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.arguments import Literal
 from blendfusion.udfs.declare.parameter import Parameter
-from blendfusion.udfs.declare.returns import RETURNS, returned, type_name
+from blendfusion.udfs.declare.returns import RETURNS, constraint_named, type_name
 from blendfusion.udfs.declare.sample import MOST
-from blendfusion.udfs.declare.struct_schema import fields_of, written
+from blendfusion.udfs.declare.struct_schema import fields_of, schema_text
 
 Confidence: TypeAlias = "float | OneOf['keep']"
 """The minimum probability of an answer; ``keep``: the probability stands beside the answer."""
@@ -147,7 +147,7 @@ def pattern_of(given: Any) -> Any:
 
 
 def _type(given: Literal, name: str) -> Constraint:
-    found = returned(given) if isinstance(given, str) else None
+    found = constraint_named(given) if isinstance(given, str) else None
     if found is None and isinstance(given, str) and len(given.split()) > 1:
         return Constraint("struct", fields=fields_of(given))
     if found is None:
@@ -158,7 +158,7 @@ def _type(given: Literal, name: str) -> Constraint:
 
 
 def _type_shown(constraint: Constraint) -> str:
-    return written(constraint.fields) if constraint.fields else type_name(constraint)
+    return schema_text(constraint.fields) if constraint.fields else type_name(constraint)
 
 
 def _list_type(given: Literal, name: str) -> Constraint:

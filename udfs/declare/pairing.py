@@ -143,7 +143,7 @@ PAIRING = (HOW, MANY, EXACT, PAIR_LABELS, LABEL_QUESTION, MATCH, CHECK, K)
 """The options of a call that pairs values."""
 
 
-def paired(given: Mapping[str, Any], error: ErrorOf) -> Pairing:
+def pairing_of(given: Mapping[str, Any], error: ErrorOf) -> Pairing:
     """The pairing that checked options ask for, by their names. Raises ArgumentError."""
     how, check = given.get("how", ""), given.get("check", 0)
     exact = given.get("exact", False)

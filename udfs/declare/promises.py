@@ -14,7 +14,9 @@ ErrorOf: TypeAlias = Callable[[str, str], ArgumentError]
 """Makes the error of a call from a problem and its remedy."""
 
 
-def promised(constraint: Constraint, read: Mapping[str, Any], error: ErrorOf) -> Targets | None:
+def promised_targets(
+    constraint: Constraint, read: Mapping[str, Any], error: ErrorOf
+) -> Targets | None:
     """The targets that a call promises of its answers; None without any. Raises ArgumentError."""
     given: dict[str, float] = {p.name: read[p.name] for p in CASCADE[:-1] if p.name in read}
     proxy = _proxy(given, read, error)

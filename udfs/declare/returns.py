@@ -53,10 +53,10 @@ def decimal_constraint(precision: int, scale: int) -> Constraint | None:
     return Constraint("number", digits=(precision, scale))
 
 
-def returned(name: str) -> Constraint | None:
+def constraint_named(name: str) -> Constraint | None:
     """The constraint that ``returns => name`` sets; None if it is not a type.
 
-    >>> str(returned("list[int]{2,4}"))
+    >>> str(constraint_named("list[int]{2,4}"))
     'list of 2 to 4 integer'
     """
     name = name.lower().replace(" ", "")
@@ -79,7 +79,7 @@ def returned(name: str) -> Constraint | None:
 def type_name(constraint: Constraint) -> str:
     """The name of a constraint without options or pattern, as ``returns`` takes it.
 
-    >>> [type_name(returned(name)) for name in ("INT", "list+", "list[date]{2}", "list{1,3}")]
+    >>> [type_name(constraint_named(name)) for name in ("INT", "list+", "list[date]{2}", "list{1,3}")]
     ['integer', 'list{1,}', 'list[date]{2}', 'list{1,3}']
     """
     if constraint.digits is not None:

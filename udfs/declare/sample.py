@@ -11,19 +11,19 @@ MOST = 20
 """How many values of a sample count (docs/lab.md)."""
 
 
-def sampled(rows: Iterable[Values]) -> tuple[tuple[str, ...], ...]:
-    """The distinct rows of ``filled``, those ``MOST`` with the least digests in the order of
+def sample_rows(rows: Iterable[Values]) -> tuple[tuple[str, ...], ...]:
+    """The distinct rows of ``filled_rows``, those ``MOST`` with the least digests in the order of
     digests: the same for any order of ``rows``.
 
-    >>> sampled([("b",), (None,), ("a",), ("b",), (" ",)]) == sampled([("a",), ("b",)])
+    >>> sample_rows([("b",), (None,), ("a",), ("b",), (" ",)]) == sample_rows([("a",), ("b",)])
     True
     """
-    distinct = list({*filled(rows)})
+    distinct = list({*filled_rows(rows)})
     by_digest = dict(zip(digests(distinct), distinct, strict=True))
     return tuple(by_digest[digest] for digest in sorted(by_digest)[:MOST])
 
 
-def filled(rows: Iterable[Values]) -> list[tuple[str, ...]]:
+def filled_rows(rows: Iterable[Values]) -> list[tuple[str, ...]]:
     """The rows without a NULL or a blank text."""
     texts = ((row, tuple(v for v in row if v and v.strip())) for row in rows)
     return [text for row, text in texts if len(text) == len(row)]

@@ -61,7 +61,7 @@ def fields_of(schema: str) -> tuple[StructField, ...]:
     >>> [(f.name, str(f.constraint)) for f in fields_of("title TEXT, years INT[], mood IN ('a', 'b')")]
     [('title', 'text'), ('years', 'list of integer'), ('mood', 'one of {a, b}')]
     """
-    fields = _checked([_field(text) for text in _definitions(schema)])
+    fields = _check([_field(text) for text in _definitions(schema)])
     if _count(fields) > MOST_FIELDS:
         raise _error(f"the schema has more than {MOST_FIELDS} fields", "Extract in several calls.")
     return fields
@@ -77,10 +77,10 @@ def text_of(schema: SchemaLike) -> str:
     if isinstance(schema, str):
         return schema
     if isinstance(schema, pa.Schema | pa.StructType):
-        return written([_arrow_field(field) for field in schema])
+        return schema_text([_arrow_field(field) for field in schema])
     if isinstance(schema, type) and isinstance(getattr(schema, "model_fields", None), Mapping):
         try:
-            return written(_model_fields(schema))
+            return schema_text(_model_fields(schema))
         except RecursionError:
             raise _error(f"the model {schema.__name__} has itself for a field") from None
     raise _error(
@@ -89,10 +89,10 @@ def text_of(schema: SchemaLike) -> str:
     )
 
 
-def written(fields: Sequence[StructField]) -> str:
+def schema_text(fields: Sequence[StructField]) -> str:
     """The fields as SQL text.
 
-    >>> written(fields_of("a VARCHAR comment 'it''s', b IN ('x')"))
+    >>> schema_text(fields_of("a VARCHAR comment 'it''s', b IN ('x')"))
     "a TEXT COMMENT 'it''s', b IN ('x')"
     """
     return ", ".join(map(_written_field, fields))
@@ -148,14 +148,14 @@ def _field(definition: str) -> StructField:
     columns = table.this.expressions if isinstance(table.this, exp.Schema) else []
     if len(columns) != 1 or not isinstance(columns[0], exp.ColumnDef):
         raise _error(f"the field {_short(definition)} has no type", f"Types are {_TYPES}.")
-    return _declared(columns[0])
+    return _field_of(columns[0])
 
 
 def _short(definition: str) -> str:
     return definition if len(definition) <= _SHOWN else f"{definition[:_SHOWN]}…"
 
 
-def _declared(column: exp.ColumnDef) -> StructField:
+def _field_of(column: exp.ColumnDef) -> StructField:
     if column.kind is None:
         raise _error(f"the field {column.name} has no type", f"Types are {_TYPES}.")
     description = ""
@@ -171,7 +171,7 @@ def _declared(column: exp.ColumnDef) -> StructField:
 
 def _constraint(name: str, kind: exp.DataType) -> Constraint:
     if not isinstance(kind, exp.DataType) or not isinstance(kind.this, exp.DataType.Type):
-        raise _unknown(name, kind.sql())
+        raise _unknown_type(name, kind.sql())
     inner = kind.expressions
     if kind.this in (exp.DataType.Type.ENUM, exp.DataType.Type.ENUM8):
         return Constraint("choice", options=_options(name, inner))
@@ -180,12 +180,12 @@ def _constraint(name: str, kind: exp.DataType) -> Constraint:
             raise _error(f"the field {name} is a list of lists", "Items of a list may be structs.")
         return Constraint("list", item=_constraint(name, inner[0]) if inner else Constraint())
     if kind.this == exp.DataType.Type.STRUCT:
-        return Constraint("struct", fields=_checked([_member(name, part) for part in inner], name))
+        return Constraint("struct", fields=_check([_member(name, part) for part in inner], name))
     if kind.this == exp.DataType.Type.DECIMAL and inner:
         return _decimal(name, kind)
     if kind.this.name in _KIND_OF and not inner:
         return Constraint(_KIND_OF[kind.this.name])
-    raise _unknown(name, kind.sql())
+    raise _unknown_type(name, kind.sql())
 
 
 _LISTS = (exp.DataType.Type.LIST, exp.DataType.Type.ARRAY)
@@ -204,7 +204,7 @@ def _decimal(name: str, kind: exp.DataType) -> Constraint:
 def _member(name: str, part: exp.Expr) -> StructField:
     if not isinstance(part, exp.ColumnDef):
         raise _error(f"the field {name}: {part.sql()} in its struct has no name and type")
-    return _declared(part)
+    return _field_of(part)
 
 
 def _options(name: str, given: Sequence[exp.Expr]) -> tuple[str, ...]:
@@ -216,7 +216,7 @@ def _options(name: str, given: Sequence[exp.Expr]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _checked(fields: Sequence[StructField], within: str = "") -> tuple[StructField, ...]:
+def _check(fields: Sequence[StructField], within: str = "") -> tuple[StructField, ...]:
     names = [field.name for field in fields]
     where = f"{within} has" if within else "the schema has"
     if not names:
@@ -232,7 +232,7 @@ def _count(fields: Sequence[StructField]) -> int:
 
 
 def _written_field(field: StructField, *, in_quotes: bool = False) -> str:
-    comment = f" COMMENT {_quoted(field.description)}" if field.description else ""
+    comment = f" COMMENT {_quote(field.description)}" if field.description else ""
     plain = field.name.isidentifier() and field.name.isascii() and not in_quotes
     name = exp.to_identifier(field.name, quoted=not plain).sql()
     return f"{name} {_written_type(field.constraint)}{comment}"
@@ -240,7 +240,7 @@ def _written_field(field: StructField, *, in_quotes: bool = False) -> str:
 
 def _written_type(constraint: Constraint) -> str:
     if constraint.kind == "choice":
-        return f"IN ({', '.join(map(_quoted, constraint.options))})"
+        return f"IN ({', '.join(map(_quote, constraint.options))})"
     if constraint.kind == "list":
         return f"{_written_type(constraint.item or Constraint())}[]"
     if constraint.kind == "struct":
@@ -252,7 +252,7 @@ def _written_type(constraint: Constraint) -> str:
     return _KINDS[constraint.kind][0]
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return exp.Literal.string(text).sql()
 
 
@@ -286,7 +286,7 @@ def _of_arrow(name: str, kind: pa.DataType) -> Constraint:
         return Constraint("date")
     if is_a.is_timestamp(kind) and kind.tz is None:
         return Constraint("timestamp")
-    raise _unknown(name, str(kind))
+    raise _unknown_type(name, str(kind))
 
 
 def _model_fields(model: type[Any]) -> list[StructField]:
@@ -327,10 +327,10 @@ def _of_annotation(name: str, annotation: Any) -> Constraint:
         return Constraint("struct", fields=tuple(_model_fields(annotation)))
     if annotation in _OF_PYTHON:
         return Constraint(_OF_PYTHON[annotation])
-    raise _unknown(name, getattr(annotation, "__name__", str(annotation)))
+    raise _unknown_type(name, getattr(annotation, "__name__", str(annotation)))
 
 
-def _unknown(name: str, kind: str) -> ArgumentError:
+def _unknown_type(name: str, kind: str) -> ArgumentError:
     return _error(f"the field {name}: {kind} is no type that it can have", f"Types are {_TYPES}.")
 
 

@@ -15,7 +15,7 @@ from blendfusion.udfs.text.quantities import order
 _OPPOSITE = {"true": "false", "false": "true"}
 
 
-def compared(call: Call, pairs: Sequence[Values], dispatcher: Dispatcher) -> list[Answer]:
+def compare_pairs(call: Call, pairs: Sequence[Values], dispatcher: Dispatcher) -> list[Answer]:
     """One answer a pair, in order: true or false, none where either value is NULL or blank.
 
     A model is asked only of pairs whose texts do not decide it, each pair once.
@@ -27,7 +27,7 @@ def compared(call: Call, pairs: Sequence[Values], dispatcher: Dispatcher) -> lis
     open_pairs: list[Values] = [comparing.canonical(*map(str, pairs[i])) for i in open_places]
     given = dispatcher.ask(call.task, open_pairs, call) if open_pairs else []
     for i, answer in zip(open_places, given, strict=True):
-        answers[i] = _turned(answer) if comparing.negated else answer
+        answers[i] = _negate(answer) if comparing.is_negated else answer
     return [answer for answer in answers if answer is not None]
 
 
@@ -39,5 +39,5 @@ def _certain(comparing: Comparing, a: str | None, b: str | None) -> Answer | Non
     return None if known is None else Answer(str(comparing.holds(known)).lower())
 
 
-def _turned(answer: Answer) -> Answer:
+def _negate(answer: Answer) -> Answer:
     return replace(answer, text=_OPPOSITE[answer.text]) if answer.text is not None else answer

@@ -17,15 +17,20 @@ from blendfusion.errors import QueryError
 from blendfusion.models.protocol.images import lend_within
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task
-from blendfusion.udfs.ask.audio_columns import heard, named_audio
+from blendfusion.udfs.ask.audio_columns import named_audio, transcribe
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.embed_columns import Texts
 from blendfusion.udfs.ask.evidence_results import in_list
-from blendfusion.udfs.ask.image_columns import among_texts, named, seen, seen_among_texts
-from blendfusion.udfs.ask.map_reduce import answered
+from blendfusion.udfs.ask.image_columns import (
+    among_texts,
+    answer_images,
+    name_images,
+    seen_among_texts,
+)
+from blendfusion.udfs.ask.map_reduce import answer_contexts
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
 from blendfusion.udfs.ask.reasons import Ask, answer_task, reason_task, with_reasons
-from blendfusion.udfs.ask.validation_loop import checked
+from blendfusion.udfs.ask.validation_loop import check_answers
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import (
     AudioQuestion,
@@ -39,7 +44,7 @@ from blendfusion.udfs.declare.kinds import (
     UserBody,
     Vectors,
 )
-from blendfusion.udfs.evaluate.compare import compared
+from blendfusion.udfs.evaluate.compare import compare_pairs
 from blendfusion.udfs.evaluate.distinct import Column, distinct, encode
 from blendfusion.udfs.evaluate.label_join import label_call, matching
 from blendfusion.udfs.evaluate.user_body import run_body
@@ -66,9 +71,9 @@ def _of_kind(kind: Kind, call: Call, columns: Sequence[Column], dispatcher: Disp
     """A question about each distinct row of texts, of which some may be images."""
     images = among_texts(columns)
     if images is None:
-        return _answered(call, columns, dispatcher, _questions)
+        return _answer_rows(call, columns, dispatcher, _questions)
     with lend_within(images.held):
-        return _answered(call, images.texts, dispatcher, seen_among_texts)
+        return _answer_rows(call, images.texts, dispatcher, seen_among_texts)
 
 
 @_of_kind.register(GroupQuestion)
@@ -81,9 +86,9 @@ def _(kind: Kind, call: Call, columns: Sequence[Column], dispatcher: Dispatcher)
 
         def again(task: Task, rows: Sequence[Values]) -> list[Answer]:
             listed = [tuple(map(str, row)) for row in rows]
-            return answered(_of_task(call, task), listed, dispatcher)
+            return answer_contexts(_of_task(call, task), listed, dispatcher)
 
-        answers = checked(call, present, answers, again)
+        answers = check_answers(call, present, answers, again)
     results = dict(zip(present, outcomes(call, answers, present, dispatcher), strict=True))
     found = [results.get(c) for c in contexts]
     if call.evidence:
@@ -118,7 +123,7 @@ def _of_groups(
 
     def of_task(task: Task, rows: Sequence[Values]) -> list[Answer]:
         listed = [tuple(map(str, row)) for row in rows]
-        return answered(_of_task(call, task), listed, dispatcher)
+        return answer_contexts(_of_task(call, task), listed, dispatcher)
 
     return _behind_reasons(call.task, contexts, of_task, dispatcher)
 
@@ -127,9 +132,9 @@ def _of_groups(
 def _(
     kind: ImageQuestion, call: Call, columns: Sequence[Column], dispatcher: Dispatcher
 ) -> pa.Array:
-    names, held = named(columns)
+    names, held = name_images(columns)
     with lend_within(held):
-        return _answered(call, names, dispatcher, seen)
+        return _answer_rows(call, names, dispatcher, answer_images)
 
 
 @_of_kind.register
@@ -138,7 +143,7 @@ def _(
 ) -> pa.Array:
     names, held = named_audio(columns)
     with lend_within(held):
-        return _answered(call, names, dispatcher, heard)
+        return _answer_rows(call, names, dispatcher, transcribe)
 
 
 @_of_kind.register
@@ -146,14 +151,14 @@ def _(kind: PairMatch, call: Call, columns: Sequence[Column], dispatcher: Dispat
     if call.pairing is not None and call.pairing.by_labels:
         label = label_call(call)
         return matching(call, *(evaluate(label, [column], dispatcher) for column in columns))
-    return _answered(call, columns, dispatcher, _questions)
+    return _answer_rows(call, columns, dispatcher, _questions)
 
 
 @_of_kind.register
 def _(
     kind: PairComparison, call: Call, columns: Sequence[Column], dispatcher: Dispatcher
 ) -> pa.Array:
-    return _answered(call, columns, dispatcher, compared)
+    return _answer_rows(call, columns, dispatcher, compare_pairs)
 
 
 @_of_kind.register
@@ -178,7 +183,9 @@ def _(
     )
 
 
-def _answered(call: Call, texts: Sequence[Column], dispatcher: Dispatcher, ask: _Ask) -> pa.Array:
+def _answer_rows(
+    call: Call, texts: Sequence[Column], dispatcher: Dispatcher, ask: _Ask
+) -> pa.Array:
     """The answers, one a row. The model sees equal rows once."""
     values, rows = distinct(texts)
     remembered = dispatcher.values_of(call)
@@ -205,7 +212,7 @@ def _answers_to(
         return ask(_of_task(call, task), rows, dispatcher)
 
     answers = _behind_reasons(call.task, missing, of_task, dispatcher)
-    return checked(call, missing, answers, of_task) if call.check else answers
+    return check_answers(call, missing, answers, of_task) if call.check else answers
 
 
 def _behind_reasons(
@@ -214,7 +221,7 @@ def _behind_reasons(
     """One answer a tuple of values, in order, behind its reason where the task wants one."""
     if not task.reasoning or dispatcher.certain(task) is not None:
         return [*ask(task, values)]
-    sent = dispatcher.sent(task)
+    sent = dispatcher.task_to_send(task)
     for made in (reason_task, answer_task):
         dispatcher.settle(made(task), made(sent))
     return with_reasons(task, values, ask)

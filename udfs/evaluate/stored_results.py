@@ -55,7 +55,7 @@ class StoredResults:
             return False
         return True
 
-    def decoded(self, texts: Sequence[str | None]) -> pa.Array:
+    def decode(self, texts: Sequence[str | None]) -> pa.Array:
         """Stored results as an array of the call's type."""
         return decode(texts, self._call.type)
 

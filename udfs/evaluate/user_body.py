@@ -41,7 +41,7 @@ def run_body(
         def run(columns: Sequence[pa.Array]) -> tuple[pa.Array, bool]:
             model = UserModel(dispatcher, call)
             answers = kind.body(model, *leading, *columns, **literals)
-            return _checked(call, answers, len(columns[0])), model.repeats
+            return _check_result(call, answers, len(columns[0])), model.repeats
 
         before = results.stored
         if kind.code:
@@ -106,7 +106,7 @@ def _with_stored(
     found = stored.find(rows)
     dispatcher.results_of(call).stored += len(found)
     missing = [i for i in range(len(rows)) if i not in found]
-    known = stored.decoded(list(found.values()))
+    known = stored.decode(list(found.values()))
     if not missing:
         return known
     new, repeats = run([a.take(pa.array(missing)) for a in inputs] if found else inputs)
@@ -144,7 +144,7 @@ def _all_null(keys: Sequence[pa.Array]) -> pa.Array:
     return result
 
 
-def _checked(call: Call, answers: Any, length: int) -> pa.Array:
+def _check_result(call: Call, answers: Any, length: int) -> pa.Array:
     name = call.ingredient.name
     if isinstance(answers, pa.ChunkedArray):
         answers = answers.combine_chunks()

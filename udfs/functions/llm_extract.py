@@ -22,7 +22,7 @@ from blendfusion.udfs.declare.options import (
     RETRIES,
 )
 from blendfusion.udfs.declare.parameter import Parameter
-from blendfusion.udfs.declare.struct_schema import FORM, fields_of, text_of, written
+from blendfusion.udfs.declare.struct_schema import FORM, fields_of, schema_text, text_of
 
 
 def _schema(given: Literal, name: str) -> str:
@@ -31,7 +31,7 @@ def _schema(given: Literal, name: str) -> str:
         raise ArgumentError(
             f"the {name} must be text, not {given!r}", hint=f"Write the fields as in {FORM}."
         )
-    return written(fields_of(written(json_fields(given)) if is_json(given) else given))
+    return schema_text(fields_of(schema_text(json_fields(given)) if is_json(given) else given))
 
 
 SCHEMA = Parameter(

@@ -28,7 +28,7 @@ def _members(model: UserModel, terms: pa.Array, domains: pa.Array) -> pa.Array:
         domain = tuple(dict.fromkeys(m for m in listed or () if m is not None and m.strip()))
         if term is None or not term.strip():
             continue
-        found[row] = [m for m in domain if _folded(m) == _folded(term)]
+        found[row] = [m for m in domain if _fold(m) == _fold(term)]
         if domain and not found[row]:
             by_domain.setdefault(domain, []).append(row)
     for domain, places in by_domain.items():
@@ -43,7 +43,7 @@ def _members(model: UserModel, terms: pa.Array, domains: pa.Array) -> pa.Array:
     return pa.array(found, TEXTS)
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return " ".join(text.casefold().split())
 
 

@@ -23,7 +23,7 @@ _HINT = (
 )
 
 
-def _bound(given: Literal, name: str) -> int:
+def _scale_end(given: Literal, name: str) -> int:
     if not isinstance(given, int) or isinstance(given, bool):
         raise ArgumentError(f"{name} => {given!r} is not a whole number", hint=_HINT)
     return given
@@ -32,7 +32,7 @@ def _bound(given: Literal, name: str) -> int:
 LOW = Parameter(
     "low",
     "The lowest point of the scale.",
-    _bound,
+    _scale_end,
     annotation="int",
     default=LOWEST,
     example="ORDER BY llm_score('How angry?', text, low => 1, high => 5) DESC LIMIT 3",
@@ -40,7 +40,7 @@ LOW = Parameter(
 HIGH = Parameter(
     "high",
     f"The highest point of the scale, which has {MOST_POINTS} points at most.",
-    _bound,
+    _scale_end,
     annotation="int",
     default=HIGHEST,
 )

@@ -53,9 +53,8 @@ class LabelTally:
         """
         >>> tally = LabelTally(sampled=60, decided=3, open=1, uncertainty=0.14, one_by_one=240)
         >>> print(str(tally).replace("; ", "\\n"))
-        3 of 4 pairs of labels decide by 60 sampled pairs (wrongly for at most 14 % of their pairs, at 95 % confidence)
-        240 pairs of the others asked one by one
-        """
+        3 of 4 pairs of labels decide by 60 sampled pairs (wrongly for at most 14 % of their pairs,
+        at 95 % confidence) 240 pairs of the others asked one by one"""
         if not self.sampled:
             return "nothing to match"
         met = self.decided + self.open
@@ -66,7 +65,7 @@ class LabelTally:
 
 
 @dataclass(slots=True)
-class _Sampled:
+class _PairSample:
     """The state of the pairs of values of two labels."""
 
     met: int = 0
@@ -84,7 +83,7 @@ class LabelMatcher:
         self._labelling = labelling_of(call)
         self._dispatcher = dispatcher
         self._among = _by_label(table)
-        self._samples: dict[Labels, _Sampled] = {}
+        self._samples: dict[Labels, _PairSample] = {}
         self._matches: dict[Row, list[str]] = {}
         self.tally = LabelTally()
 
@@ -97,7 +96,7 @@ class LabelMatcher:
         or ``BY_TEXT``; NULL if the value or its label is NULL."""
         rows: list[Row] = list(zip(*(column.to_pylist() for column in columns), strict=True))
         new = [row for row in dict.fromkeys(rows) if row not in self._matches]
-        met = list(self._met(new))
+        met = list(self._rows_by_label(new))
         verdicts = self._settle(met)
         self._matches |= {row: [] for row in new}
         unsettled: list[tuple[Row, str]] = []
@@ -114,7 +113,7 @@ class LabelMatcher:
                 self._matches[row].append(BY_TEXT + text)
         return pa.array([self._matches[row] or None for row in rows], self._call.type)
 
-    def _met(self, rows: Sequence[Row]) -> Iterator[tuple[Row, str, Sequence[str]]]:
+    def _rows_by_label(self, rows: Sequence[Row]) -> Iterator[tuple[Row, str, Sequence[str]]]:
         """Each row with each label of the other side, and the texts of that label."""
         for row in rows:
             if row[0] is not None and row[1] is not None:
@@ -130,7 +129,7 @@ class LabelMatcher:
             groups.setdefault((str(row[1]), label), []).append((str(row[0]), texts))
         chosen: dict[Labels, list[Values]] = {}
         for labels, new in groups.items():
-            sampled = self._samples.setdefault(labels, _Sampled())
+            sampled = self._samples.setdefault(labels, _PairSample())
             pairs = sum(len(texts) for _, texts in new)
             sampled.met += pairs
             # The whole sample of the first chunk, and the share of later ones.
@@ -145,13 +144,13 @@ class LabelMatcher:
 
     def _verdict(self, labels: Labels) -> bool | None:
         sampled = self._samples[labels]
-        expected = self._expected(labels)
+        expected = self._expected_answer(labels)
         agreeing = sampled.answers.count(expected)
         if agreeing < AGREEING * len(sampled.answers) and not self._dispatcher.guesses_answers:
             return None
         return expected
 
-    def _expected(self, labels: Labels) -> bool:
+    def _expected_answer(self, labels: Labels) -> bool:
         """The answer that the sample must confirm."""
         if self._labelling.match:
             return bool(self._labelling.holds(*labels))

@@ -31,9 +31,9 @@ from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.pairing import Pairing
 from blendfusion.udfs.evaluate.whole_column import WholeColumn
 from blendfusion.udfs.joins.label_matcher import LabelMatcher
-from blendfusion.udfs.joins.recall_estimate import Found
+from blendfusion.udfs.joins.recall_estimate import JoinMatches
 from blendfusion.udfs.joins.vector_candidates import NearestInMeaning
-from blendfusion.udfs.text.numbered_lines import listed
+from blendfusion.udfs.text.numbered_lines import number_lines
 
 NONE = "none"
 """The answer for no matching candidate."""
@@ -172,7 +172,7 @@ class Matcher:
     @property
     def summary(self) -> Sequence[str]:
         tally, k = self.tally, self._pairing.k
-        found = Found(
+        found = JoinMatches(
             tally.equal + tally.alike + tally.ranks.total(),
             tally.ranks,
             k,
@@ -216,7 +216,7 @@ class Matcher:
             places = [i for i in near if i != free]
             if places:
                 waiting[row] = [domain.texts[i] for i in places]
-        for row, places in self._chosen(waiting).items():
+        for row, places in self._choose(waiting).items():
             self.tally.ranks.update(places)
             self.tally.unmatched += not places
             found[row] += [waiting[row][place - 1] for place in places]
@@ -253,7 +253,7 @@ class Matcher:
             further[row] = [domain.texts[i] for i in near[k:]]
         sampled = {row: texts for row, texts in further.items() if texts}
         self.tally.sampled += len(sampled)
-        chosen = self._chosen(sampled).values()
+        chosen = self._choose(sampled).values()
         self.tally.beyond += sum(map(bool, chosen))
         self.tally.missed += sum(map(len, chosen))
 
@@ -320,13 +320,15 @@ class Matcher:
             self.tally.alike += 1
         return alike
 
-    def _chosen(self, waiting: Mapping[Row, list[str]]) -> dict[Row, list[int]]:
+    def _choose(self, waiting: Mapping[Row, list[str]]) -> dict[Row, list[int]]:
         """The positions, from 1, of the candidates that the model chooses for each row."""
         chosen: dict[Row, list[int]] = {}
         for size in sorted({len(texts) for texts in waiting.values()}):
             own = {row: texts for row, texts in waiting.items() if len(texts) == size}
             task = question(self._call.task, self._pairing, size)
-            values: list[Values] = [(str(row[0]), listed(texts)) for row, texts in own.items()]
+            values: list[Values] = [
+                (str(row[0]), number_lines(texts)) for row, texts in own.items()
+            ]
             answers = self._dispatcher.ask(self._call.task, values, self._call, sent=task)
             results = outcomes(self._call, answers, values, self._dispatcher)
             chosen |= zip(own, map(_places, results), strict=True)

@@ -18,7 +18,7 @@ FEWEST = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class JoinMatches:
     """The matches of a join by candidates."""
 
     matches: int
@@ -40,11 +40,11 @@ class Found:
 
     def __str__(self) -> str:
         """
-        >>> print(Found(400, {1: 250, 2: 40, 7: 8}, 10, open=90))
+        >>> print(JoinMatches(400, {1: 250, 2: 40, 7: 8}, 10, open=90))
         about 98.0 %, if as many lie beyond as stand in places 6 to 10 (8)
-        >>> print(Found(400, {1: 300}, 10, open=90, sampled=30, beyond=1, missed=1))
-        about 99.3 %, at least 96.8 % (95 % confidence): 1 of 30 sampled values has its match among the next 10
-        """
+        >>> print(JoinMatches(400, {1: 300}, 10, open=90, sampled=30, beyond=1, missed=1))
+        about 99.3 %, at least 96.8 % (95 % confidence): 1 of 30 sampled values has its match among
+        the next 10"""
         if not self.open:
             return "100 %: no value has more candidates"
         if self.sampled:

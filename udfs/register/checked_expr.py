@@ -30,29 +30,29 @@ class CheckedExpr(Expr):
         )
 
 
-def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+def _check_result(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
-    def checked(*arguments: Any, **named: Any) -> Any:
+    def call(*arguments: Any, **named: Any) -> Any:
         made = method(*arguments, **named)
         return CheckedExpr(made.expr) if type(made) is Expr else made
 
-    return checked
+    return call
 
 
-def _reflected(operator: Callable[..., Any]) -> Callable[..., Any]:
-    def reflected(right: CheckedExpr, left: object) -> Any:
+def _reflect(operator: Callable[..., Any]) -> Callable[..., Any]:
+    def call(right: CheckedExpr, left: object) -> Any:
         return operator(left if isinstance(left, Expr) else Expr.literal(left), right)
 
-    return _checked(reflected)
+    return _check_result(call)
 
 
 for _name, _method in vars(Expr).items():
     if isinstance(_method, FunctionType) and _name != "__init__":
         _plain = "__" + _name[3:]
         if _name.startswith("__r") and _plain in vars(Expr):
-            setattr(CheckedExpr, _name, _reflected(getattr(Expr, _plain)))
+            setattr(CheckedExpr, _name, _reflect(getattr(Expr, _plain)))
         else:
-            setattr(CheckedExpr, _name, _checked(_method))
+            setattr(CheckedExpr, _name, _check_result(_method))
 
 
 class CheckedCol(Col):

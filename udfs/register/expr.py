@@ -64,7 +64,7 @@ def expression(
     named = {name: given for name, given in named.items() if given is not None}
     exprs: list[Expr] = []
     arguments: list[Argument] = []
-    for parameter, given in _placed(ingredient, positional, named):
+    for parameter, given in _place_arguments(ingredient, positional, named):
         if isinstance(given, Expr):
             exprs.append(given)
             arguments.append(Value(_column_name(given)))
@@ -91,11 +91,11 @@ def expression(
         key = col(order_by) if isinstance(order_by, str) else order_by
         order: list[Expr | SortExpr | str] | None = None if key is None else [key.sort()]
         exprs = [f.array_agg(e, filter=where, order_by=order) for e in exprs]
-    made = scalar_function(call, lambda: bound(call))(*exprs)
+    made = scalar_function(call, lambda: dispatcher_of(call))(*exprs)
     return CheckedExpr(made.expr).alias(bound_call.text)
 
 
-def _placed(
+def _place_arguments(
     ingredient: Ingredient, positional: Sequence[object], named: dict[str, object]
 ) -> list[tuple[AnyParameter | None, object]]:
     """The positional arguments in their order, each with its parameter (None: a column). Columns
@@ -164,7 +164,7 @@ _LOCKS: dict[str, threading.Lock] = {}
 where one thread reads two results in turn."""
 
 
-def bound(call: Call) -> Dispatcher:
+def dispatcher_of(call: Call) -> Dispatcher:
     """The dispatcher that answers ``call`` where DataFusion evaluates an expression itself."""
     dispatcher = _bound.get(call.name)
     if dispatcher is None:

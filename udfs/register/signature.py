@@ -30,17 +30,17 @@ def signature(ingredient: Ingredient) -> inspect.Signature:
     """The signature of ``bf.<name>``: values are columns, options are keyword-only."""
     kinds = inspect.Parameter
     column = "ColumnLike"
-    found = [_required(p) for p in ingredient.leading]
+    found = [_required_parameter(p) for p in ingredient.leading]
     names = ingredient.value_names
     if isinstance(ingredient.values, str):
         found.append(kinds(names[0], kinds.VAR_POSITIONAL, annotation=column))
     else:
         one = f"{column} | Sequence[{column}]" if ingredient.beside else column
         columns = [kinds(n, kinds.POSITIONAL_OR_KEYWORD, annotation=one) for n in names]
-        columns[1:1] = [_required(p) for p in ingredient.between]
+        columns[1:1] = [_required_parameter(p) for p in ingredient.between]
         found += columns
     behind = kinds.KEYWORD_ONLY if isinstance(ingredient.values, str) else None
-    found += [_required(p, behind) for p in ingredient.trailing]
+    found += [_required_parameter(p, behind) for p in ingredient.trailing]
     optional = [(p.name, p.annotation, p.default) for p in ingredient.options]
     optional += [(name, kind, None) for name, kind, _ in python_arguments(ingredient)]
     for name, annotation, default in optional:
@@ -49,7 +49,7 @@ def signature(ingredient: Ingredient) -> inspect.Signature:
     return inspect.Signature(found, return_annotation="Expr")
 
 
-def _required(
+def _required_parameter(
     parameter: AnyParameter, kind: inspect._ParameterKind | None = None
 ) -> inspect.Parameter:
     return inspect.Parameter(

@@ -35,14 +35,14 @@ def stub() -> str:
         lines = []
         for parameter in declared:
             lines += ["*"] if parameter.name == named and not starred else []
-            lines.append(_declared(parameter))
+            lines.append(_parameter_text(parameter))
         arguments = "".join(f"    {line},\n" for line in lines)
         text = textwrap.indent(docstring(ingredient), "    ").lstrip()
         parts.append(f'def {ingredient.name}(\n{arguments}) -> Expr:\n    """{text}\n    """\n')
     return "\n".join(parts)
 
 
-def _declared(parameter: inspect.Parameter) -> str:
+def _parameter_text(parameter: inspect.Parameter) -> str:
     """A parameter with its annotation, which is text, and its default."""
     bare = str(parameter.replace(default=parameter.empty)).replace("'", "")
     if parameter.default is parameter.empty:

@@ -14,7 +14,7 @@ from blendfusion.udfs.evaluate.evaluate import evaluate
 DispatcherSource = Callable[[], Dispatcher]
 
 
-def _evaluated(call: Call, columns: Sequence[pa.Array], dispatcher: Dispatcher) -> pa.Array:
+def _evaluate(call: Call, columns: Sequence[pa.Array], dispatcher: Dispatcher) -> pa.Array:
     try:
         return dispatcher.serve(lambda: evaluate(call, columns, dispatcher))
     except Exception as problem:
@@ -29,6 +29,6 @@ def scalar_function(call: Call, dispatcher: DispatcherSource) -> ScalarUDF:
     types = call.value_types
 
     def run(*columns: pa.Array) -> pa.Array:
-        return _evaluated(call, columns, dispatcher())
+        return _evaluate(call, columns, dispatcher())
 
     return udf(run, list(types), call.type, "volatile", call.name)

@@ -108,14 +108,14 @@ def ingredient(
     """
 
     def define(function: Body) -> DefinedIngredient:
-        made = _made(function, name, returns, aggregate=aggregate, deterministic=deterministic)
+        made = _make(function, name, returns, aggregate=aggregate, deterministic=deterministic)
         _defined[made.name] = made
         return DefinedIngredient(made, function)
 
     return define if function is None else define(function)
 
 
-def _made(
+def _make(
     function: Body,
     name: str | None,
     returns: pa.DataType | None,
@@ -141,7 +141,7 @@ def _made(
     by_name = [p for p in parameters[last + 1 :] if p.kind is p.KEYWORD_ONLY]
     _check_parameters(own, parameters, columns, by_name)
     kind = UserAggregate if aggregate else UserBody
-    result = returns or _annotated(function, "return")
+    result = returns or _return_type(function, "return")
     if deterministic and not storable(result):
         raise ArgumentError(
             f"'{own}' is deterministic, and results of type {result} cannot be stored",
@@ -150,7 +150,7 @@ def _made(
     body = kind(
         function,
         result,
-        tuple(_annotated(function, p.name) for p in columns),
+        tuple(_return_type(function, p.name) for p in columns),
         next(_serials),
         f"{deterministic} {code_digest(function)}" if deterministic else "",
     )
@@ -203,7 +203,7 @@ def _is_column(function: Body, parameter: inspect.Parameter) -> bool:
     return _annotation(function, parameter.name) not in _LITERALS
 
 
-def _annotated(function: Body, name: str) -> pa.DataType:
+def _return_type(function: Body, name: str) -> pa.DataType:
     return _ARROW_TYPES.get(_annotation(function, name), pa.string())
 
 

@@ -59,7 +59,7 @@ class Span(NamedTuple):
     end: int
 
 
-class Found(NamedTuple):
+class FoundPart(NamedTuple):
     """The part of a value that a text states, and where; ``missing``: the parts that it does
     not."""
 
@@ -68,7 +68,7 @@ class Found(NamedTuple):
     missing: tuple[str, ...] = ()
 
 
-def ground(constraint: Constraint, value: Part, text: str) -> Found:
+def ground(constraint: Constraint, value: Part, text: str) -> FoundPart:
     """The part of ``value`` that ``text`` states.
 
     A number is stated by its digits or words, a date by its day, month and year, a text by its
@@ -82,7 +82,7 @@ def ground(constraint: Constraint, value: Part, text: str) -> Found:
     Found(value=None, span=None, missing=('7',))
     """
     if value is None:
-        return Found(None, None)
+        return FoundPart(None, None)
     if isinstance(value, list):
         parts = [ground(constraint.item or Constraint(), item, text) for item in value]
         kept: list[Part] = [part.value for part in parts if part.value is not None]
@@ -95,8 +95,8 @@ def ground(constraint: Constraint, value: Part, text: str) -> Found:
         )
     span = span_of(constraint, value, text)
     if span is None and constraint.kind in COPIED:
-        return Found(None, None, (str(value),))
-    return Found(value, span)
+        return FoundPart(None, None, (str(value),))
+    return FoundPart(value, span)
 
 
 def has_facts(constraint: Constraint) -> bool:
@@ -127,7 +127,7 @@ def facts_of(constraint: Constraint, value: Part, text: str) -> Part:
 
 def ground_among(
     constraint: Constraint, value: Part, texts: Sequence[str]
-) -> tuple[Found, int | None]:
+) -> tuple[FoundPart, int | None]:
     """The part of ``value`` that any of ``texts`` states (at least one is given). The span is in
     the first of those that state most of it, whose place, from 0, is beside it; None without a
     span.
@@ -145,15 +145,15 @@ def ground_among(
     parts = [ground_among(item, one, texts)[0] for one in value]
     kept: list[Part] = [part.value for part in parts if part.value is not None]
     missing = tuple(name for part in parts for name in part.missing)
-    return Found(kept or None, first.span, missing), place
+    return FoundPart(kept or None, first.span, missing), place
 
 
-def _whole(value: Part, parts: list[Found]) -> Found:
+def _whole(value: Part, parts: list[FoundPart]) -> FoundPart:
     spans = [part.span for part in parts if part.span is not None]
     missing = tuple(name for part in parts for name in part.missing)
     if value is None or not spans:
-        return Found(value, None, missing)
-    return Found(value, Span(min(s.start for s in spans), max(s.end for s in spans)), missing)
+        return FoundPart(value, None, missing)
+    return FoundPart(value, Span(min(s.start for s in spans), max(s.end for s in spans)), missing)
 
 
 def span_of(constraint: Constraint, value: Part, text: str) -> Span | None:
@@ -189,7 +189,7 @@ def numbers_in(text: str) -> Iterator[tuple[Fraction, Span]]:
     words = list(_WORD.finditer(text))
     at = 0
     while at < len(words):
-        number, stop = _spoken(text, words, at)
+        number, stop = _number_in_words(text, words, at)
         if number is not None:
             yield Fraction(number), Span(words[at].start(), words[stop - 1].end())
         at = max(stop, at + 1)
@@ -197,7 +197,7 @@ def numbers_in(text: str) -> Iterator[tuple[Fraction, Span]]:
         yield spoken, Span(*span)
 
 
-def _spoken(text: str, words: list[re.Match[str]], at: int) -> tuple[int | None, int]:
+def _number_in_words(text: str, words: list[re.Match[str]], at: int) -> tuple[int | None, int]:
     """The number that words from ``at`` on say, and where it stops."""
     first = words[at][0].lower()
     if first in _ORDINALS:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def listed(texts: Sequence[str]) -> str:
+def number_lines(texts: Sequence[str]) -> str:
     """Texts as numbered lines, with line breaks replaced by blanks.
 
-    >>> print(listed(["a", "b c"]))
+    >>> print(number_lines(["a", "b c"]))
     1. a
     2. b c
     """

@@ -71,10 +71,10 @@ def other_numbers(text: str) -> Iterator[tuple[Fraction, tuple[int, int]]]:
     >>> [str(n) for n, _ in other_numbers("1.234,50 EUR, $3.5M, drei")]
     ['2469/2', '3500000', '3']
     """
-    return chain(_grouped(text), _scaled(text), _worded(text))
+    return chain(_grouped_numbers(text), _scaled_numbers(text), _numbers_in_words(text))
 
 
-def _grouped(text: str) -> Iterator[tuple[Fraction, tuple[int, int]]]:
+def _grouped_numbers(text: str) -> Iterator[tuple[Fraction, tuple[int, int]]]:
     for found in _GROUPED.finditer(text):
         mark, point, part = found["mark"], found["point"], found["part"]
         if mark is None and (point != "," or len(part) == 3):
@@ -83,14 +83,14 @@ def _grouped(text: str) -> Iterator[tuple[Fraction, tuple[int, int]]]:
         yield Fraction(f"{whole}.{part or 0}"), found.span()
 
 
-def _scaled(text: str) -> Iterator[tuple[Fraction, tuple[int, int]]]:
+def _scaled_numbers(text: str) -> Iterator[tuple[Fraction, tuple[int, int]]]:
     for found in _SCALED.finditer(text):
         number = Fraction(found[1].replace(",", "."))
         unit = found[2].lower()
         yield number / 100 if unit == "%" else number * _SCALES[unit], found.span()
 
 
-def _worded(text: str) -> Iterator[tuple[Fraction, tuple[int, int]]]:
+def _numbers_in_words(text: str) -> Iterator[tuple[Fraction, tuple[int, int]]]:
     for found in re.finditer(r"[^\W\d_]+|[½¼¾]", text):
         for number in OTHER_WORDS.get(found[0].lower(), ()):
             yield Fraction(number), found.span()

@@ -11,7 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.language.query_text.source_map import Translation, edited
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.planner.ir.opaque_names import CATALOG
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 INFORMATION = "information"
 """The schema of the tables that hold both."""
@@ -43,11 +43,9 @@ def as_query(sql: str) -> str:
         case ["FUNCTIONS"]:
             return f"SELECT * FROM {_place('functions')}"
         case ["FUNCTIONS", "LIKE", _]:
-            return (
-                f"SELECT * FROM {_place('functions')} WHERE function_name LIKE {quoted(words[2])}"
-            )
+            return f"SELECT * FROM {_place('functions')} WHERE function_name LIKE {sql_string(words[2])}"
         case ["BLENDFUSION", ".", name]:
-            return f"{settings} WHERE name = {quoted(f'blendfusion.{name.lower()}')}"
+            return f"{settings} WHERE name = {sql_string(f'blendfusion.{name.lower()}')}"
     return sql
 
 

@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.repeated_names import REFUSED, alias_of
 from blendfusion.language.query_text.source_map import Translation, edited
-from blendfusion.udfs.declare.arguments import quoted, quoted_name
+from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 _CAST = re.compile(r"\b(?:try_)?cast\s*\(|::", re.IGNORECASE)
 _GROUPS = re.compile(r"\bgroup\s+by\b", re.IGNORECASE)
@@ -64,11 +64,11 @@ def _edits(reader: Reader, at: int, arrow_type: Callable[[str], str | None]) -> 
         if name is not None:
             start = reader.span(reader.operand_before(at), at)[0]
             yield start, start, "arrow_cast("
-            yield *reader.span(at, end), f", {quoted(name)})"
+            yield *reader.span(at, end), f", {sql_string(name)})"
     elif function is not None and reader.opens(at + 1):
         stop = reader.close[at + 1]
         behind = reader.first(at + 2, stop, TokenType.ALIAS)
         name = None if behind is None else arrow_type(reader.written(behind + 1, stop))
         if behind is not None and name is not None:
             yield *reader.span(at, at + 1), function
-            yield *reader.span(behind, stop), f", {quoted(name)}"
+            yield *reader.span(behind, stop), f", {sql_string(name)}"

@@ -16,7 +16,7 @@ from datafusion import DataFrame
 
 from blendfusion.language.query_text.source_map import Translation, edited
 from blendfusion.language.query_text.token_tree import TokenTree
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 _FOUND = 4
 
@@ -53,7 +53,7 @@ def literal(value: object) -> str | None:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, str):
-        return quoted(value)
+        return sql_string(value)
     if isinstance(value, int | float | Decimal):
         return str(value) if math.isfinite(value) else None
     if isinstance(value, datetime.datetime):

@@ -11,7 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.source_map import edited
 from blendfusion.language.query_text.token_tree import TokenTree
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 _PERHAPS = re.compile(r"\bsimilar\b", re.IGNORECASE)
 _WILDCARDS = {"%": "(?s:.*)", "_": "(?s:.)", ".": r"\.", "^": r"\^", "$": r"\$"}
@@ -39,7 +39,7 @@ def _edits(tree: TokenTree) -> Iterator[tuple[int, int, str]]:
                 "regexp_like(x, pattern) takes a regular expression of any kind.",
             )
         ours = regular_expression(tree.tokens[pattern].text)
-        yield *tree.span(pattern, pattern + 1), quoted(ours)
+        yield *tree.span(pattern, pattern + 1), sql_string(ours)
 
 
 def regular_expression(pattern: str) -> str:

@@ -13,7 +13,7 @@ from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.rewriter import Form, Weaver, Written, joined
 from blendfusion.language.query_text.source_map import Piece, Translation
 from blendfusion.udfs.ask.media import NAME_OF_BYTES
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 from blendfusion.udfs.declare.call import Call
 
 _ROWS = "bf_rows_"
@@ -85,7 +85,7 @@ def in_text(
             fields = site.part[0] if site.part else ()
             yield f"{call.name}("
             yield from joined(values)
-            yield ")" + "".join(f"[{quoted(field)}]" for field in fields)
+            yield ")" + "".join(f"[{sql_string(field)}]" for field in fields)
 
         start, stop = site.start, site.stop
         if call.type == pa.timestamp("us"):
@@ -116,7 +116,7 @@ def _value(weaver: Weaver, site: Site, place: int, *, named: bool) -> Written:
     start, stop = site.values[place] if site.values else (0, 0)
     distinct = weaver.reader.kind(start) == TokenType.DISTINCT if site.values else kind.aggregate
     written: Written = [*weaver.woven(start + (start < stop and distinct), stop)]
-    written = written or [quoted(NO_TEXT)]
+    written = written or [sql_string(NO_TEXT)]
     if named:
         written = [f"{NAME_OF_BYTES}(", *written, ")"]
     to = kind.cast(place)

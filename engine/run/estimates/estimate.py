@@ -311,7 +311,7 @@ class _Report:
         values, cached = round(tally.values * grown), round(tally.cached * grown)
         models, names = self._guesser.known_of(ask.call), ask.call.models
         meter = Meter(self._session.measured, models, names, shots=self._session.options.shots)
-        sent = self._guesser.sent(ask.call.task)
+        sent = self._guesser.task_to_send(ask.call.task)
         cost = meter.cost(ask.call.task, tally, values, sample=sent.sample)
         usage = Usage(
             values=values,
@@ -352,7 +352,7 @@ def _growth(tally: Tally, scale: float) -> float:
 
 
 def _plain(call: Call, why: str | None, simulated: SimulatedDispatcher) -> OperatorEstimate:
-    scored_by = _scored_by(simulated.known_of(call), simulated.sent(call.task))
+    scored_by = _scored_by(simulated.known_of(call), simulated.task_to_send(call.task))
     return replace(_unknown(call.text, call.task, why), scored_by=scored_by)
 
 

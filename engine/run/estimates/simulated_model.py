@@ -112,7 +112,7 @@ class SimulatedDispatcher(Dispatcher):
         return self._boundless if cache is None else cache
 
     def answers_of(self, call: Call, values: Sequence[Values]) -> Mapping[Values, Answer]:
-        return self._guessed.get((self.sent(call.task), self._names(call)), {})
+        return self._guessed.get((self.task_to_send(call.task), self._names(call)), {})
 
     def known_of(self, call: Call | None) -> Known:
         """The known properties of the models that answer ``call``."""
@@ -150,7 +150,7 @@ class SimulatedDispatcher(Dispatcher):
         certain = self.certain(task)
         if certain is not None:
             return [certain] * len(values)
-        sent = sent or self.sent(task)
+        sent = sent or self.task_to_send(task)
         question = sent, self._names(call)
         answers = self._guessed.setdefault(question, {})
         new = list(dict.fromkeys(v for v in values if v not in answers))

@@ -188,7 +188,7 @@ class RowWise:
             found = outcomes(
                 expr,
                 lambda part, table: self.workbench().columns([part], table)[0],
-                self.dispatcher.sent,
+                self.dispatcher.task_to_send,
             )
             self._possible[expr] = found is None or True in found
         return not self._possible[expr]
@@ -253,7 +253,7 @@ class RowWise:
     def _may_be_among(self, value: Expr, stage: int) -> bool:
         """Whether some answer makes ``value`` one of the rows of a stage."""
         if (value, stage) not in self._possible:
-            possible = possible_answers(value, self.dispatcher.sent)
+            possible = possible_answers(value, self.dispatcher.task_to_send)
             self._possible[value, stage] = possible is None or self._are_some_among(
                 over_answers(value, possible[0]), possible[1], stage
             )
@@ -314,7 +314,7 @@ class RowWise:
             if found is None:
                 return np.full(len(rows), self.is_known(expr, rows))
             values, places = found
-            stored = self.dispatcher.lookup.stored(ask.call, values)
+            stored = self.dispatcher.lookup.stored_values(ask.call, values)
             known &= np.array([v in stored for v in values], dtype=bool)[places]
         return known
 

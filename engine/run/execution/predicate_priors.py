@@ -79,7 +79,7 @@ def expected(
             tokens = (seen.evaluated_tokens + seen.completion_tokens) / seen.values
         if dispatcher.lookup.any_answer(ask.call):
             values = first_rows(ask)
-            stored = len(dispatcher.lookup.stored(ask.call, values)) if values else 0
+            stored = len(dispatcher.lookup.stored_values(ask.call, values)) if values else 0
             tokens *= 1 - stored / len(values) if values else 1
         cost += tokens * (1.0 if price is None or None in prices else price.prompt)
     return passed, cost
@@ -107,7 +107,7 @@ def _cost(ask: Ask, rows: Rows, rowwise: RowWise, price: Price | None) -> tuple[
         computed = _COMPUTED * distinct / max(int(mask.sum()), 1)
         return computed, 0.0 if price is None else computed * price.prompt / _MILLION
     values, places = found
-    stored = dispatcher.lookup.stored(ask.call, values)
+    stored = dispatcher.lookup.stored_values(ask.call, values)
     new = [v for v in values if v not in stored]
     n = len(rows)
     if new:

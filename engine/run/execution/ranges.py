@@ -156,7 +156,7 @@ def range_of_answers(ask: Ask, n: int, present: Masks) -> Range:
     where its values are not ``present``."""
     call, constraint = ask.call, ask.call.task.constraint
     found = between(n, -np.inf, np.inf, kind_of(call.type))
-    plain = not call.kept and call.type == call.answer_type
+    plain = not call.is_struct and call.type == call.answer_type
     if plain and pa.types.is_boolean(call.type):
         found = between(n, 0.0, 1.0, "bool")
     elif plain and constraint.kind == "score" and constraint.scale is not None:

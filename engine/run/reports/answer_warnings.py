@@ -27,8 +27,8 @@ def summary(failed: Mapping[tuple[Task, Values], str], redaction: Redaction) -> 
 
     >>> reasons = {("q", ("a",)): "answered 'x', which is not date", ("q", ("b",)): "no answer"}
     >>> print(summary(reasons, Redaction("on")))
-    2 values got no valid answer and are NULL (answered …, which is not date: 1; no answer: 1). First: 'a': answered 'x', which is not date; 'b': no answer
-    """
+    2 values got no valid answer and are NULL (answered …, which is not date: 1; no answer: 1).
+    First: 'a': answered 'x', which is not date; 'b': no answer"""
     kinds = Counter(alike(redaction.reason(reason)) for reason in failed.values())
     reasons = [f"{kind}: {n:,}" for kind, n in kinds.most_common(_MOST_REASONS)]
     others = kinds.total() - sum(n for _, n in kinds.most_common(_MOST_REASONS))
@@ -47,8 +47,8 @@ def cut_summary(number: int) -> str:
     """The number of answers that ``max_tokens`` cut off, and the remedy.
 
     >>> print(cut_summary(1))
-    1 answer was cut off at max_tokens: only its beginning is in the result. frame.trace.calls marks it (cut_off). A larger max_tokens lets models finish.
-    """
+    1 answer was cut off at max_tokens: only its beginning is in the result. frame.trace.calls marks
+    it (cut_off). A larger max_tokens lets models finish."""
     was, its, it = ("was", "its", "it") if number == 1 else ("were", "their", "them")
     return (
         f"{counted(number, 'answer')} {was} cut off at max_tokens: only {its} beginning is in the "
@@ -70,8 +70,9 @@ def conflict_summary(calls: Mapping[str, Sequence[Conflict]], redaction: Redacti
 
     >>> one = Conflict("IBM", "IBM Bank", answer=False, same=False)
     >>> print(conflict_summary({"llm_same(name, check => 9)": [one]}, Redaction("on")))
-    llm_same(name, check => 9): 1 answer contradicts what others imply; 1 pair is apart in the result, 0 together. First: 'IBM', 'IBM Bank'. frame.trace.conflicts lists them. A larger check => n finds further ones. Say by => '…' what makes values the same, or ask a larger model.
-    """
+    llm_same(name, check => 9): 1 answer contradicts what others imply; 1 pair is apart in the
+    result, 0 together. First: 'IBM', 'IBM Bank'. frame.trace.conflicts lists them. A larger check
+    => n finds further ones. Say by => '…' what makes values the same, or ask a larger model."""
     every = [conflict for own in calls.values() for conflict in own]
     apart = sum(not one.same for one in every)
     first = "; ".join(redaction.row(one[:2]) for one in every[:_MOST_EXAMPLES])
@@ -89,7 +90,7 @@ def conflict_summary(calls: Mapping[str, Sequence[Conflict]], redaction: Redacti
 def missed_summary(call: Call, values: int) -> str:
     """The number of values that may have further matches, and the remedy."""
     name = call.ingredient.name
-    shown = call.text if call.pairing is None else call.written(["…", "…"])
+    shown = call.text if call.pairing is None else call.to_sql(["…", "…"])
     return (
         f"{shown}: {counted(values, 'value')} may have further matches: other texts are as "
         f"similar as those that {name} compared. A larger k => n compares more of them."

@@ -152,7 +152,7 @@ class _Beside:
         likely = call.targets is not None and call.targets.proxy is not None
         word = "approximate" if likely else "cascade"
         if self._trace is None:
-            promised = call.promised(self._usual)
+            promised = call.targets_with(self._usual)
             if promised is None or not (likely or call.models):
                 return []
             if likely:

@@ -154,7 +154,7 @@ class _Stored(Dispatcher):
         )
         self._only_known = True
 
-    def _opened(self, model: CachedModel, names: ModelNames) -> CachedModel:
+    def _open(self, model: CachedModel, names: ModelNames) -> CachedModel:
         return model
 
     def info_of(self, call: Call | None) -> ModelInfo:

@@ -255,7 +255,7 @@ class Trace:
     def follows(self) -> bool:
         return self._reporter is not None and self._reporter.shows
 
-    def answered(self, n: int) -> None:
+    def on_answers(self, n: int) -> None:
         self._report(n)
 
     def asking(self, job: Job, n: int) -> contextlib.AbstractContextManager[None]:
@@ -305,7 +305,7 @@ class Trace:
     def in_vain(self, job: Job, requests: int) -> None:
         self._spent(job, Usage(calls=requests))
 
-    def waited(self, job: Job, n: int, seconds: float) -> None:
+    def on_wait(self, job: Job, n: int, seconds: float) -> None:
         with self._lock:
             question = job.task, job.names
             before = self._waits.get(question, Wait())
@@ -429,7 +429,7 @@ class Trace:
             for values, answer in failed.items():
                 self._failures[task, values] = answer.error or "no answer"
 
-    def cascaded(self, call: Call, outcome: CascadeOutcome) -> None:
+    def on_cascade(self, call: Call, outcome: CascadeOutcome) -> None:
         with self._lock:
             before = self.cascades.get(call)
             self.cascades[call] = outcome if before is None else before + outcome
@@ -456,7 +456,7 @@ class Trace:
         ``cascades`` has their number and the guarantee."""
         return any(outcome.decided for outcome in self.cascades.values())
 
-    def withheld(self, call: Call, values: Sequence[Values]) -> None:
+    def on_withheld(self, call: Call, values: Sequence[Values]) -> None:
         with self._lock:
             self._withheld.setdefault(call, set()).update(values)
             if self.run is not None:

@@ -10,7 +10,7 @@ from blendfusion.services.ask.links import ValueIndex
 from blendfusion.services.ask.listed_values import listed
 from blendfusion.services.ask.literals import strings
 from blendfusion.services.ask.schema.catalog import Catalog
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 _UNKNOWN = re.compile(r"unknown column '(?:[^'.]*\.)?([^'.]+)'")
 _MOST = 4
@@ -44,8 +44,8 @@ def _values(failed: Attempt, catalog: Catalog, index: ValueIndex) -> Iterator[st
             continue
         columns = index.columns_with(text)
         if columns:
-            yield f"{quoted(text)} is a value of {' or '.join(columns[:3])}."
+            yield f"{sql_string(text)} is a value of {' or '.join(columns[:3])}."
             continue
         near = index.links(text, most=1)
         if near:
-            yield f"{quoted(text)} is no value; {near[0].column} has {quoted(near[0].value)}."
+            yield f"{sql_string(text)} is no value; {near[0].column} has {sql_string(near[0].value)}."

@@ -11,15 +11,15 @@ from blendfusion.services.ask.doubt_case import Case, Doubt
 from blendfusion.services.ask.links import words_of
 from blendfusion.services.ask.schema.catalog import Catalog
 from blendfusion.services.ask.where import parsed
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 
 def stored_in_another_case(case: Case) -> Doubt | None:
     """A literal that is stored in another letter case: the comparison holds for no row."""
     for literal, stored, place in _other_spellings(case.tree, case.origins):
         return (
-            f"{quoted(literal.name)} is no value of {place}",
-            f"It has {quoted(stored)}.",
+            f"{sql_string(literal.name)} is no value of {place}",
+            f"It has {sql_string(stored)}.",
         )
     return None
 
@@ -39,7 +39,7 @@ def _not_stored(case: Case, *, stated: bool) -> Doubt | None:
     for literal, values, place in _compared(case.tree, case.origins):
         within = f" {' '.join(words_of(literal.name))} " in question
         if literal.name not in values and within == stated:
-            return f"{quoted(literal.name)} is no value of {place}", ""
+            return f"{sql_string(literal.name)} is no value of {place}", ""
     return None
 
 

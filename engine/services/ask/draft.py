@@ -47,7 +47,7 @@ from blendfusion.services.ask.shown_tables import Shown, TableChoice
 from blendfusion.services.ask.similar_questions import similar
 from blendfusion.services.ask.where import parsed
 from blendfusion.types import Constraint, Usage
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 if TYPE_CHECKING:
@@ -502,7 +502,7 @@ class _Writer:
         attempt = checked.attempt
         omitted = omitted_value(self._question, attempt.sql, self._links, self._catalog)
         if omitted is not None:
-            problem = f"the query leaves out {quoted(omitted.value)}, which the question names"
+            problem = f"the query leaves out {sql_string(omitted.value)}, which the question names"
             yield problem, f"It is a value of {omitted.column}."
         if (item := listed(attempt.sql, self._catalog)) is not None:
             yield f"{item.column} has lists, and the query compares whole values", item.fact
@@ -518,9 +518,7 @@ class _Writer:
         found = unnamed_value(self._question, attempt.sql, self._index, self._catalog)
         if found is not None:
             column, text = found
-            problem = (
-                f"the question does not name {quoted(text)}, with which the query compares {column}"
-            )
+            problem = f"the question does not name {sql_string(text)}, with which the query compares {column}"
             yield problem, ""
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from blendfusion.services.ask.schema.catalog import Catalog
 from blendfusion.services.ask.where import compared, parsed, tables
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 _NUMBER = re.compile(r"[\d.,:/ -]*")
 
@@ -28,14 +28,14 @@ class Listed:
         """A sentence on what the column has, and on a predicate that finds it.
 
         >>> Listed("Horror", "movies.genre", ("Horror, Comedy",)).fact
-        "1 value of movies.genre is a list with 'Horror', such as 'Horror, Comedy': genre ILIKE '%Horror%' finds it."
-        """
+        "1 value of movies.genre is a list with 'Horror', such as 'Horror, Comedy': genre ILIKE
+        '%Horror%' finds it." """
         one = len(self.lists) == 1
         _, _, name = self.column.rpartition(".")
         return (
             f"{len(self.lists)} value{'' if one else 's'} of {self.column} "
-            f"{'is a list' if one else 'are lists'} with {quoted(self.item)}, such as "
-            f"{quoted(self.lists[0])}: {name} ILIKE {quoted(f'%{self.item}%')} finds "
+            f"{'is a list' if one else 'are lists'} with {sql_string(self.item)}, such as "
+            f"{sql_string(self.lists[0])}: {name} ILIKE {sql_string(f'%{self.item}%')} finds "
             f"{'it' if one else 'them'}."
         )
 

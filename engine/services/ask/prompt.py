@@ -9,7 +9,7 @@ from blendfusion.services.ask.schema.catalog import Catalog, Column, Table, spli
 from blendfusion.services.ask.schema.keys import Key
 from blendfusion.services.ask.schema.names import written_name
 from blendfusion.types import Constraint, Task
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 COLUMNS = ("tables", "stored values", "examples", "question", "query", "problem")
 QUESTION = (
@@ -75,7 +75,7 @@ def values_of(
 
 def _on_one_line(link: Link) -> str:
     """A linked value. A line break in it would begin a line of the prompt."""
-    return f"{link.column} = {quoted(' '.join(link.value.split()))}"
+    return f"{link.column} = {sql_string(' '.join(link.value.split()))}"
 
 
 def as_lines(pairs: Iterable[tuple[str, str]]) -> str:
@@ -117,4 +117,4 @@ def _comment(column: Column) -> str:
 def _samples(column: Column) -> Iterable[str]:
     is_number = column.type in ("INTEGER", "DOUBLE", "DECIMAL", "BOOLEAN")
     shown = column.samples[:1] if column.free_text else column.samples
-    return shown if is_number else map(quoted, shown)
+    return shown if is_number else map(sql_string, shown)

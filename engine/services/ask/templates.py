@@ -13,7 +13,7 @@ from blendfusion.language.query_text.sqlglot_tree import tree_of
 from blendfusion.services.ask.links import STOP_WORDS, words_of
 from blendfusion.services.ask.schema.catalog import Catalog
 from blendfusion.services.ask.tokens import tokens
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 _LITERAL = re.compile(r"'((?:[^']|'')*)'|(?<![\w.'\"])[0-9]+(?:\.[0-9]+)?(?![\w.'\"])")
 _SHORT = 3
@@ -246,18 +246,18 @@ def _choices(slot: Slot, stated: str, catalog: Catalog) -> Choice:
         if column.name.lower() == slot.column.lower() and column.values
     ]
     if not known or slot.pattern != "{}":
-        literal = quoted(slot.pattern.replace("{}", stated))
+        literal = sql_string(slot.pattern.replace("{}", stated))
         return Choice((literal,) if _is_name(stated) else ())
     values = list(dict.fromkeys(value for column in known for value in column.values))
     same = [value for value in values if _means(stated, value)]
     if same:
-        return Choice(tuple(map(quoted, same)))
+        return Choice(tuple(map(sql_string, same)))
     if not _is_name(stated):
         return Choice()
     folded = [value.lower() for value in values]
     near = get_close_matches(stated.lower(), folded, n=_NEAR, cutoff=0.6)
-    close = tuple(quoted(value) for value in values if value.lower() in near)
-    return Choice(near=close, as_stated=quoted(stated))
+    close = tuple(sql_string(value) for value in values if value.lower() in near)
+    return Choice(near=close, as_stated=sql_string(stated))
 
 
 def _is_name(stated: str) -> bool:

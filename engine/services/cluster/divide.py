@@ -142,7 +142,7 @@ def _check_calls(block: Block) -> None:
             raise Whole(f"{call.ingredient.name} needs more than rows")
         if ask.domain is not None:
             raise Whole(f"{call.ingredient.name} chooses among the rows of another stage")
-        if call.promised(None) is not None:
+        if call.targets_with(None) is not None:
             raise Whole("a cascade needs all values at once")
         constraint = call.task.constraint
         choice = constraint.item or constraint

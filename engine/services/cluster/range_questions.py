@@ -198,7 +198,7 @@ class RangeQuestion:
         if added.hits:
             dispatcher.hits += added.hits
             rest = Usage(cached=added.hits - len(added.listed))
-            listed = dispatcher.attributed(self.job.model, added.listed)
+            listed = dispatcher.attribute(self.job.model, added.listed)
             part = Part(added.hits, added.every, listed, {}, rest)
             dispatcher.observer.partly(self.job, part, 0.0)
         with self._run.changed:
@@ -210,9 +210,9 @@ class RangeQuestion:
         """Count a batch in the ledger and the trace. Raises AnswerError for a failure, if the call
         says so."""
         dispatcher, job = self._run.dispatcher, self.job
-        listed = dispatcher.attributed(job.model, part.listed)
-        failed = dispatcher.attributed(job.model, part.failed)
-        rest = dispatcher.attributed(job.model, {(): Answer(None, usage=part.others)})[()]
+        listed = dispatcher.attribute(job.model, part.listed)
+        failed = dispatcher.attribute(job.model, part.failed)
+        rest = dispatcher.attribute(job.model, {(): Answer(None, usage=part.others)})[()]
         answers = [*listed.values(), *failed.values()]
         spent = dispatcher.ledger.settle(
             job.task, admitted, [*answers, rest] if part.others != Usage() else answers, seconds

@@ -131,7 +131,7 @@ class Noted(NullObserver):
     def note_failures(self, task: Task, failed: Mapping[Values, Answer]) -> None:
         self.failures.setdefault(task, {}).update(failed)
 
-    def withheld(self, call: Call, values: Sequence[Values]) -> None:
+    def on_withheld(self, call: Call, values: Sequence[Values]) -> None:
         self.withheld_values.setdefault(call, set()).update(values)
 
 

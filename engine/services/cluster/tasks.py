@@ -249,7 +249,7 @@ class Tasks:
         for task, failed in done.failures.items():
             observer.note_failures(task, failed)
         for call, values in done.withheld.items():
-            observer.withheld(call, sorted(values, key=str))
+            observer.on_withheld(call, sorted(values, key=str))
 
 
 class _NotWanted(Exception):

@@ -27,7 +27,7 @@ from blendfusion.services.evaluate.evaluation import Comparison, Evaluation
 from blendfusion.services.evaluate.improve import check_call
 from blendfusion.services.evaluate.question_file import StoredQuestion
 from blendfusion.services.evaluate.run import evaluate_calls, table_of, with_option
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
@@ -115,7 +115,7 @@ def choose_model(
     found = evaluate_calls(
         session,
         _distinct(table, columns, label),
-        {model: with_option(session, call, "model", quoted(model)) for model in models},
+        {model: with_option(session, call, "model", sql_string(model)) for model in models},
         label,
         models=(),
         kind=None,
@@ -235,8 +235,8 @@ def _estimated(found: Comparison, levels: Sequence[Candidate], agreement: float)
 def _with_models(session: Session, call: str, chosen: Candidate, delta: float) -> str:
     """The call with the models of a candidate, and the promise of a cascade."""
     if chosen.agreement is None:
-        return with_option(session, call, "model", quoted(chosen.models[0]))
-    listed = ", ".join(map(quoted, chosen.models))
+        return with_option(session, call, "model", sql_string(chosen.models[0]))
+    listed = ", ".join(map(sql_string, chosen.models))
     text = with_option(session, call, "model", f"[{listed}]")
     text = with_option(session, text, "accuracy", f"{ceil(chosen.agreement * 1e6) / 1e6:g}")
     return with_option(session, text, "delta", f"{delta:g}")

@@ -28,7 +28,7 @@ from blendfusion.services.evaluate.evaluation import Comparison, Evaluation
 from blendfusion.services.evaluate.question_file import StoredQuestion
 from blendfusion.services.evaluate.run import evaluate_calls, table_of, with_option
 from blendfusion.types import Usage
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
@@ -267,7 +267,9 @@ class _Stages:
         options = [str(option) for option in given[0].value]  # type: ignore[union-attr]
         if not all(words.get(option.casefold()) for option in options):
             return []
-        pairs = ", ".join(f"{quoted(o)}: {quoted(', '.join(words[o.casefold()]))}" for o in options)
+        pairs = ", ".join(
+            f"{sql_string(o)}: {sql_string(', '.join(words[o.casefold()]))}" for o in options
+        )
         first, last = tree.span(*site.literals[-1])
         text = f"{best.call[:first]}{{{pairs}}}{best.call[last:]}"
         return [_Candidate("labels with their words", text)]
@@ -290,7 +292,7 @@ class _Stages:
                 for of in sorted(of_label)
                 for row in of_label[of][i : i + 1]
             ]
-            rows = [f"[{', '.join(quoted(str(v)) for v in (*row, of))}]" for row, of in turns]
+            rows = [f"[{', '.join(sql_string(str(v)) for v in (*row, of))}]" for row, of in turns]
             if rows:
                 try:
                     text = with_option(self.session, best.call, "examples", f"[{', '.join(rows)}]")
@@ -302,7 +304,9 @@ class _Stages:
         return found
 
     def with_models(self, best: _Candidate) -> list[_Candidate]:
-        named = [(m, with_option(self.session, best.call, "model", quoted(m))) for m in self.models]
+        named = [
+            (m, with_option(self.session, best.call, "model", sql_string(m))) for m in self.models
+        ]
         return [_Candidate(f"{best.name}, {model}", text) for model, text in named]
 
 

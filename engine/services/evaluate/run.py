@@ -26,7 +26,7 @@ from blendfusion.services.evaluate.evaluation import Comparison, Evaluation
 from blendfusion.services.evaluate.label_leaks import check_examples_apart, check_label_unseen
 from blendfusion.types import Usage
 from blendfusion.udfs.ask.outcomes import NoConfidence
-from blendfusion.udfs.declare.arguments import quoted, quoted_name
+from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def _variants(session: Session, calls: Wordings, models: Sequence[str]) -> dict[
     for name, text in named.items():
         for model in models:
             both = f"{name} · {model}" if len(named) > 1 or not isinstance(calls, str) else model
-            made[both] = with_option(session, text, "model", quoted(model))
+            made[both] = with_option(session, text, "model", sql_string(model))
     return made
 
 

@@ -21,7 +21,7 @@ from blendfusion.redaction import Redaction
 from blendfusion.services.search.build import opened
 from blendfusion.services.search.folder import Folder
 from blendfusion.services.search.snapshot import Snapshot, with_scores
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 MOST_ROWS = 10_000
 """Maximum rows of one search; for more, scan the table."""
@@ -116,7 +116,7 @@ class Index:
         except Exception as problem:
             found = understood(problem, scratch, where, Redaction("on"))
             raise QueryError(
-                f"llm_search: where => {quoted(where)}: {_without_prefix(found.message)}",
+                f"llm_search: where => {sql_string(where)}: {_without_prefix(found.message)}",
                 hint=found.hint,
             ) from problem
 

@@ -27,7 +27,7 @@ from blendfusion.language.query_text.parameters import filled
 from blendfusion.language.query_text.query_tree import Reader, Source
 from blendfusion.planner.ir.opaque_names import CATALOG
 from blendfusion.planner.ir.search_tables import SEARCHES, Search, search_name
-from blendfusion.udfs.declare.arguments import quoted, quoted_name
+from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
@@ -210,6 +210,6 @@ class _Searching(Rewriting):
 def _fields(hit: str, names: Sequence[str], called: Sequence[str]) -> list[str]:
     """The fields of a struct as columns."""
     return [
-        f"{hit}[{quoted(name)}] AS {quoted_name(new)}"
+        f"{hit}[{sql_string(name)}] AS {quoted_name(new)}"
         for name, new in zip(names, called, strict=True)
     ]

@@ -30,7 +30,7 @@ class BothOrders:
         self.questions = 0
 
     @property
-    def biased(self) -> bool:
+    def is_biased(self) -> bool:
         return self.turned > BIAS * self.sampled
 
     def __call__(self, pairs: Sequence[Pair]) -> list[float | None]:
@@ -38,10 +38,10 @@ class BothOrders:
         shown = [pair if sum(pair) % 2 else pair[::-1] for pair in pairs]
         turned = [pair != own for pair, own in zip(pairs, shown, strict=True)]
         given = list(self._answers(shown))
-        sample = 0 if self.biased else min(self._left, len(shown))
+        sample = 0 if self.is_biased else min(self._left, len(shown))
         if sample:
             self._sample(shown[:sample], given)
-        if self.biased:
+        if self.is_biased:
             done = sample if sample else 0
             rest = shown[done:]
             others = self._answers([pair[::-1] for pair in rest]) if rest else []

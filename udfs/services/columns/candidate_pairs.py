@@ -112,9 +112,9 @@ def _nearest_by_vectors(
         for i, row in enumerate(cosines, start):
             row[i] = -np.inf
             order = np.lexsort((words.away(texts[i]), -row))
-            near = partial(_scored, order, row)
+            near = partial(_with_scores, order, row)
             yield i, _entities(i, near, k, len(texts), known)
 
 
-def _scored(order: Numbers, row: Vectors, wanted: int) -> list[tuple[int, float]]:
+def _with_scores(order: Numbers, row: Vectors, wanted: int) -> list[tuple[int, float]]:
     return [(int(other), float(row[other])) for other in order[:wanted]]

@@ -26,7 +26,7 @@ class Closure:
             parents[place] = place = parents[parents[place]]
         return place
 
-    def implied(self, a: int, b: int) -> bool | None:
+    def implication(self, a: int, b: int) -> bool | None:
         """Whether both are the same, if the answers so far imply it; else None."""
         a, b = self.root(a), self.root(b)
         if a == b:
@@ -78,16 +78,16 @@ def rounds(pairs: Sequence[Pair], closure: Closure) -> Iterator[list[Pair]]:
     """The pairs to ask about, round after round; between rounds the caller tells ``closure`` the
     answers. No pair is returned that earlier answers imply, nor two of which one might imply the
     other: a pair waits if it followed from others that wait, were they all the same."""
-    waiting = [pair for pair in pairs if closure.implied(*pair) is None]
+    waiting = [pair for pair in pairs if closure.implication(*pair) is None]
     while waiting:
         hopeful = closure.copy()
         now: list[Pair] = []
         later: list[Pair] = []
         for pair in waiting:
-            if hopeful.implied(*pair) is None:
+            if hopeful.implication(*pair) is None:
                 now.append(pair)
                 hopeful.same(*pair)
             else:
                 later.append(pair)
         yield now
-        waiting = [pair for pair in later if closure.implied(*pair) is None]
+        waiting = [pair for pair in later if closure.implication(*pair) is None]

@@ -21,7 +21,7 @@ def clusters(vectors: Vectors, k: int) -> Numbers:
     random = np.random.default_rng(0)
     best, most = np.zeros(len(vectors), np.int64), -np.inf
     for _ in range(_STARTS):
-        numbers, near = _settled(vectors, _first_centres(vectors, k, random))
+        numbers, near = _settle(vectors, _first_centres(vectors, k, random))
         if near > most + 10**-_DECIMALS:
             best, most = numbers, near
     return best
@@ -52,7 +52,7 @@ def _distances(vectors: Vectors, centre: Vectors) -> npt.NDArray[np.float64]:
     return distances
 
 
-def _settled(vectors: Vectors, centres: Vectors) -> tuple[Numbers, float]:
+def _settle(vectors: Vectors, centres: Vectors) -> tuple[Numbers, float]:
     """(the clusters when they no longer change, the sum of cosines with their centres)"""
     numbers = np.full(len(vectors), -1, np.int64)
     near = 0.0

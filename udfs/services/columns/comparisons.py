@@ -32,15 +32,15 @@ class Comparisons:
     def wins(self, pairs: Sequence[Pair]) -> list[bool]:
         """Whether the first value of each pair comes before the second. Pairs are asked together,
         and those that are known not at all."""
-        new = [pair for pair in dict.fromkeys(map(_sorted, pairs)) if pair not in self.known]
+        new = [pair for pair in dict.fromkeys(map(_in_order, pairs)) if pair not in self.known]
         if new:
             self.rounds += 1
             for pair, given in zip(new, self._judge(new), strict=True):
                 self.known[pair] = UNDECIDED if given is None else given
                 self.undecided += self.known[pair] == UNDECIDED
-        return [self._won(*pair) for pair in pairs]
+        return [self._wins(*pair) for pair in pairs]
 
-    def _won(self, a: int, b: int) -> bool:
+    def _wins(self, a: int, b: int) -> bool:
         probable = self.known[a, b] if a < b else 1 - self.known[b, a]
         if probable == UNDECIDED:
             first = (self._usual[a], a) < (self._usual[b], b)
@@ -49,6 +49,6 @@ class Comparisons:
         return first != self._descending
 
 
-def _sorted(pair: Pair) -> Pair:
+def _in_order(pair: Pair) -> Pair:
     a, b = pair
     return (a, b) if a < b else (b, a)

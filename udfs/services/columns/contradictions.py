@@ -46,7 +46,7 @@ class Contradictions:
         self.checked = self.found = self.split = 0
         self.conflicts: list[Conflict] = []
 
-    def divided(self, sets: Sequence[list[int]], check: int) -> list[list[int]]:
+    def divide(self, sets: Sequence[list[int]], check: int) -> list[list[int]]:
         """The sets after ``check`` pairs that answers imply to be the same were asked."""
         implied = [pair for own in sets for pair in self._open(own)]
         sample = sorted(random.Random(0).sample(implied, min(check, len(implied))))

@@ -112,7 +112,7 @@ def entities(
     if check:
         fixed = {*range(len(known))}
         contradictions = Contradictions(every, judge, answers, firsts, fixed)
-        sets = contradictions.divided(sets, check)
+        sets = contradictions.divide(sets, check)
         found.checked, found.contradicted = contradictions.checked, contradictions.found
         found.split, found.conflicts = contradictions.split, contradictions.conflicts
     name_of = {place: name for own in sets for name in [_name(own, every, known)] for place in own}
@@ -173,20 +173,20 @@ class _Search:
         texts = [self.words.get(text, text) for text in map(self.every.__getitem__, self.places)]
         near = candidate_pairs(texts, k, embedder, self.numbers)
         self._ask(near.pairs)
-        missed = self._missed(near, texts)
+        missed = self._candidates_beyond(near, texts)
         while widen and missed and k < len(texts) and self.found.questions < self.most:
             k *= 2
             more = candidate_pairs(texts, k, None, self.numbers, only=missed)
             self._ask(more.pairs)
             near = near.with_more(more)
-            missed = self._missed(near, texts)
+            missed = self._candidates_beyond(near, texts)
         self._count(near.pairs)
         self.found.missed = len(missed)
         return self.answers
 
     def _ask(self, pairs: Sequence[Pair]) -> None:
         found, closure = self.found, self.closure
-        new = [pair for pair in map(self._placed, pairs) if pair not in self.answers]
+        new = [pair for pair in map(self._place, pairs) if pair not in self.answers]
         for whole_round in rounds(new, closure):
             now = whole_round[: self.most - found.questions]
             if not now:
@@ -206,14 +206,14 @@ class _Search:
     def _count(self, pairs: Sequence[Pair]) -> None:
         found = self.found
         found.candidates = len(pairs)
-        open_pairs = sum(self.closure.implied(*self._placed(pair)) is None for pair in pairs)
+        open_pairs = sum(self.closure.implication(*self._place(pair)) is None for pair in pairs)
         found.left_out = max(0, open_pairs - found.unanswered)
         found.implied = len(pairs) - found.questions - found.left_out
 
-    def _missed(self, near: Candidates, texts: Sequence[str]) -> set[int]:
+    def _candidates_beyond(self, near: Candidates, texts: Sequence[str]) -> set[int]:
         """The texts that may be the same as others that are as similar as their last candidates, or
         as the last pair that was asked."""
-        sent = [s for pair, s in near.similar.items() if self._placed(pair) in self.answers]
+        sent = [s for pair, s in near.similar.items() if self._place(pair) in self.answers]
         least = min(sent, default=0.0)
         found = {
             text
@@ -232,10 +232,10 @@ class _Search:
 
     def _is_open(self, pair: Pair) -> bool:
         """Whether nothing is known of a pair. One without a valid answer counts as different."""
-        placed = self._placed(pair)
-        return placed not in self.answers and self.closure.implied(*placed) is None
+        placed = self._place(pair)
+        return placed not in self.answers and self.closure.implication(*placed) is None
 
-    def _placed(self, pair: Pair) -> Pair:
+    def _place(self, pair: Pair) -> Pair:
         """A pair of compared texts as one of all."""
         a, b = sorted((self.places[pair[0]], self.places[pair[1]]))
         return a, b

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from blendfusion.errors import ArgumentError, close_matches
-from blendfusion.udfs.services.columns.name_registry import Kept, texts_in
+from blendfusion.udfs.services.columns.name_registry import NameRegistry, texts_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class KnownEntities:
         return self.titles.get(name, name)
 
 
-class EntityStore(Kept[KnownEntities]):
+class EntityStore(NameRegistry[KnownEntities]):
     """A session's entities by their names: those that ``llm_same(…, name => 'companies')`` found,
     or that ``add`` declared."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from blendfusion.errors import ArgumentError, close_matches
-from blendfusion.udfs.services.columns.name_registry import Kept, texts_in
+from blendfusion.udfs.services.columns.name_registry import NameRegistry, texts_in
 
 OTHER = "other"
 """The group of the texts that fit no name."""
@@ -57,7 +57,7 @@ class Groups:
         return self.title(name, level)
 
 
-class GroupStore(Kept[Groups]):
+class GroupStore(NameRegistry[Groups]):
     """A session's groups by their names: those that ``llm_group(…, name => 'complaints')`` made."""
 
     noun = "groups"

@@ -44,7 +44,7 @@ class Namer(Protocol):
         wanted."""
         ...
 
-    def chosen(
+    def choose(
         self, texts: Sequence[str], groups: Sequence[Group]
     ) -> Sequence[tuple[str, float] | None]:
         """The name of the group that fits each text, ``other`` if none does, and its probability,
@@ -53,7 +53,7 @@ class Namer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundGroups:
     """New groups, the number of clusters that they come from, and whether the model named each."""
 
     groups: tuple[Group, ...]
@@ -61,30 +61,32 @@ class Found:
     complete: bool
 
 
-def found_groups(texts: Sequence[str], into: int | None, embedder: Embedder, namer: Namer) -> Found:
+def found_groups(
+    texts: Sequence[str], into: int | None, embedder: Embedder, namer: Namer
+) -> FoundGroups:
     """The groups of ``texts``, which are distinct and in ascending order, so that groups do not
     depend on the order of rows. Equal names are one group, of the samples of all its clusters."""
     k = min(len(texts), into or round(max(2.0, min(MOST_GROUPS, (len(texts) / 2) ** 0.5))))
     samples = _samples(texts, k, embedder)
-    given = namer.names(list(map(_listed, samples)))
+    given = namer.names(list(map(_list_lines, samples)))
     found: dict[str, Group] = {}
     for answer, own in zip(given, samples, strict=True):
         name = " ".join((answer or "").split()).strip(" .\"'")
         if normalize(name) not in ("", OTHER):
             same = found.get(normalize(name), Group(name, name))
             found[normalize(name)] = replace(same, samples=(*same.samples, *own))
-    described = _described(sorted(found.values(), key=lambda group: group.name), namer)
-    return Found(described, len(samples), None not in given)
+    described = _describe(sorted(found.values(), key=lambda group: group.name), namer)
+    return FoundGroups(described, len(samples), None not in given)
 
 
-def _described(groups: Sequence[Group], namer: Namer) -> tuple[Group, ...]:
+def _describe(groups: Sequence[Group], namer: Namer) -> tuple[Group, ...]:
     """The groups with their descriptions, where some are wanted."""
-    given = namer.descriptions([_listed(group.samples[:_SAMPLES]) for group in groups])
+    given = namer.descriptions([_list_lines(group.samples[:_SAMPLES]) for group in groups])
     texts = [" ".join((answer or "").split()) for answer in given]
     return tuple(replace(g, description=t) for g, t in zip(groups, texts, strict=True))
 
 
-def _listed(lines: Sequence[str]) -> str:
+def _list_lines(lines: Sequence[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
@@ -109,7 +111,7 @@ def sorted_into(
     samples of each group, so a model that is unsure leaves a text in its cluster."""
     if not groups:
         return [None] * len(texts)
-    chosen = namer.chosen(texts, groups)
+    chosen = namer.choose(texts, groups)
     found = [None if choice is None else choice[0] for choice in chosen]
     unsure = [at for at, choice in enumerate(chosen) if choice is not None and choice[1] < 1]
     if unsure and embedder is not None:

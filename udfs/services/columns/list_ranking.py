@@ -52,7 +52,7 @@ class _Order:
         self.behind = [0] * n
         self.contradicted = 0
 
-    def known(self, a: int, b: int) -> bool:
+    def knows(self, a: int, b: int) -> bool:
         return bool((self.before[a] | self.behind[a]) >> b & 1)
 
     def add(self, order: Sequence[int]) -> None:
@@ -122,4 +122,4 @@ def _next(ahead: dict[int, int], order: _Order, first: Sequence[int], left: int)
     list that has room for more orders them, too."""
     open_places = [place for place, others in ahead.items() if 0 < others < left]
     open_places.sort(key=lambda place: ahead[place])
-    return [p for p in open_places if any(not order.known(p, other) for other in first)]
+    return [p for p in open_places if any(not order.knows(p, other) for other in first)]

@@ -70,15 +70,15 @@ class _Namer:
         question = (
             f"What do these texts have in common{self._by}? Answer with a name of a few words."
         )
-        return self._written(question, samples, _NAME)
+        return self._write(question, samples, _NAME)
 
     def descriptions(self, samples: Sequence[str]) -> Sequence[str | None]:
         if not self._describes:
             return [None] * len(samples)
         question = f"What do these texts have in common{self._by}? Answer in one sentence."
-        return self._written(question, samples, _DESCRIPTION)
+        return self._write(question, samples, _DESCRIPTION)
 
-    def chosen(
+    def choose(
         self, texts: Sequence[str], groups: Sequence[Group]
     ) -> Sequence[tuple[str, float] | None]:
         question = f"To which group does the text belong{self._by}?"
@@ -90,7 +90,7 @@ class _Namer:
             [*meanings, _OTHER_MEANING] if self._describes else (),
         )
 
-    def _written(self, question: str, texts: Sequence[str], pattern: str) -> list[str | None]:
+    def _write(self, question: str, texts: Sequence[str], pattern: str) -> list[str | None]:
         found: list[str | None] = self._model.ask(
             question, pa.array(texts, pa.string()), regex=pattern
         ).to_pylist()

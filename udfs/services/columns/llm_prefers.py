@@ -19,7 +19,7 @@ from blendfusion.udfs.services.columns.both_orders import BothOrders
 from blendfusion.udfs.services.columns.closure import Pair
 from blendfusion.udfs.services.columns.list_ranking import list_ranking
 from blendfusion.udfs.services.columns.ranking import most_pairs, ranking, strengths_of
-from blendfusion.udfs.text.numbered_lines import listed
+from blendfusion.udfs.text.numbered_lines import number_lines
 
 SIDES = ("first", "second")
 MOST_CHECKED = 100_000
@@ -96,7 +96,7 @@ def _prefers(
     prior = None if scores is None else strengths_of(model.scores(scores, values))
     found = ranking(n, judge, k, prior, check)
     turned = f"{judge.turned:,} of {judge.sampled:,} pairs have another winner in the other order"
-    both = ", so all are asked in both" if judge.biased else ""
+    both = ", so all are asked in both" if judge.is_biased else ""
     ranks = _numbers(found.places, n, descending=k is not None and k < 0)
     return ColumnResults(ranks, [f"ranks: {found}", f"orders: {turned}{both}"])
 
@@ -123,7 +123,7 @@ def _by_lists(
             shown = [
                 sorted(lists[i], key=lambda place: crc32(values[place].encode())) for i in places
             ]
-            texts = [listed([values[place] for place in own]) for own in shown]
+            texts = [number_lines([values[place] for place in own]) for own in shown]
             returns = f"list{{{length},{length}}}"
             given = model.ask(posed, pa.array(texts, pa.string()), returns=returns, options=numbers)
             for i, own, answer in zip(places, shown, given.to_pylist(), strict=True):

@@ -103,7 +103,7 @@ def _same(
             known, name_of={**known.name_of, **dict(zip(new, found.names, strict=True))}
         )
         if write:
-            after, line = _written(model, after, values, write)
+            after, line = _write_names(model, after, values, write)
             summary.append(line)
         if name is None or after == known or model.guesses:
             break
@@ -141,7 +141,7 @@ def _entities(
     )
 
 
-def _written(
+def _write_names(
     model: UserModel, known: KnownEntities, values: Sequence[str], write: str
 ) -> tuple[KnownEntities, str]:
     """(``known`` with names that the model writes for the entities of several values, how many)

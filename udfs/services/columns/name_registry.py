@@ -14,7 +14,7 @@ from blendfusion.errors import ArgumentError, close_matches
 T = TypeVar("T")
 
 
-class Kept(Mapping[str, T], Generic[T]):
+class NameRegistry(Mapping[str, T], Generic[T]):
     """A mapping of names; ``del`` removes one, so that the next query builds it again."""
 
     noun = "things"

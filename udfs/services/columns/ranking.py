@@ -46,8 +46,8 @@ class Ranking:
     def __str__(self) -> str:
         """
         >>> print(Ranking(9, [4, 1], 12, rounds=5, checked=2, contradicted=1))
-        2 of 9 values in order; 12 pairs compared in 5 rounds; 1 of 2 implied pairs checked is cyclic
-        """
+        2 of 9 values in order; 12 pairs compared in 5 rounds; 1 of 2 implied pairs checked is
+        cyclic"""
         wanted = "all" if len(self.places) == self.n else f"{len(self.places):,} of"
         rounds = "1 round" if self.rounds == 1 else f"{self.rounds:,} rounds"
         undecided = f", {self.undecided:,} undecided" if self.undecided else ""
@@ -100,7 +100,7 @@ def ranking(
         order = sample_sorted(range(n), comparisons)
     else:
         order = first_places(range(n), wanted, comparisons)
-    pairs = _implied(order, comparisons.known, n)
+    pairs = _implied_pairs(order, comparisons.known, n)
     most = max(0, most_pairs(n, wanted) - len(comparisons.known))
     pairs = pairs[: min(most, len(order) // 2) if check is None else check]
     wins = comparisons.wins(pairs) if pairs else []
@@ -118,7 +118,7 @@ def ranking(
     return found
 
 
-def _implied(order: Sequence[int], known: Mapping[Pair, float], n: int) -> list[Pair]:
+def _implied_pairs(order: Sequence[int], known: Mapping[Pair, float], n: int) -> list[Pair]:
     """Pairs of the order that were not asked, those evenly spread first."""
     furthest = max(2, n // _FURTHEST)
     spread = [(i, i + 2 + 7 * i % (furthest - 1)) for i in range(len(order) - 2)]

@@ -47,7 +47,7 @@ def _sorted_all(groups: Sequence[Sequence[int]], comparisons: Comparisons) -> li
         [group[:size] for group, size in zip(groups, sizes, strict=True)], comparisons
     )
     rest = [group[size:] for group, size in zip(groups, sizes, strict=True)]
-    intervals = _divided(samples, rest, comparisons)
+    intervals = _divide(samples, rest, comparisons)
     flat = iter(_sorted_all([one for own in intervals for one in own], comparisons))
     result = []
     for sample, own in zip(samples, intervals, strict=True):
@@ -66,7 +66,7 @@ def _sample_size(n: int) -> int:
     return max(1, int(2 ** round(np.log2(n**0.5 + 1))) - 1) if n > _SMALLEST else 1
 
 
-def _divided(
+def _divide(
     samples: Sequence[list[int]], rest: Sequence[Sequence[int]], comparisons: Comparisons
 ) -> list[list[list[int]]]:
     """For each sample, the values before its first, between its first and second, and so on."""

@@ -9,9 +9,9 @@ from blendfusion.language.query_text.rewriter import Weaver, Written
 from blendfusion.language.query_text.source_map import Piece
 from blendfusion.services.dialects.blendsql.signatures import IGNORED, NO_ARGUMENT, Signature
 from blendfusion.services.dialects.shared.braces import Braces, Given
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 from blendfusion.udfs.declare.json_schema import is_json
-from blendfusion.udfs.declare.returns import returned
+from blendfusion.udfs.declare.returns import constraint_named
 
 _TYPES = {"substring": "text"}
 _FEW = "Give one of the types str, int, float, bool, date, list[str], list[int], …"
@@ -123,7 +123,7 @@ class Arguments:
         start, stop = given.start, given.stop
         token = self.reader.tokens[start]
         if stop == start + 1 and token.token_type == TokenType.IDENTIFIER:
-            return [Piece(quoted(token.text), *self.reader.span(start, stop))]
+            return [Piece(sql_string(token.text), *self.reader.span(start, stop))]
         parameter = self.reader.written(start, stop).startswith("$")
         if stop != start + 1 or not (token.token_type == TokenType.STRING or parameter):
             raise self.reader.refused(
@@ -138,7 +138,7 @@ class Arguments:
         if given is None:
             return None
         text = self._plain(given)
-        if returned(f"list{text}") is None:
+        if constraint_named(f"list{text}") is None:
             raise self.reader.refused(
                 given.start,
                 f"quantifier={text!r} is no length",
@@ -156,12 +156,12 @@ class Arguments:
         if is_json(text):
             return None
         name = _TYPES.get(text, text)
-        if returned(name) is None:
+        if constraint_named(name) is None:
             raise self.reader.refused(given.start, f"return_type={text!r} is not a type", _FEW)
         if self.quantifier is not None:
             listed = name if name.startswith("list") else f"list[{name}]"
             listed = listed.replace("list[str]", "list").replace("list[text]", "list")
-            if returned(listed + self.quantifier) is None:
+            if constraint_named(listed + self.quantifier) is None:
                 raise self.reader.refused(given.start, f"no lists of {text!r}", _FEW)
             return listed + self.quantifier
         return name

@@ -14,8 +14,8 @@ from blendfusion.services.dialects.blendsql.options import Options
 from blendfusion.services.dialects.shared.braces import Braces, Given
 from blendfusion.services.dialects.shared.columns import Columns
 from blendfusion.services.dialects.shared.question_columns import Inside, Table, unique
-from blendfusion.udfs.declare.arguments import quoted, quoted_name
-from blendfusion.udfs.declare.returns import returned
+from blendfusion.udfs.declare.arguments import quoted_name, sql_string
+from blendfusion.udfs.declare.returns import constraint_named
 
 
 class Contexts:
@@ -80,7 +80,7 @@ class Contexts:
                 "))",
             ]
         if place == "VALUES":
-            count = returned(self.options.returned(given) or "list")
+            count = constraint_named(self.options.returned(given) or "list")
             items = count.max_items if count is not None else None
             columns = "unnest(answers) AS column1"  # the number of columns is unknown
             if items is not None and count is not None and count.min_items == items:
@@ -121,7 +121,7 @@ class Contexts:
 
     def _context_table(self, contexts: Sequence[Given]) -> Table:
         if not contexts:
-            return Table([f"(VALUES ({quoted(NO_TEXT)})) AS none(context)"], ["context"])
+            return Table([f"(VALUES ({sql_string(NO_TEXT)})) AS none(context)"], ["context"])
         tables = [self.table(context) for context in contexts]
         if len(tables) == 1:
             return tables[0]
@@ -180,7 +180,7 @@ class Contexts:
     def as_text(self, table: Table) -> Written:
         """The rows of a context as one text, in an order of their own where it has none."""
         fields = [
-            c if len(table.columns) == 1 else f"{quoted(f'{label}: ')} || {c}"
+            c if len(table.columns) == 1 else f"{sql_string(f'{label}: ')} || {c}"
             for c, label in zip(table.columns, table.labels, strict=True)
         ]
         row = fields[0] if len(fields) == 1 else f"concat_ws(', ', {', '.join(fields)})"

@@ -16,7 +16,7 @@ from blendfusion.services.dialects.shared.braces import (
     read_named,
 )
 from blendfusion.services.dialects.shared.columns import Base, Columns
-from blendfusion.udfs.declare.arguments import INFERRED, quoted
+from blendfusion.udfs.declare.arguments import INFERRED, sql_string
 
 _ORDERS = (TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)
 
@@ -45,7 +45,7 @@ class Options:
         if returns is None and not explicit and inferred is None and self._is_number(given.call):
             returns = "int"
         if returns is not None:
-            written.append([f"returns => {quoted(returns)}"])
+            written.append([f"returns => {sql_string(returns)}"])
         return [*written, *given.passed_on("regex", "confidence", "on_error", "examples")]
 
     def _is_number(self, call: Braces) -> bool:
@@ -88,7 +88,7 @@ class Options:
             text = reader.tokens[given.start].text
             if reader.pair(given.start) is None:
                 options = [part.strip() for part in text.split(";")]
-                return [f"[{', '.join(quoted(o) for o in options if o)}]"]
+                return [f"[{', '.join(sql_string(o) for o in options if o)}]"]
         inner = self._inner(given)
         if inner is not None:
             written = self.weaver.woven(given.start, given.stop)

@@ -8,7 +8,7 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.language.query_text.query_tree import Query, Reader, Select, Source
 from blendfusion.language.query_text.rewriter import Form, Weaver
 from blendfusion.language.query_text.source_map import Piece, Translation
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 MOST_MATCHES = 1000
 """Rows that a search gives where the query has more to say than how many it wants."""
@@ -166,7 +166,7 @@ class _SQLite:
             *((source.alias, source.alias + 1) if source.alias else (source.end - 1, source.end))
         )
         search = (
-            f"llm_search({quoted(table)}, ",
+            f"llm_search({sql_string(table)}, ",
             (at + 1, stop),
             f", k => {k}, mode => 'text') AS {alias}",
         )

@@ -31,7 +31,7 @@ from blendfusion.services.dialects.shared.braces import (
 from blendfusion.services.dialects.shared.catalog import Known
 from blendfusion.services.dialects.shared.columns import Columns, plain_name
 from blendfusion.services.dialects.shared.positional import as_query, filled
-from blendfusion.udfs.declare.arguments import quoted, quoted_name
+from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 _EQUALS = (TokenType.EQ, TokenType.NEQ)
 _NUMBERS = {TokenType.TRUE: "1", TokenType.FALSE: "0"}
@@ -234,7 +234,7 @@ class _BlendSQL:
             )
         captions = "question" not in given.signature.positional
         parts: list[Iterable[Piece | str]] = [
-            [quoted(_CAPTION)] if captions else given.text("question")
+            [sql_string(_CAPTION)] if captions else given.text("question")
         ]
         parts += [self.columns.value(value) for value in values]
         return ["llm_vqa(", *joined([*parts, *self.options.written(given)]), ")"]

@@ -11,7 +11,7 @@ from blendfusion.language.query_text.rewriter import Weaver, Written
 from blendfusion.services.dialects.functions.call import Span, System
 from blendfusion.services.dialects.functions.operands import operand_start
 from blendfusion.services.dialects.functions.types import Types
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 _WHOLE = ("BIGINT", "INT", "SMALLINT", "TINYINT", "INTEGER")
 _AS_OURS = {
@@ -122,7 +122,7 @@ class Casts:
         moment = found is not None and pa.types.is_timestamp(found) and self.system.moment
         made = [*_cast(function, text, "VARCHAR")]
         if moment:
-            made = ["to_char(", *text, f", {quoted(self.system.moment)})"]
+            made = ["to_char(", *text, f", {sql_string(self.system.moment)})"]
         if behind and self.system.shortens:
             return ["left(", *made, f", {behind.strip('()')})"]
         return made if moment else None

@@ -20,7 +20,7 @@ from blendfusion.services.dialects.functions.literal_patterns import OF_OPERATOR
 from blendfusion.services.dialects.functions.operands import is_product, operand_end, operand_start
 from blendfusion.services.dialects.functions.types import Types
 from blendfusion.services.dialects.shared.catalog import Known
-from blendfusion.udfs.declare.arguments import quoted, quoted_name
+from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 _NO_FUNCTIONS = {
     *("ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "CAST", "CUBE", "DISTINCT", "ELSE"),
@@ -337,7 +337,7 @@ class Claims:
 
         def lowered(at: int) -> Written:
             text = reader.tokens[at].text
-            return [quoted(text.lower())] if is_text() else [reader.written(at, at + 1)]
+            return [sql_string(text.lower())] if is_text() else [reader.written(at, at + 1)]
 
         self.weaver.rewrite_by(*value, write)
         for at in literals:
@@ -369,7 +369,7 @@ class Claims:
         if word in OF_OPERATORS:
             if stop != at + 2 or reader.kind(at + 1) != TokenType.STRING:
                 raise reader.refused(at, f"the pattern of {word} must be a literal text here")
-            ours = quoted(OF_OPERATORS[word](reader.tokens[at + 1].text))
+            ours = sql_string(OF_OPERATORS[word](reader.tokens[at + 1].text))
             self.weaver.rewrite(at - negated, stop, f"{'!' * negated}{operator} {ours}")
             return
         before, _, behind = pattern.partition("{0}")
@@ -457,7 +457,7 @@ class Claims:
         def write() -> Written:
             column = self.types.of(at, at + 1)
             known = column is None and self.types.reads(at)
-            return [quoted(reader.tokens[at].text) if known else reader.written(at, at + 1)]
+            return [sql_string(reader.tokens[at].text) if known else reader.written(at, at + 1)]
 
         self.weaver.rewrite_by(at, at + 1, write)
 
@@ -481,7 +481,7 @@ class Claims:
             if found is not None and not pa.types.is_struct(found):
                 hint = "llm_extract(text, 'name TEXT, …') reads fields from a text."
                 raise reader.refused(at, f"':{names[0]}' of a value without fields", hint)
-            fields = "".join(f"[{quoted(name)}]" for name in names)
+            fields = "".join(f"[{sql_string(name)}]" for name in names)
             return [*self.weaver.woven(start, at), fields]
 
         self.weaver.rewrite_by(start, stop, write)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from blendfusion.services.dialects.functions.call import FunctionCall, Write, Written
 from blendfusion.services.dialects.functions.date_patterns import Part, Patterns
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 UNITS = {
     **dict.fromkeys(("YEAR", "YEARS", "Y", "YY", "YYYY", "YR", "SQL_TSI_YEAR"), "year"),
@@ -235,7 +235,9 @@ def text_of(patterns: Patterns, *, value: int, pattern: int) -> Write:
         time = f"{{{value}}}"
         if call.literal(value) is not None:
             time = moment(time)
-        texts = [p.around.replace("{0}", f"to_char({time}, {quoted(p.pattern)})") for p in parts]
+        texts = [
+            p.around.replace("{0}", f"to_char({time}, {sql_string(p.pattern)})") for p in parts
+        ]
         return call.filled(texts[0] if len(texts) == 1 else f"({' || '.join(texts)})")
 
     return write
@@ -261,6 +263,6 @@ def read_by(
                 "a text that is no date would be an error here, not NULL",
                 "Write TRY_CAST(text AS DATE), which reads 2024-01-31.",
             )
-        return call.filled(f"{function}({{{value}}}, {quoted(ours)})")
+        return call.filled(f"{function}({{{value}}}, {sql_string(ours)})")
 
     return write

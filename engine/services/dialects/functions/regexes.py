@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from blendfusion.services.dialects.functions.call import FunctionCall, Write, Written
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 _GROUP = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|(\((?!\?)|\(\?P?<(?![=!]))", re.DOTALL)
 
@@ -37,7 +37,7 @@ def replaced(*, groups_by: str, flags: str = "") -> Write:
             *call.value(0),
             ", ",
             *call.value(1),
-            f", {quoted(ours)}, '{every}')",
+            f", {sql_string(ours)}, '{every}')",
         ]
 
     return write
@@ -64,7 +64,7 @@ def extracted(
         index = wanted or 1
         if wanted == 0 and count and (whole or group is not None):
             pattern = f"({pattern})"
-        found = f"regexp_match({{0}}, {quoted(pattern)})[{index}]"
+        found = f"regexp_match({{0}}, {sql_string(pattern)})[{index}]"
         if absent:
             found = f"CASE WHEN {{0}} IS NOT NULL THEN coalesce({found}, '') END"
         return call.filled(found)

@@ -6,7 +6,7 @@ from blendfusion.services.dialects.functions.call import FunctionCall, System, T
 from blendfusion.services.dialects.functions.date_patterns import SQLITE as PATTERNS
 from blendfusion.services.dialects.functions.dates import text_of
 from blendfusion.services.dialects.functions.texts import null_if_any, printed
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 _NOW = ("now", "'now'")
 
@@ -34,7 +34,7 @@ def _formatted(call: FunctionCall) -> Written:
     if call.literal(value) in _NOW:
         parts = PATTERNS.parts(call.text(pattern, "the pattern"))
         if not isinstance(parts, str):
-            return [f"to_char(now(), {quoted(parts[0].pattern if parts else '')})"]
+            return [f"to_char(now(), {sql_string(parts[0].pattern if parts else '')})"]
     return text_of(PATTERNS, value=value, pattern=pattern)(call)
 
 

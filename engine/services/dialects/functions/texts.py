@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.datafusion.arrow_types import is_bytes
 from blendfusion.services.dialects.functions.call import FunctionCall, Write, Written
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 
 def _names(call: FunctionCall, first: int = 0) -> list[str]:
@@ -31,7 +31,7 @@ def as_text(call: FunctionCall) -> Written:
     """A value as a text; a time as the system writes times."""
     kind, moment = call.type(0), call.system.moment
     if moment and kind is not None and pa.types.is_timestamp(kind):
-        return call.filled(f"to_char({{0}}, {quoted(moment)})")
+        return call.filled(f"to_char({{0}}, {sql_string(moment)})")
     return call.filled("CAST({0} AS VARCHAR)")
 
 
@@ -44,7 +44,7 @@ def with_names(call: FunctionCall) -> Written:
             raise call.refused("each field needs a name", "Write STRUCT(value AS name).", at=start)
         name = reader.name(stop - 1)
         value = "".join(p.text for p in call.weaver.woven(start, stop - 2 * named))
-        fields.append(f"{quoted(name)}, {value}")
+        fields.append(f"{sql_string(name)}, {value}")
     return [f"named_struct({', '.join(fields)})"]
 
 
@@ -153,7 +153,7 @@ def printed(*, null: str, texts: str = "s") -> Write:
         place, at = 1, 0
         for found in _PLACES.finditer(pattern):
             if found.start() > at:
-                pieces.append(quoted(pattern[at : found.start()]))
+                pieces.append(sql_string(pattern[at : found.start()]))
             at = found.end()
             if found["kind"] == "%":
                 pieces.append("'%'")
@@ -169,7 +169,7 @@ def printed(*, null: str, texts: str = "s") -> Write:
                 "'%' in the format is followed by no letter", "Write %% for a percent."
             )
         if at < len(pattern) or not pieces:
-            pieces.append(quoted(pattern[at:]))
+            pieces.append(sql_string(pattern[at:]))
         return call.filled(pieces[0] if len(pieces) == 1 else f"({' || '.join(pieces)})")
 
     return write
@@ -199,7 +199,7 @@ def _printed(call: FunctionCall, found: re.Match[str], place: int, texts: str, n
         raise call.refused(f"'{found[0]}' in the format has no equal here")
     if width:
         text = _padded(text, value, width, flags)
-    return f"coalesce({text}, {quoted(null)})"
+    return f"coalesce({text}, {sql_string(null)})"
 
 
 def _padded(text: str, value: str, width: int, flags: set[str]) -> str:
@@ -251,7 +251,7 @@ def trimmed(
         if given is None:
             if blanks is None:
                 return [f"{names[place]}(", value, ")"]
-            return [f"regexp_replace({value}, {quoted(ends[place].format(blanks))}, '', 'g')"]
+            return [f"regexp_replace({value}, {sql_string(ends[place].format(blanks))}, '', 'g')"]
         if not characters and not (
             given[1] == given[0] + 1
             and reader.kind(given[0]) == TokenType.STRING
@@ -311,7 +311,7 @@ def split_by_pattern(call: FunctionCall) -> Written:
     plain = re.sub(r"\\([^A-Za-z0-9])", r"\1", text)
     if re.search(r"[\\^$.|?*+()\[\]{}]", re.sub(r"\\[^A-Za-z0-9]", "", text)) or not plain:
         raise call.refused("a pattern that separates has no equal here", "Write a plain text.")
-    return _split(call, quoted(plain))
+    return _split(call, sql_string(plain))
 
 
 def split(call: FunctionCall) -> Written:

@@ -9,7 +9,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.source_map import Translation, edited, unchanged
-from blendfusion.udfs.declare.arguments import quoted, quoted_name
+from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 _STRINGS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
 
@@ -33,7 +33,7 @@ def requoted(text: str, dialect: str) -> Translation:
     for token in tokens:
         start, end = token.start, token.end + 1
         if token.token_type in _STRINGS:
-            written = quoted(token.text)
+            written = sql_string(token.text)
         elif token.token_type == TokenType.IDENTIFIER and text[start : start + 1] == "`":
             parts = token.text.split(".") if dialect == "bigquery" else [token.text]
             written = ".".join(map(_name, parts))

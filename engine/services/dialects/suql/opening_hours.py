@@ -8,7 +8,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.rewriter import Weaver
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 from blendfusion.udfs.register.open_during import NAME
 from blendfusion.udfs.text.opening_hours import PATTERN, read
 
@@ -64,6 +64,6 @@ def _write(weaver: Weaver, at: int, column: tuple[int, int], whole: tuple[int, i
     """Have the comparison ``whole`` of a column with the phrase at ``at`` written."""
     times: str = weaver.reader.written(at, at + 1)
     if read(weaver.reader.tokens[at].text) is None:
-        call = f"llm_map({quoted(_QUESTION)}, phrase, regex => {quoted(_TIMES)})"
+        call = f"llm_map({sql_string(_QUESTION)}, phrase, regex => {sql_string(_TIMES)})"
         times = f"(SELECT {call} FROM (SELECT {times} AS phrase))"
     weaver.rewrite(*whole, f"{NAME}(", column, f", {times})")

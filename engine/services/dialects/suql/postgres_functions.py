@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.rewriter import Weaver
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 _INTERVALS = (
     ("^([0-9]+):([0-9]+):([0-9.]+)$", "${1} hours ${2} minutes ${3} seconds"),
@@ -66,7 +66,7 @@ def _items(text: str) -> list[str] | None:
     if text[:1] + text[-1:] != "{}":
         return None
     items = (item.strip().strip('"') for item in text[1:-1].split(","))
-    return [quoted(item) for item in items if item]
+    return [sql_string(item) for item in items if item]
 
 
 def _overlap(weaver: Weaver, at: int) -> None:
@@ -107,5 +107,5 @@ def _interval(value: tuple[int, int]) -> Iterable[str | tuple[int, int]]:
     yield "CAST(" + "regexp_replace(" * len(_INTERVALS)
     yield value
     for pattern, words in _INTERVALS:
-        yield f", {quoted(pattern)}, {quoted(words)})"
+        yield f", {sql_string(pattern)}, {sql_string(words)})"
     yield " AS INTERVAL)"

@@ -18,7 +18,7 @@ from blendfusion.services.dialects.shared.columns import Columns
 from blendfusion.services.dialects.suql import opening_hours as hours
 from blendfusion.services.dialects.suql import postgres_functions as postgres
 from blendfusion.services.dialects.suql.enums import Enums
-from blendfusion.udfs.declare.arguments import quoted, quoted_name
+from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 _ANSWERS = ("answer", "extract_info")
 """The second is HProPro's name of the same."""
@@ -144,7 +144,7 @@ class _SUQL:
         if "llm_compare" not in self.columns.known.ingredients:
             raise reader.refused(at, "check: comparisons by meaning are not there yet")
         theirs = reader.tokens[parts[2][0]].text.strip()
-        operator = quoted(_OPERATORS.get(theirs, theirs))
+        operator = sql_string(_OPERATORS.get(theirs, theirs))
         self.weaver.rewrite(at, stop, "llm_compare(", parts[0], f", {operator}, ", parts[1], ")")
 
     # --- yes and no -------------------------------------------------------------------------------

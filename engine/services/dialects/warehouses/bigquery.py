@@ -20,7 +20,7 @@ from blendfusion.services.dialects.warehouses.calls import (
     structured,
     wrapped,
 )
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 from blendfusion.udfs.functions.llm_score import MOST_POINTS
 
 _OF_MODELS = frozenset(
@@ -95,7 +95,7 @@ def _aggregate(call: Call) -> Written:
 def _field(call: Call, name: str) -> Written:
     if not call.has("output_schema"):
         raise call.refused(None, f"there is no field '{name}'", "It has result.")
-    return wrapped("", _structured(call), f"[{quoted(name)}]")
+    return wrapped("", _structured(call), f"[{sql_string(name)}]")
 
 
 def _typed(kind: str, ours: str) -> Function:

@@ -20,7 +20,7 @@ from blendfusion.services.dialects.functions.call import System
 from blendfusion.services.dialects.functions.claims import claim
 from blendfusion.services.dialects.shared.catalog import Known
 from blendfusion.services.dialects.shared.quoting import requoted
-from blendfusion.udfs.declare.arguments import Literal, quoted, quoted_name
+from blendfusion.udfs.declare.arguments import Literal, quoted_name, sql_string
 
 Span: TypeAlias = tuple[int, int]
 Path: TypeAlias = tuple[str, ...]
@@ -181,7 +181,7 @@ class Call:
         """A prompt as one text."""
         for i, part in enumerate(self._parts(self.arguments[name])):
             yield " || " * bool(i)
-            yield from [quoted(part)] if isinstance(part, str) else self.weaver.woven(*part)
+            yield from [sql_string(part)] if isinstance(part, str) else self.weaver.woven(*part)
 
     def refused(self, argument: str | None, problem: str, hint: str | None = None) -> QueryError:
         """The error of an argument, or of the whole call."""
@@ -444,7 +444,7 @@ def asks(ours: str, call: Call, prompt: str = "prompt", *options: str) -> Writte
         yield "CASE WHEN " if i == 0 else " AND "
         yield from value
         yield " IS NOT NULL"
-    yield f"{' THEN ' * several}{ours}({quoted(question)}"
+    yield f"{' THEN ' * several}{ours}({sql_string(question)}"
     for value in values:
         yield ", "
         yield from value
@@ -460,31 +460,31 @@ def asks_also(ours: str, call: Call, prompt: str, more: str) -> Written:
 def fixed(ours: str, question: str, call: Call, value: str, *options: str) -> Written:
     """``ours('question', value, option…)`` with a question of our own."""
     behind = "".join(f", {option}" for option in options)
-    return wrapped(f"{ours}({quoted(question)}, ", call.value(value), f"{behind})")
+    return wrapped(f"{ours}({sql_string(question)}, ", call.value(value), f"{behind})")
 
 
 def classifies(
     call: Call, value: str, labels: Sequence[tuple[str, str]], question: str = ""
 ) -> Written:
     """``llm_classify(value, labels)``, with the meanings of labels where there are any."""
-    behind = f", question => {quoted(question)})" if question else ")"
+    behind = f", question => {sql_string(question)})" if question else ")"
     return wrapped("llm_classify(", call.value(value), f", {listed(labels)}{behind}")
 
 
 def listed(labels: Sequence[tuple[str, str]]) -> str:
     """Labels as a list, or as an object if one has a meaning."""
     if any(meaning for _, meaning in labels):
-        return "{" + ", ".join(f"{quoted(k)}: {quoted(v or k)}" for k, v in labels) + "}"
-    return "[" + ", ".join(quoted(label) for label, _ in labels) + "]"
+        return "{" + ", ".join(f"{sql_string(k)}: {sql_string(v or k)}" for k, v in labels) + "}"
+    return "[" + ", ".join(sql_string(label) for label, _ in labels) + "]"
 
 
 def extracts(call: Call, value: str, fields: Sequence[tuple[str, str]]) -> Written:
     """``llm_extract(value, fields)`` of texts by (name, meaning)."""
     schema = ", ".join(
-        f"{quoted_name(name)} TEXT" + (f" COMMENT {quoted(about)}" if about else "")
+        f"{quoted_name(name)} TEXT" + (f" COMMENT {sql_string(about)}" if about else "")
         for name, about in fields
     )
-    return wrapped("llm_extract(", call.value(value), f", {quoted(schema)})")
+    return wrapped("llm_extract(", call.value(value), f", {sql_string(schema)})")
 
 
 def classifies_prompt(call: Call, prompt: str, labels: Sequence[tuple[str, str]]) -> Written:
@@ -504,5 +504,5 @@ def structured(call: Call, schema: str, prompt: str = "prompt") -> Written:
             "several fields need one value in the prompt",
             "Write llm_extract(value, 'name TEXT, …', question => '…').",
         )
-    behind = f", {quoted(schema)}, question => {quoted(question)})"
+    behind = f", {sql_string(schema)}, question => {sql_string(question)})"
     return wrapped("llm_extract(", values[0], behind)

@@ -17,7 +17,7 @@ from blendfusion.services.dialects.warehouses.calls import (
     structured,
     wrapped,
 )
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 _SENTIMENTS = [(s, "") for s in ("positive", "negative", "neutral", "mixed")]
 _RETURNS = {
@@ -86,7 +86,7 @@ def _field(call: Call, name: str) -> Written:
         raise call.refused(
             None, f"there is no field '{name}'", "failOnError => false gives result."
         )
-    return wrapped("", structured(call, call.schema(schema), "request"), f"[{quoted(name)}]")
+    return wrapped("", structured(call, call.schema(schema), "request"), f"[{sql_string(name)}]")
 
 
 def _summarize(call: Call) -> Written:

@@ -21,7 +21,7 @@ from blendfusion.services.dialects.warehouses.calls import (
     structured,
     wrapped,
 )
-from blendfusion.udfs.declare.arguments import quoted
+from blendfusion.udfs.declare.arguments import sql_string
 
 SENTIMENTS = [(s, "") for s in ("positive", "negative", "neutral", "mixed", "unknown")]
 
@@ -80,7 +80,7 @@ def _extract_field(call: Call, field: str) -> Written:
     names = {name.lower(): name for name, _ in _fields(call)}
     if field not in names:
         raise call.refused("responseFormat", f"no field '{field}' is asked for")
-    return wrapped("", _extract(call), f"[{quoted(names[field])}]")
+    return wrapped("", _extract(call), f"[{sql_string(names[field])}]")
 
 
 def _overall(call: Call) -> Written:
@@ -93,7 +93,7 @@ def _sentiments(call: Call) -> Written:
     yield "make_array(named_struct('name', 'overall', 'sentiment', "
     yield from _overall(call)
     for category, _ in call.texts("categories") if call.has("categories") else []:
-        yield f"), named_struct('name', {quoted(category)}, 'sentiment', "
+        yield f"), named_struct('name', {sql_string(category)}, 'sentiment', "
         yield from classifies(call, "text", SENTIMENTS, f"What is the sentiment about {category}?")
     yield "))"
 
@@ -122,7 +122,7 @@ def _complete_text(call: Call) -> Written:
 
 
 def _answer(call: Call) -> Written:
-    return wrapped(f"llm_text({quoted(call.text('question'))}, ", call.value("source"), ")")
+    return wrapped(f"llm_text({sql_string(call.text('question'))}, ", call.value("source"), ")")
 
 
 def _only_field(call: Call) -> Written:
