@@ -57,11 +57,12 @@ ORDER = """
     services.dialects.suql services.dialects
     services.documents services.search services.sources services.meanings services.cluster
     services.replay
-    services.evaluate
+    services.evaluate services.dbapi
     services.ask.schema services.ask.grammar services.ask
     apps
     apps.notebooks
     services.names
+    dbapi
     public_names
     blendfusion
     apps.ui

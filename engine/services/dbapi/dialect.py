@@ -1,0 +1,203 @@
+"""SQLAlchemy's dialect: ``create_engine("blendfusion://?model=…&table.t=FILE&attach.shop=URL")``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+from sqlalchemy import exc, pool, text, types
+from sqlalchemy.engine import default, reflection
+from sqlalchemy.sql import compiler
+
+from blendfusion.budget import Budget
+from blendfusion.datafusion.arrow_types import is_bytes, is_text
+
+_OF_CONNECT = ("model", "cache", "embedder", "cluster")
+
+
+class _Compiler(compiler.SQLCompiler):
+    def limit_clause(self, select: Any, **kw: Any) -> str:
+        # A limit is known when a query is planned.
+        parts = (("LIMIT", select._limit_clause), ("OFFSET", select._offset_clause))
+        kw["literal_execute"] = True
+        return "".join(
+            f"\n {word} {self.process(part, **kw)}" for word, part in parts if part is not None
+        )
+
+
+class _Types(compiler.GenericTypeCompiler):
+    """Names of types as DataFusion knows them."""
+
+
+for _theirs, _ours in {
+    "FLOAT": "DOUBLE",
+    "DATETIME": "TIMESTAMP",
+    **dict.fromkeys(("BLOB", "BINARY", "VARBINARY"), "BYTEA"),
+    **dict.fromkeys(("TEXT", "VARCHAR", "NVARCHAR", "CHAR", "NCHAR", "CLOB"), "VARCHAR"),
+}.items():
+    setattr(_Types, f"visit_{_theirs}", lambda self, type_, _ours=_ours, **kw: _ours)
+
+
+class BlendFusionDialect(default.DefaultDialect):
+    """The dialect. All connections of an engine are one session."""
+
+    name = "blendfusion"
+    driver = "blendfusion"
+    default_paramstyle = "qmark"
+    statement_compiler = _Compiler
+    type_compiler_cls = _Types
+    supports_statement_cache = True
+    supports_native_boolean = True
+    supports_native_decimal = True
+    supports_native_enum = False
+    supports_alter = False
+    supports_sane_rowcount = False
+    supports_sane_multi_rowcount = False
+    supports_multivalues_insert = True
+    supports_default_values = False
+    supports_sequences = False
+    supports_comments = False
+    postfetch_lastrowid = False
+    insert_returning = False
+    tuple_in_values = True
+
+    @classmethod
+    def import_dbapi(cls) -> ModuleType:
+        from blendfusion.services.dbapi import module
+
+        return module
+
+    @classmethod
+    def get_pool_class(cls, url: Any) -> type[pool.Pool]:
+        return pool.StaticPool
+
+    def create_connect_args(self, url: Any) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of ``connect``: see ``arguments_of``."""
+        return [], arguments_of(url.query)
+
+    def initialize(self, connection: Any) -> None:
+        self.default_schema_name = "public"
+        self.server_version_info = None
+
+    def do_rollback(self, dbapi_connection: Any) -> None:
+        pass
+
+    def do_ping(self, dbapi_connection: Any) -> bool:
+        return True
+
+    # --- reflection ------------------------------------------------------------------------------
+
+    @reflection.cache  # type: ignore[untyped-decorator,unused-ignore]
+    def get_schema_names(self, connection: Any, **kw: Any) -> list[str]:
+        query = "SELECT DISTINCT table_schema FROM information_schema.tables ORDER BY 1"
+        found = [name for (name,) in connection.execute(text(query))]
+        return sorted({*found, "public"} - {"information_schema"})
+
+    @reflection.cache  # type: ignore[untyped-decorator,unused-ignore]
+    def get_table_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:
+        return list(self._names(connection, schema, views=False))
+
+    @reflection.cache  # type: ignore[untyped-decorator,unused-ignore]
+    def get_view_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:
+        return list(self._names(connection, schema, views=True))
+
+    def _names(self, connection: Any, schema: str | None, *, views: bool) -> Iterator[str]:
+        query = (
+            "SELECT DISTINCT table_name, table_type FROM information_schema.tables "
+            "WHERE table_schema = :schema ORDER BY 1"
+        )
+        for name, kind in connection.execute(text(query), {"schema": schema or "public"}):
+            if (kind == "VIEW") == views:
+                yield name
+
+    def has_table(
+        self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
+    ) -> bool:
+        return any(
+            table_name in self._names(connection, schema, views=views) for views in (False, True)
+        )
+
+    @reflection.cache  # type: ignore[untyped-decorator,unused-ignore]
+    def get_columns(
+        self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[Any]:
+        if not self.has_table(connection, table_name, schema):
+            raise exc.NoSuchTableError(table_name)
+        quoted = self.identifier_preparer.quote_identifier
+        path = ".".join(quoted(part) for part in (schema, table_name) if part)
+        fields = connection.connection.session.table(path).schema()
+        return [
+            {
+                "name": field.name,
+                "type": type_of(field.type),
+                "nullable": field.nullable,
+                "default": None,
+                "comment": (field.metadata or {}).get(b"comment", b"").decode() or None,
+            }
+            for field in fields
+        ]
+
+    def get_pk_constraint(self, *args: Any, **kw: Any) -> Any:
+        return {"constrained_columns": [], "name": None}
+
+    def get_foreign_keys(self, *args: Any, **kw: Any) -> list[Any]:
+        return []
+
+    def get_indexes(self, *args: Any, **kw: Any) -> list[Any]:
+        return []
+
+    def get_unique_constraints(self, *args: Any, **kw: Any) -> list[Any]:
+        return []
+
+    def get_check_constraints(self, *args: Any, **kw: Any) -> list[Any]:
+        return []
+
+    def get_table_comment(self, *args: Any, **kw: Any) -> Any:
+        return {"text": None}
+
+
+def arguments_of(query: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of ``dbapi.connect`` for the parameters of a URL: ``model``, ``cache``,
+    ``budget``, ``table.NAME=FILE``, ``attach.NAME=URL``; any other is an option of the session."""
+    found: dict[str, Any] = {"tables": {}, "attach": {}, "settings": {}}
+    for key, value in query.items():
+        kind, dot, name = key.partition(".")
+        if dot and kind in ("table", "attach"):
+            found["tables" if kind == "table" else "attach"][name] = value
+        elif key in _OF_CONNECT:
+            found[key] = _plain(value)
+        elif key == "budget":
+            found[key] = Budget.parsed(value)
+        else:
+            found["settings"][key] = value
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return None if value in ("none", "off") else value
+
+
+def type_of(kind: pa.DataType) -> types.TypeEngine[Any]:
+    """SQLAlchemy's type for one of Arrow."""
+    if pa.types.is_dictionary(kind):
+        return type_of(kind.value_type)
+    if pa.types.is_decimal(kind):
+        return types.NUMERIC(kind.precision, kind.scale)
+    if pa.types.is_timestamp(kind):
+        return types.TIMESTAMP(timezone=kind.tz is not None)
+    known: list[tuple[Any, types.TypeEngine[Any]]] = [
+        (pa.types.is_boolean, types.BOOLEAN()),
+        (pa.types.is_int64, types.BIGINT()),
+        (pa.types.is_integer, types.INTEGER()),
+        (pa.types.is_floating, types.FLOAT()),
+        (pa.types.is_date, types.DATE()),
+        (pa.types.is_time, types.TIME()),
+        (pa.types.is_duration, types.Interval()),
+        (is_text, types.VARCHAR()),
+        (is_bytes, types.LargeBinary()),
+    ]
+    return next((made for test, made in known if test(kind)), types.NullType())
