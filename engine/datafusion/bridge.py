@@ -49,10 +49,12 @@ _OF_FIELDS = re.compile(r"\b(arrow_field|arrow_metadata|with_metadata)\(")
 """Functions of a column's name and metadata, which Substrait and our chunks lack."""
 _SETS = re.compile(r"Aggregate: groupBy=\[\[(?:GROUPING SETS|ROLLUP|CUBE) \((.*)\)\]\], aggr=")
 _ZONES = re.compile(r'Timestamp(?:\(\w+, "([^"]*)"\)|\w+\((?:-?\d+|NULL), Some\("([^"]*)"\)\))')
-_WINDOW_IN_SUBQUERY = "a RANGE frame in a subquery cannot be expressed in Substrait"
 _BOUNDED = re.compile(
     r"RANGE BETWEEN (?!UNBOUNDED PRECEDING AND (CURRENT ROW|UNBOUNDED FOLLOWING))"
 )
+_CLAUSES = re.compile(r"\(DISTINCT |\bIGNORE NULLS")
+_CLAUSE_FIELDS = {(11, b"\x58\x01"): "IGNORE NULLS", (12, b"\x60\x01"): "DISTINCT"}
+"""The clauses of a window that Substrait lacks, as DataFusion encodes them."""
 
 
 def through_substrait(context: SessionContext, plan: LogicalPlan) -> Root:
@@ -140,14 +142,22 @@ def _frames(plan: LogicalPlan, text: str, by_name: SessionContext) -> tuple[Fram
         if type(node).__name__ == "WindowExpr":
             for expr in expressions(node):
                 if has_subquery(expr):  # DataFusion cannot encode it
-                    if _BOUNDED.search(expr.canonical_name()):
-                        raise PlanError("a RANGE frame of a subquery cannot be expressed")
+                    _check_in_subquery(expr.canonical_name())
                     found.append(None)
                 else:
                     found += _frames_of(expr.to_bytes(by_name.ctx), by_name)
-    if _BOUNDED.search(subqueries_text(text)):
-        raise PlanError(_WINDOW_IN_SUBQUERY)
+    for line in subqueries_text(text).splitlines():
+        if "WindowAggr:" in line:
+            _check_in_subquery(line)
     return tuple(found)
+
+
+def _check_in_subquery(text: str) -> None:
+    """Raise PlanError for a window inside a subquery, or of one, that Substrait would change."""
+    if _BOUNDED.search(text):
+        raise PlanError("a RANGE frame in a subquery cannot be expressed in Substrait")
+    if _CLAUSES.search(text):
+        raise PlanError("DISTINCT or IGNORE NULLS of a window in a subquery cannot be expressed")
 
 
 def _frames_of(data: bytes, by_name: SessionContext) -> list[Frame | None]:
@@ -162,8 +172,11 @@ def _frames_of(data: bytes, by_name: SessionContext) -> list[Frame | None]:
 
 def _frame(window: bytes, by_name: SessionContext) -> Frame | None:
     arguments: list[bytes] = []
+    clauses: list[str] = []
     kept, frame = b"", b""
     for number, head, content in message_fields(window):
+        if (number, head) in _CLAUSE_FIELDS:
+            clauses.append(_CLAUSE_FIELDS[number, head])
         if number == 4:
             literal = [kind for kind, _ in parts_of(content or b"")] == [LITERAL]
             arguments.append(content or b"" if literal else b"")
@@ -175,10 +188,11 @@ def _frame(window: bytes, by_name: SessionContext) -> Frame | None:
         _bound(content, by_name) for _, _, content in message_fields(frame) if content is not None
     ]
     if not is_range or all(follows is None for _, follows in bounds):
-        return None
+        # The frame itself is in Substrait.
+        return Frame("", clauses, kept, tuple(arguments), (None, None)) if clauses else None
     (low, low_follows), (high, high_follows) = bounds
     text = f"RANGE BETWEEN {low or 'UNBOUNDED PRECEDING'} AND {high or 'UNBOUNDED FOLLOWING'}"
-    return Frame(text, kept, tuple(arguments), (low_follows, high_follows))
+    return Frame(text, clauses, kept, tuple(arguments), (low_follows, high_follows))
 
 
 def _bound(message: bytes, by_name: SessionContext) -> tuple[str, bool | None]:

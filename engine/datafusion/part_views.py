@@ -2,8 +2,8 @@
 
 DataFusion decodes Substrait with a limit of 100 nested messages: some twenty-five relations above
 each other. Deeper parts are read first, and the rest refers to them as views, which DataFusion
-inlines; so its optimizer sees one plan again, and nothing is stored. A window with a frame that
-Substrait lacks is a view, too: DataFusion's own expression over a view of its input."""
+inlines; so its optimizer sees one plan again, and nothing is stored. A window with a frame or clause
+that Substrait lacks is a view, too: DataFusion's own expression over a view of its input."""
 
 from __future__ import annotations
 

@@ -287,15 +287,19 @@ class _Writer:
         keys = expr.children[:n_keys]
         sorts = expr.children[n_keys : n_keys + n_sorts]
         args = self._list(expr.children[len(expr.children) - n_args :])
+        name, _, clause = name.partition(" ")
         if name == "count" and args == "1":
             args = "*"
+        if clause.endswith("DISTINCT"):
+            args = f"DISTINCT {args}"
+        nulls = " IGNORE NULLS" if clause.startswith("IGNORE NULLS") else ""
         directions = (s.direction for s in window.sorts)
         parts = [
             f"PARTITION BY {self._list(keys)}" if keys else "",
             self._order_by(zip(sorts, directions, strict=True)),
             _frame(window),
         ]
-        return f"{name}({args}) OVER ({' '.join(p for p in parts if p)})"
+        return f"{name}({args}){nulls} OVER ({' '.join(p for p in parts if p)})"
 
     def _order_by(self, keys: Iterable[tuple[Expr, int]]) -> str:
         by = [sort_text(expr, way, self.names, self.queries) for expr, way in keys]

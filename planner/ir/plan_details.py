@@ -1,7 +1,8 @@
-"""Details of DataFusion's plans that their Substrait lacks: time zones and bounds of RANGE frames.
+"""Details of DataFusion's plans that their Substrait lacks: time zones, and of windows the bounds of
+RANGE frames, DISTINCT and IGNORE NULLS.
 
 ``read`` puts them back into the tree, and ``write`` writes zones as functions. DataFusion's reader
-takes no such frame: a projection with one is made by DataFusion itself, from its message here.
+takes no such window: a projection with one is made by DataFusion itself, from its message here.
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ _FRAME = "frame"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame that Substrait lacks. ``text``: as SQL. ``window``: DataFusion's message of the
-    window, without arguments, partitions and order. ``arguments``: those that are literals, encoded
-    by DataFusion; empty for others."""
+    """What Substrait lacks of a window. ``text``: its frame as SQL, '' for one that Substrait has.
+    ``clauses``: DISTINCT, IGNORE NULLS. ``window``: DataFusion's message of the window, without
+    arguments, partitions and order. ``arguments``: those that are literals, encoded by DataFusion;
+    empty for others."""
 
     text: str
+    clauses: Sequence[str]
     window: bytes
     arguments: tuple[bytes, ...]
     follows: tuple[bool | None, bool | None]
@@ -93,13 +96,12 @@ class Restorer:
         _set_zone(cast, kind, zone)
         return Node(ZONED_LITERAL, serialized(cast), (literal,))
 
-    def framed(self, window: ExpressionMessage.WindowFunction) -> None:
-        """Give a window without children its frame."""
-        if self.subqueries:
-            return
-        frame = next(self._frames, None)
+    def framed(self, name: str, window: ExpressionMessage.WindowFunction) -> str:
+        """Give a window without children its frame. Returns the name of its function, with its
+        clauses, so that no rule takes it for the function itself."""
+        frame = None if self.subqueries else next(self._frames, None)
         if frame is None:
-            return
+            return name
         for bound, follows in zip(
             (window.lower_bound, window.upper_bound), frame.follows, strict=True
         ):
@@ -108,6 +110,7 @@ class Restorer:
         option = window.options.add(name=_FRAME)
         option.preference.append(frame.text)
         option.preference.extend(part.hex() for part in (frame.window, *frame.arguments))
+        return " ".join((name, *frame.clauses))
 
     def _next_zone(self) -> str:
         if not self._knows_zones:
@@ -137,13 +140,13 @@ def zoned_type(kind: TypeMessage) -> str | None:
 
 
 def frame_text(window: ExpressionMessage.WindowFunction) -> str | None:
-    """The frame of a window that Substrait lacks, as SQL."""
-    return window.options[0].preference[0] if window.options else None
+    """The frame of a window that Substrait lacks, as SQL; None for one that it has."""
+    return (window.options[0].preference[0] or None) if window.options else None
 
 
 def bounded_frame(expr: Node) -> tuple[bytes, Sequence[bytes]] | None:
-    """(the message of a window, its literal arguments) as in ``Frame``; None for a window whose
-    frame Substrait has."""
+    """(the message of a window, its literal arguments) as in ``Frame``; None for a window that
+    Substrait has."""
     if not expr.name.startswith("window:"):
         return None
     window = ExpressionMessage.FromString(expr.template).window_function

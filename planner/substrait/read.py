@@ -159,9 +159,10 @@ class _Reader:
             message.scalar_function.function_reference = 0
         elif kind == "window_function":
             window = message.window_function
-            name = "window:" + self.functions[window.function_reference]
+            name = self.restorer.framed(
+                "window:" + self.functions[window.function_reference], window
+            )
             window.function_reference = 0
-            self.restorer.framed(window)
         elif kind == "cast":
             self.restorer.zoned_cast(message)
         elif kind == "literal":

@@ -6,8 +6,7 @@ import re
 
 _DROPPED = (
     (re.compile(r"^\s*WindowAggr:.*\bFILTER \(WHERE"), "FILTER of a window function"),
-    (re.compile(r"^\s*WindowAggr:.*\(DISTINCT "), "DISTINCT in a window function"),
-    (re.compile(r"^\s*(WindowAggr|Aggregate):.*\bIGNORE NULLS"), "IGNORE NULLS"),
+    (re.compile(r"^\s*Aggregate:.*\bIGNORE NULLS"), "IGNORE NULLS of an aggregate"),
 )
 
 

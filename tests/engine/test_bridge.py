@@ -245,23 +245,107 @@ def test_a_frame_below_calls_and_above_them(session: bf.Session) -> None:
     )
 
 
-WINDOWS_OF_DATAFUSION = {
-    "sum(id) OVER (ORDER BY n GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW)": "GROUPS",
-    "sum(id) FILTER (WHERE n > 1) OVER (ORDER BY id)": "FILTER of a window",
-    "count(DISTINCT g) OVER (ORDER BY id)": "DISTINCT in a window",
-    "last_value(n) IGNORE NULLS OVER (ORDER BY id)": "IGNORE NULLS",
-    "lag(n) IGNORE NULLS OVER (ORDER BY id)": "IGNORE NULLS",
-}
+WINDOWS_OF_DATAFUSION = [
+    "sum({a}) OVER (ORDER BY n GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+    "sum({a}) FILTER (WHERE n > 1) OVER (ORDER BY id)",
+    "count(DISTINCT {a}) OVER (ORDER BY id)",
+    "count(DISTINCT {a}) OVER (PARTITION BY g)",
+    "last_value(nullif({a}, 3)) IGNORE NULLS OVER (ORDER BY id)",
+    "lag(nullif({a}, 3)) IGNORE NULLS OVER (PARTITION BY g ORDER BY id DESC)",
+    "nth_value(nullif({a}, 3), 2) IGNORE NULLS OVER (ORDER BY id ROWS 3 PRECEDING)",
+    "first_value(nullif({a}, 3)) IGNORE NULLS OVER "
+    "(ORDER BY id RANGE BETWEEN 4 PRECEDING AND 2 FOLLOWING)",
+]
+"""What Substrait lacks of windows, of a column or a call ``{a}``."""
+AROUND_WINDOWS = [
+    "SELECT id, {w} AS s FROM t WHERE {f}",
+    "SELECT *, {w} AS s FROM t AS r WHERE r.id > 4 AND {f}",
+    "SELECT id, {w} AS s, {v} AS c FROM t WHERE id <> 5",
+    "SELECT id, s FROM (SELECT id, x, {w} AS s FROM t) q WHERE {f} AND s > 1",
+    "SELECT s FROM (SELECT id, {w} AS s FROM t WHERE {f}) q ORDER BY id LIMIT 5",
+    "WITH q AS (SELECT id, g, {w} AS s FROM t WHERE {f}) SELECT g, max(s) FROM q GROUP BY g",
+    "SELECT id, {w} AS s FROM t WHERE {f} UNION ALL SELECT id, n FROM t",
+]
 
 
 @pytest.mark.parametrize("window", WINDOWS_OF_DATAFUSION)
-def test_windows_that_substrait_lacks_run_plain_with_one_warning(
-    session: bf.Session, window: str
-) -> None:
-    query = f"SELECT id, {window} AS s FROM t WHERE {{f}}"
-    with pytest.warns(bf.PlanWarning, match=WINDOWS_OF_DATAFUSION[window]) as noted:
+def test_windows_that_substrait_lacks_are_planned(session: bf.Session, window: str) -> None:
+    for around in AROUND_WINDOWS:
+        query = around.replace("{w}", window.format(a="id"))
+        context = SessionContext()
+        context.from_arrow(T, name="t")
+        frame = session.sql(
+            query.replace("{f}", "llm_filter('q', x)").replace("{v}", "llm_text('z', x)")
+        )
+        assert frame.prepared.reason is None, query
+        own = query.replace("{f}", "x IS NOT NULL").replace("{v}", "'w'")
+        assert rows(frame)[1] == rows(context.sql(own))[1], query
+
+
+@pytest.mark.parametrize("window", WINDOWS_OF_DATAFUSION)
+def test_windows_that_substrait_lacks_of_answers(window: str) -> None:
+    """Each answer is the column itself, some are null."""
+
+    def number(request: bf.Request) -> int | None:
+        return None if request.values[0] == "7" else int(request.values[0])
+
+    found = []
+    for planner in (True, False):
+        model = bf.ScriptedModel(number)
+        with bf.connect(model, cache=None, progress="off", planner=planner) as session:
+            session.from_arrow(T, name="t")
+            made = window.format(a="llm_int('i', CAST(id AS TEXT))")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", bf.AnswerWarning)
+                frame = session.sql(f"SELECT id, {made} AS s FROM t WHERE id < 20 AND id <> 3")
+                found.append(rows(frame))
+            assert (frame.prepared.reason is None) == planner
+            assert len(model.calls) == 19
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, {w} AS s, {v} AS c FROM t ORDER BY id LIMIT 3",
+        "SELECT id, {w} AS s, {v} AS c FROM t QUALIFY row_number() OVER (ORDER BY id) < 3",
+        "SELECT id, c FROM (SELECT id, {w} AS s, {v} AS c FROM t) q WHERE s > 40 AND id < 8",
+        "SELECT id, CASE WHEN id < 3 THEN {v} ELSE CAST({w} AS TEXT) END AS c FROM t",
+        "SELECT unnest([id, {w}]) AS s, {v} AS c FROM t WHERE id < 5",
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*cannot be expressed in Substrait:blendfusion.PlanWarning")
+def test_answers_beside_such_windows_are_of_rows_that_are_read(query: str) -> None:
+    asked, found = [], []
+    for planner in (True, False):
+        model = bf.ScriptedModel(answer)
+        with bf.connect(model, cache=None, progress="off", planner=planner) as session:
+            session.from_arrow(T, name="t")
+            window = WINDOWS_OF_DATAFUSION[0].format(a="id")
+            made = query.replace("{w}", window).replace("{v}", "llm_text('z', CAST(id AS TEXT))")
+            found.append(rows(session.sql(made)))
+            asked.append(len(model.calls))
+    assert found[0] == found[1]
+    assert asked[0] <= asked[1]
+
+
+def test_a_window_that_substrait_lacks_is_shown(session: bf.Session) -> None:
+    text = session.sql(
+        "SELECT count(DISTINCT g) OVER (ORDER BY id) AS a, lag(n) IGNORE NULLS OVER (ORDER BY id) AS b"
+        " FROM t WHERE llm_filter('q', x)"
+    ).explain_text(verbose=True)
+    assert "count(DISTINCT t.g) OVER (ORDER BY t.id)" in text
+    assert "lag(t.n) IGNORE NULLS OVER (ORDER BY t.id)" in text
+
+
+def test_such_a_window_over_a_join_runs_plain_with_one_warning(session: bf.Session) -> None:
+    window = WINDOWS_OF_DATAFUSION[0].format(a="t.id").replace("BY n", "BY t.n")
+    query = (
+        f"SELECT t.id, {window} AS s FROM t JOIN (SELECT id FROM t) s ON t.id = s.id WHERE {{f}}"
+    )
+    with pytest.warns(bf.PlanWarning, match="GROUPS") as noted:
         check(session, query, planned=False)
-    check(session, f"{query} AND id > 0", planned=False)  # a second warning would be an error
+    check(session, f"{query} AND t.id > 0", planned=False)  # a second warning would be an error
     assert len(noted) == 1
     assert "over a table of the answers" in str(noted[0].message)
 
@@ -362,7 +446,8 @@ LOSSES = {
     "a window": (
         ExpressionMessage.WindowFunction,
         _rows,
-        "SELECT id, sum(id) OVER (ORDER BY n) AS s FROM t WHERE {f}",
+        "SELECT t.id, sum(t.id) OVER (ORDER BY t.n) AS s FROM t JOIN (SELECT id AS i FROM t) s "
+        "ON t.id = s.i WHERE t.{f}",
     ),
     "an aggregate": (AggregateFunction, _all, AGGREGATES),
     "the filter of an aggregate": (
@@ -374,11 +459,8 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_what_substrait_would_change_is_not_trusted(
-    session: bf.Session, loss: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kind, edit, query = LOSSES[loss]
+def _lose(kind: type[Message], edit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every plan that becomes Substrait from now on loses what ``edit`` takes from its parts."""
     encoded = bridge._encoded
 
     def losing(*arguments: Any) -> bytes:
@@ -388,9 +470,29 @@ def test_what_substrait_would_change_is_not_trusted(
                 edit(part)
         return message.SerializeToString()
 
+    monkeypatch.setattr(bridge, "_encoded", losing)
+
+
+def test_a_window_that_substrait_would_change_stands_above_a_stage(
+    session: bf.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "SELECT id, sum(id) OVER (ORDER BY n) AS s FROM t WHERE llm_filter('q', x)"
+    expected = rows(session.sql(query))
+    _lose(ExpressionMessage.WindowFunction, _rows, monkeypatch)
+    frame = session.sql(query)
+    assert rows(frame) == expected
+    assert frame.prepared.reason is None
+    assert "run as it is" in frame.explain_text()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_what_substrait_would_change_is_not_trusted(
+    session: bf.Session, loss: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, edit, query = LOSSES[loss]
     query = query.replace("t.{f}", "llm_filter('q', t.x)").replace("{f}", "llm_filter('q', x)")
     expected = rows(session.sql(query))
-    monkeypatch.setattr(bridge, "_encoded", losing)
+    _lose(kind, edit, monkeypatch)
     frame = session.sql(query)
     with pytest.warns(bf.PlanWarning, match="Substrait would change") as caught:
         assert rows(frame) == expected

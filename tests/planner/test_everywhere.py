@@ -81,7 +81,6 @@ def test_a_call_may_stand_there(sql: str) -> None:
         "count(DISTINCT n) OVER (PARTITION BY n % 2)",
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*cannot be expressed in Substrait:blendfusion.PlanWarning")
 def test_what_substrait_would_lose_is_not_lost(item: str) -> None:
     rows = []
     for planner in (True, False):

@@ -31,7 +31,6 @@ from blendfusion.udfs.declare.call_registry import calls_in
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
-    from blendfusion.session import Session
 
 _ARITHMETIC = re.compile(
     r" [*/%+-] |\b(sum|avg|mean|round|power|sqrt|var|stddev)\w*\(", re.IGNORECASE
@@ -94,7 +93,7 @@ def twin(frame: Frame, *, parts: bool) -> EquivalentFrame:
 
 
 def _made(frame: Frame, *, parts: bool, predicates: bool) -> tuple[DataFrame, Cutting]:
-    cutting = Cutting(frame.session, type(frame), parts=parts, predicates=predicates)
+    cutting = Cutting(frame, parts=parts, predicates=predicates)
     try:
         made = cutting.frame(frame)
         through_substrait(frame.session, DataFrame.optimized_logical_plan(made))
@@ -125,14 +124,13 @@ def _check(frame: Frame, made: DataFrame, leaves: Sequence[Leaf]) -> None:
 class Cutting:
     """The division of one frame. ``leaves`` are the created ones."""
 
-    def __init__(
-        self, session: Session, frames: type[Frame], *, parts: bool, predicates: bool
-    ) -> None:
-        self._session = session
+    def __init__(self, frame: Frame, *, parts: bool, predicates: bool) -> None:
+        self._session = frame.session
+        self._whole = frame
         self._parts = parts
         self.predicates = predicates
         """Whether predicates that Substrait refuses go into the leaves of their tables."""
-        self._frames = frames
+        self._frames = type(frame)
         self.leaves: list[Leaf] = []
         self.above: list[Above] = []
         self._known: dict[str, tuple[State, DataFrame | None]] = {}
@@ -177,7 +175,7 @@ class Cutting:
         elif isinstance(origin, Verb):
             leaf = self._above_frame(origin)
         elif isinstance(origin, Text):
-            leaf = self.above_parts(origin, origin.sql)
+            leaf = self.above_parts(origin, origin.sql, whole=frame is self._whole)
         else:
             raise PlanError("calls below what Substrait cannot express")
         table = SessionContext.table(self._session, leaf.sql)
@@ -220,7 +218,7 @@ class Cutting:
 
         return self._above([verb.below], plan, lambda tables: f"{_verb_text(verb)} of {tables[0]}")
 
-    def above_parts(self, made: Text, sql: str) -> Leaf:
+    def above_parts(self, made: Text, sql: str, *, whole: bool = False) -> Leaf:
         """A leaf of a query over parts with its calls. Raises PlanError if impossible."""
         if not self._parts:
             raise PlanError("calls below what Substrait cannot express")
@@ -239,7 +237,7 @@ class Cutting:
             frames.append(part)
             return _SLOT.format(len(frames) - 1)
 
-        rest = split(sql, take)
+        rest = split(sql, take, whole=whole)
 
         def filled(tables: Sequence[str]) -> str:
             query = rest

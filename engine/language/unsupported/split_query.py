@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from blendfusion.language.query_text.call_sites import Span, call_spans
 from blendfusion.language.query_text.query_tree import Query, Reader, Scope, Select
 from blendfusion.udfs.declare.arguments import quoted_name
+from blendfusion.udfs.declare.call_registry import calls_in
 
 Taken = Callable[[str], "str | None"]
 """Takes a query as a part, and returns the name of a table for its result, or None."""
+_OF_ALL_ROWS = {"UNNEST", "OVER", "IGNORE"}
+"""Words of what Substrait may lack, and DataFusion computes from the rows behind WHERE."""
+_DROP_ROWS = {"LIMIT", "FETCH", "OFFSET", "QUALIFY", "UNNEST"}
+"""Words of what leaves out rows whose answers nobody reads then."""
+_LAZY = {"CASE", "COALESCE", "NVL", "IFNULL", "OR"}
+"""Words of expressions that evaluate some of their parts for some rows."""
+_ENDS_OF_BOUNDS = {"PRECEDING", "FOLLOWING", "ROW"}
+_CALL = "__blendfusion_call_{}"
 
 
-def split(sql: str, take: Taken) -> str:
+def split(sql: str, take: Taken, *, whole: bool) -> str:
     """``sql`` with its outermost queries that ``take`` accepts replaced by the tables of their
     results.
 
-    The candidates are common table expressions, derived tables, and, below an unnest() in a select
-    list, the rows of FROM and WHERE.
+    The candidates are common table expressions, derived tables, and, below an unnest(), a window or
+    an IGNORE NULLS in a select list, the rows of FROM and WHERE. Where ``sql`` is the ``whole``
+    query, so that nothing above it drops rows, these come with the answers in its select list.
     """
     splitting = _Splitting(Reader(sql), take)
+    with_answers = whole and not _DROP_ROWS & {*splitting.reader.words}
     for query in splitting.reader.outer:
-        splitting.query(query, Scope())
+        splitting.query(query, Scope(), with_answers=with_answers)
     return splitting.reader.edited(splitting.edits)
 
 
@@ -30,7 +42,7 @@ class _Splitting:
         self._take = take
         self.edits: list[tuple[int, int, str]] = []
 
-    def query(self, query: Query, scope: Scope) -> None:
+    def query(self, query: Query, scope: Scope, *, with_answers: bool = False) -> None:
         for common in query.common:
             outer = scope
             scope = scope.and_then(common, recursive=query.recursive)
@@ -45,10 +57,10 @@ class _Splitting:
             if isinstance(branch, Query):
                 self.query(branch, scope)
             else:
-                self._select(branch, scope)
+                self._select(branch, scope, with_answers=with_answers)
 
-    def _select(self, select: Select, scope: Scope) -> None:
-        if self._rows(select, scope):
+    def _select(self, select: Select, scope: Scope, *, with_answers: bool) -> None:
+        if self._rows(select, scope, with_answers=with_answers):
             return
         for source in select.sources:
             if source.query is None or source.lateral:
@@ -60,23 +72,45 @@ class _Splitting:
             else:
                 self.query(source.query, scope)
 
-    def _rows(self, select: Select, scope: Scope) -> bool:
-        """Take the rows of FROM and WHERE: of one relation, whose columns keep their qualifier."""
-        if len(select.sources) != 1 or select.where is None:
+    def _rows(self, select: Select, scope: Scope, *, with_answers: bool) -> bool:
+        """Take the rows of FROM and WHERE: of one relation, whose columns keep their qualifier, and
+        the calls of the select list as further columns."""
+        if len(select.sources) != 1:
             return False
-        if "UNNEST" not in self.reader.words[slice(*select.items)]:
+        if not _OF_ALL_ROWS & {*self.reader.words[slice(*select.items)]}:
             return False
         source = select.sources[0]
         alias = self.reader.name_of(source)
         if alias is None:
             return False
-        rows = self.reader.written(source.start, select.where[1])
-        taken = self._take(f"{self._with(scope)}SELECT * FROM {rows}")
+        calls = self._answers(select)
+        if calls is None or (calls and not with_answers):
+            return False
+        end = source.end if select.where is None else select.where[1]
+        answers = "".join(
+            f", {self.reader.written(*span)} AS {_CALL.format(i)}" for i, span in enumerate(calls)
+        )
+        rows = self.reader.written(source.start, end)
+        taken = self._take(f"{self._with(scope)}SELECT *{answers} FROM {rows}")
         if taken is None:
             return False
-        text = f"{taken} AS {quoted_name(alias)}"
-        self.edits.append((source.start, select.where[1], text))
+        self.edits.append((source.start, end, f"{taken} AS {quoted_name(alias)}"))
+        self.edits += [(*span, _CALL.format(i)) for i, span in enumerate(calls)]
         return True
+
+    def _answers(self, select: Select) -> list[Span] | None:
+        """The outermost calls of a select list; None where some may be asked of some rows only."""
+        start, end = select.items
+        names = [call.name for call in calls_in(self.reader.written(start, end))]
+        found = [s for s in call_spans(self.reader, names) if start <= s[0] < end] if names else []
+        words = self.reader.words
+        lazy = any(
+            words[at] in _LAZY or (words[at] == "AND" and words[at - 1] not in _ENDS_OF_BOUNDS)
+            for at in range(start, end)
+        )
+        if found and lazy:
+            return None
+        return [s for s in found if not any(o[0] < s[0] < o[1] for o in found)]
 
     def _with(self, scope: Scope) -> str:
         return scope.text(self.reader)
