@@ -56,6 +56,8 @@ _NULL, _NULL_OF_TEXT = b"\x8a\x02\x02\n\x00", b"\x8a\x02\x02r\x00"
 """NULL without a type becomes NULL of text."""
 _TRUE, _FALSE = b"\x08\x01", b"\x08\x00"
 _LITERAL_BEGINS = b"\x1a"
+_DIVIDED = (b"", b'"', b"\x92", b"\xb2", b"\xba", b"\xc2")
+"""How expressions begin that ``split`` divides, and how columns do."""
 _EQUAL, _AND, _OR = b"\x1a\x02Eq", b"\x1a\x03And", b"\x1a\x02Or"
 _SAME, _OTHER = b"\x1a\x11IsNotDistinctFrom", b"\x1a\x0eIsDistinctFrom"
 _IS_TRUE = 25
@@ -163,9 +165,13 @@ class _Reader:
                     yield Fact("limit", bound.python_value().as_py())
         else:
             for expr in expressions(node):
-                for data in self.split(self.data(expr)):
-                    if data:
-                        yield Fact("expression", None, (data,))
+                whole = self.data(expr)
+                if isinstance(whole, bytes) and whole[:1] not in _DIVIDED:
+                    yield Fact("expression", None, (whole,))
+                elif whole:
+                    for data in self.split(whole):
+                        if data:
+                            yield Fact("expression", None, (data,))
 
     def data(self, expr: Any) -> Data:
         """The encoded expression without its name; nothing for a column."""

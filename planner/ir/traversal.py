@@ -104,10 +104,15 @@ def with_subplans(plan: Plan, change: Change) -> Plan:
     if isinstance(plan, Stored):
         return plan
     old = plan.inputs
-    inputs = tuple(map(change, old))  # no generator, since deep plans need the stack
     new: Rel | Block = plan
-    if not all(map(is_, inputs, old)):
-        new = new.with_inputs(*inputs)
+    if len(old) == 1:
+        below = change(old[0])
+        if below is not old[0]:
+            new = new.with_inputs(below)
+    elif old:
+        inputs = tuple(map(change, old))  # no generator, since deep plans need the stack
+        if not all(map(is_, inputs, old)):
+            new = new.with_inputs(*inputs)
     if not plan.has_subqueries:
         return new
     if isinstance(new, Rel):

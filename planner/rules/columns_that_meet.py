@@ -55,7 +55,7 @@ def _nameless(ask: Ask) -> Call:
 def _whole(plan: Plan) -> Iterator[Ask]:
     """The calls whose results are compared by equality among the values of a whole column."""
     for part in subplans(plan) if not isinstance(plan, Stored) and plan.has_calls else ():
-        for expr in expressions(part):
+        for expr in expressions(part) if isinstance(part, Stored) or part.calls_here else ():
             for ask in asks(expr):
                 kind = ask.call.ingredient.kind
                 if isinstance(kind, ColumnQuestion) and not kind.ranks and ask.domain is not None:

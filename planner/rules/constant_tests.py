@@ -193,6 +193,9 @@ def _item(expr: Node) -> Expr | None:
 
 def _related(terms: Sequence[Expr]) -> list[Expr]:
     """The conjunctions of conditions that share calls, directly or by others."""
+    terms = [term for term in terms if needs_model(term)]
+    if len(terms) < 2:
+        return []
     groups: list[tuple[set[Ask], list[Expr]]] = []
     for term in terms:
         calls, members = set(asks(term)), [term]

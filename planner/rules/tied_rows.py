@@ -64,7 +64,7 @@ class Places:
 
 def tied_rows(plan: Plan) -> Plan:
     """The whole plan."""
-    return from_top(plan, _tied_rows)
+    return from_top(plan, _tied_rows) if "sort" in plan.kinds else plan
 
 
 def _tied_rows(plan: Plan, below: Change) -> Plan:
