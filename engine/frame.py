@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import closing, contextmanager, redirect_stdout
+from dataclasses import dataclass
 from functools import cached_property, partial
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
@@ -16,6 +17,7 @@ from datafusion.plan import ExecutionPlan
 from datafusion.record_batch import RecordBatch
 
 from blendfusion.budget import Budget, checked_budget, lowest
+from blendfusion.datafusion.arrow_layouts import joined
 from blendfusion.datafusion.background import in_background
 from blendfusion.datafusion.error_gate import is_foreign, running
 from blendfusion.datafusion.error_translation import functions_in
@@ -53,22 +55,18 @@ from blendfusion.prepare.verbs.media_values import with_names_of_media
 from blendfusion.prepare.verbs.methods import verb, writer
 from blendfusion.prepare.verbs.names import applied, expression, found_names
 from blendfusion.redaction import WITHHELD, printable
-from blendfusion.run.estimates.estimate import Estimate, estimated
-from blendfusion.run.execution.executor import joined
-from blendfusion.run.execution.pipeline import Counts
-from blendfusion.run.frame_run import Latest, answered, tables_of
-from blendfusion.run.reports.explain import explained
-from blendfusion.run.reports.reprs import as_html, as_text
-from blendfusion.run.reports.trace import Trace
 from blendfusion.services import missing_method
 from blendfusion.services.frame_methods import FrameMethods
 from blendfusion.udfs.declare.call_registry import readable
-from blendfusion.udfs.register.python_functions import llm_join
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from blendfusion.run.estimates.estimate import Estimate
+    from blendfusion.run.execution.executor import Execution
+    from blendfusion.run.execution.pipeline import Counts
+    from blendfusion.run.reports.trace import Trace
     from blendfusion.session import Session
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
@@ -80,6 +78,15 @@ def _placed(frame: Frame, error: BaseException) -> None:
     """Gives an error its place: in the text of the query, or in a CSV file."""
     place_error(error, frame.session.csv_texts.values())
     pointed(frame, error)
+
+
+@dataclass(slots=True)
+class Latest:
+    """The latest run of a frame, and the expected values of the next one, if known."""
+
+    trace: Trace | None = None
+    execution: Execution | None = None
+    expected: int | None = None
 
 
 @gated(lambda frame: frame.session.options.redaction, _placed)
@@ -177,6 +184,8 @@ class Frame(FrameMethods):
         """This frame joined with ``right`` where a value of the column ``left_on`` matches one of
         ``right_on``. ``join_type`` is the kind of the join; ``options`` are those of
         ``bf.llm_join``: ``how`` defines a match in words."""
+        from blendfusion.udfs.register.python_functions import llm_join
+
         how = options.get("how")
         if how in get_args(JoinType):
             raise QueryError(
@@ -266,12 +275,16 @@ class Frame(FrameMethods):
     def answered(self, dispatcher: Dispatcher, *, eager: bool) -> Generator[pa.Table, None, None]:
         """The result as tables of this frame's schema, at least one, with the answers of
         ``dispatcher``."""
+        from blendfusion.run.frame_run import answered
+
         return answered(self, dispatcher, eager=eager)
 
     @property
     def trace(self) -> Trace:
         """The questions, answers and spending of the latest run of this frame; empty before a
         run."""
+        from blendfusion.run.reports.trace import Trace
+
         return self.latest.trace or Trace()
 
     @property
@@ -315,8 +328,14 @@ class Frame(FrameMethods):
         statement."""
         return bool(self.statement or self.prepared.calls)
 
+    def _tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
+        """The result as tables of this frame's schema, at least one."""
+        from blendfusion.run.frame_run import tables_of
+
+        return tables_of(self, eager=eager)
+
     def _table(self) -> pa.Table:
-        with self._session.telling(), closing(tables_of(self, eager=True)) as tables:
+        with self._session.telling(), closing(self._tables(eager=True)) as tables:
             return joined(list(tables))
 
     def _result(self) -> DataFrame:
@@ -401,7 +420,7 @@ class Frame(FrameMethods):
     def stream(self, *, eager: bool) -> Stream:
         """As ``execute_stream``. ``eager``: all of it will be read, so the first chunks of rows are
         as large as the others."""
-        tables = tables_of(self, eager=eager) if self._runs_here else self._plain_rows()
+        tables = self._tables(eager=eager) if self._runs_here else self._plain_rows()
         return Stream(self.schema(), tables, self._session.options.redaction)
 
     def execution_plan(self) -> ExecutionPlan:
@@ -450,10 +469,14 @@ class Frame(FrameMethods):
 
     def __repr__(self) -> str:
         """The first rows if the cache has all of their answers, else the plan; asks nothing."""
+        from blendfusion.run.reports.reprs import as_text
+
         return as_text(self)
 
     def _repr_html_(self) -> str:
         """The HTML of ``__repr__`` for a notebook, with values escaped as text."""
+        from blendfusion.run.reports.reprs import as_html
+
         return as_html(self)
 
     if not TYPE_CHECKING:  # a type checker refuses what is not declared
@@ -497,6 +520,8 @@ class Frame(FrameMethods):
         100,000 of a plan; larger inputs are sampled, as ``basis`` states. Cached answers count as
         ``cached``, not as asked.
         """
+        from blendfusion.run.estimates.estimate import estimated
+
         estimate = estimated(self)
         self.latest.expected = estimate.total.values if estimate.complete else None
         return estimate
@@ -532,6 +557,8 @@ class Frame(FrameMethods):
         if not self.prepared.calls:
             notes = self._session.scan_notes(self._plain)
             return self._shown("\n".join([str(optimized(self).display_indent()), *notes]))
+        from blendfusion.run.reports.explain import explained
+
         estimate = self.estimate() if estimates else None
         if analyze:
             self._table()

@@ -11,7 +11,8 @@ from scripts import Counted, unordered
 
 import blendfusion as bf
 from blendfusion.models.prompts.canonical import Value
-from blendfusion.planner.rules import PREDICATE_ORDER, RULES, SIMILAR_FIRST
+from blendfusion.planner.rules import RULES, SIMILAR_FIRST
+from blendfusion.planner.run_switches import PREDICATE_ORDER
 
 OPTIONAL = (*(rule.name for rule in RULES if not rule.required), PREDICATE_ORDER)
 

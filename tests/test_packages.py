@@ -30,7 +30,7 @@ ORDER = """
     udfs.text udfs.declare
     udfs udfs.services
     udfs.ask udfs.services.columns udfs.functions udfs.evaluate udfs.joins udfs.register
-    planner.ir
+    planner.ir planner.run_switches
     planner.explain planner.substrait planner.stages planner.rules planner
     places
     datafusion.arrow_types files.united_types

@@ -25,7 +25,8 @@ from hypothesis import strategies as st
 from random_choices import Choices
 from random_queries import Query, random_query
 
-from blendfusion.planner.rules import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICATE_ORDER, RULES
+from blendfusion.planner.rules import RULES
+from blendfusion.planner.run_switches import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICATE_ORDER
 
 pytestmark = [
     # Random conditions are impossible now and then, which is said once a process.

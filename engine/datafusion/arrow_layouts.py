@@ -9,7 +9,7 @@ result of a query has dictionaries again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -128,3 +128,22 @@ def _encoded(values: pa.Array, kind: pa.DictionaryType) -> Iterator[pa.Array]:
     yield pa.DictionaryArray.from_arrays(
         codes, dictionary.cast(kind.value_type), ordered=kind.ordered
     )
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of tables of one schema as one table. Without columns, Arrow would lose their
+    number."""
+    if tables[0].num_columns:
+        return pa.concat_tables(tables)
+    return pa.table({"rows": pa.nulls(sum(map(len, tables)))}).select([])
+
+
+def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """``table`` with the names and types of ``schema``, by position."""
+    if not schema.names:
+        return table.select([])  # without the constant that kept the number of its rows
+    renamed = table.rename_columns(schema.names)
+    if renamed.schema.equals(schema):
+        return renamed
+    columns = map(converted, renamed.columns, schema.types)
+    return pa.Table.from_arrays(list(columns), schema=schema)

@@ -6,8 +6,6 @@ import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 from datafusion.substrait import Consumer, Producer, Serde
 
-from blendfusion.planner.ir.messages import read_relation
-
 
 def batches_of(table: pa.Table) -> list[pa.RecordBatch]:
     """The table's batches, at least one: without any, DataFusion would not know the columns."""
@@ -20,6 +18,8 @@ def batches_of(table: pa.Table) -> list[pa.RecordBatch]:
 
 def relation_of(context: SessionContext, name: str) -> bytes:
     """The bytes of the Substrait relation that reads the registered table ``name``."""
+    from blendfusion.planner.ir.messages import read_relation
+
     plan = SessionContext.table(context, name).logical_plan()
     return read_relation(Producer.to_substrait_plan(plan, context).encode())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from blendfusion.errors import QueryError
-from blendfusion.files.reading import register_file
 from blendfusion.language.query_text.file_names import quoted_files
 from blendfusion.places.lakes import check_place
 from blendfusion.places.remote import LOCAL, scheme_of
@@ -45,5 +44,7 @@ class QueryFiles:
                 )
             if path in self._paths:
                 session.deregister_table(name)
+            from blendfusion.files.reading import register_file
+
             register_file(session, path, name)
             self._paths.add(path)

@@ -26,7 +26,6 @@ from blendfusion.files.csv_files import CsvOptions
 from blendfusion.files.csv_tables import csv_table
 from blendfusion.files.formats import Format, format_of, kind_of_all
 from blendfusion.files.json_kinds import Kinds, need_conversion, wrong_line
-from blendfusion.files.lance_table import lance_table
 from blendfusion.files.objects import list_objects, store_error
 from blendfusion.files.parts import Form, Table, parts_of
 from blendfusion.files.spreadsheets import read_sheet
@@ -231,6 +230,8 @@ def _register(
         sheet = pa.concat_tables(sheets, promote_options="permissive")
         catalog.register_record_batches(name, [sheet.to_batches()])
     else:
+        from blendfusion.files.lance_table import lance_table
+
         catalog.register_table(name, lance_table(listing.base))
 
 

@@ -20,7 +20,6 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
-import pyarrow.parquet
 
 _GROUP_ROWS, _GROUP_BYTES = 1 << 20, 1 << 26
 """The most rows and bytes (uncompressed) of a row group of Parquet."""
@@ -70,7 +69,9 @@ def write_parquet(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
     """Write a Parquet file, with a row group for a million rows or 64 MiB. Intervals, which it
     does not hold, become text."""
     first, rest = _begun(as_text(_decoded(table), is_in_parquet) for table in tables)
-    with pyarrow.parquet.ParquetWriter(file, first.schema) as writer:
+    from pyarrow.parquet import ParquetWriter
+
+    with ParquetWriter(file, first.schema) as writer:
         for group in _groups(first, rest):
             writer.write_table(group, row_group_size=_GROUP_ROWS)
 
@@ -164,8 +165,10 @@ def is_flat(kind: pa.DataType) -> bool:
 @cache
 def is_in_parquet(kind: pa.DataType) -> bool:
     """Whether Parquet holds values of this type."""
+    from pyarrow.parquet import ParquetWriter
+
     try:
-        pyarrow.parquet.ParquetWriter(io.BytesIO(), pa.schema([("x", kind)])).close()
+        ParquetWriter(io.BytesIO(), pa.schema([("x", kind)])).close()
     except pa.ArrowNotImplementedError:
         return False
     return True

@@ -14,9 +14,6 @@ from datafusion import CsvReadOptions
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import QueryError
-from blendfusion.files.conversions import folder_of
-from blendfusion.files.csv_doors import prepared
-from blendfusion.files.parts import Table
 from blendfusion.language.query_text.source_map import edited
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.places.folders import list_files
@@ -102,6 +99,10 @@ def _with_columns(session: Session, found: _Statement) -> str:
         return edited(sql, _breaks(found, whole=True)).sql
     if not _exist(found):
         return sql
+    from blendfusion.files.conversions import folder_of
+    from blendfusion.files.csv_doors import prepared
+    from blendfusion.files.parts import Table
+
     options = _csv_options(found)
     if found.columns is None:
         options.schema = pa.schema([])

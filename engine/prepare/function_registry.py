@@ -17,22 +17,19 @@ from blendfusion.language.query_text.source_map import within
 from blendfusion.language.query_text.stored_calls import with_stored_calls
 from blendfusion.language.query_text.type_calls import Typed, read_calls
 from blendfusion.models.wrappers.cascade import targets_in
-from blendfusion.planner.rules import COMPARISON_STOP
-from blendfusion.prepare.subquery_examples import labelled_frame, read_examples
-from blendfusion.prepare.subquery_options import option_frame, read_options
-from blendfusion.prepare.subquery_sample import read_sample, sample_frame
+from blendfusion.planner.run_switches import COMPARISON_STOP
 from blendfusion.types import Constraint, Task
-from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.media import NAME_OF_BYTES
 from blendfusion.udfs.declare.call import BYTES, Call
 from blendfusion.udfs.declare.call_registry import calls_in
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.register.udf import DispatcherSource, scalar_function
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.session import Session
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
+    from blendfusion.udfs.register.udf import DispatcherSource
 
 
 class Reading(Protocol):
@@ -143,7 +140,8 @@ class KnownCalls:
             if call.models:
                 session.models.of(call.model_names(targets_in(options)), options)
             if call.options_query is not None:
-                self._option_frames[call.options_query] = option_frame(session, call.options_query)
+                frame = self.option_frame(session, call.options_query)
+                self._option_frames[call.options_query] = frame
             if call.task.examples_query is not None:
                 self._labelled_frames[call.task] = self.labelled_frame(session, call.task)
             if call.task.sample_query is not None:
@@ -157,6 +155,10 @@ class KnownCalls:
             sample = task.sample_query
             if (options, examples, sample) == (None,) * 3 or dispatcher.is_settled(task):
                 continue
+            from blendfusion.prepare.subquery_examples import read_examples
+            from blendfusion.prepare.subquery_options import read_options
+            from blendfusion.prepare.subquery_sample import read_sample
+
             if options is not None:
                 found = read_options(self.option_frame(session, options), options, dispatcher)
                 task = _with_options(task, found)
@@ -174,16 +176,22 @@ class KnownCalls:
     def labelled_frame(self, session: Session, task: Task) -> Frame:
         """The rows of which some become the examples of ``task``: see
         ``labelled_rows.labelled_frame``."""
+        from blendfusion.prepare.subquery_examples import labelled_frame
+
         known = self._labelled_frames.get(task)
         return known or labelled_frame(session, task.examples_query or "", task)
 
     def sample_frame(self, session: Session, task: Task) -> Frame:
         """The rows of the sample of ``task``: see ``subquery_sample.sample_frame``."""
+        from blendfusion.prepare.subquery_sample import sample_frame
+
         known = self._sample_frames.get(task)
         return known or sample_frame(session, task.sample_query or "", len(task.columns))
 
     def option_frame(self, session: Session, query: str) -> Frame:
         """The options that the subquery of a call gives: see ``option_values.option_frame``."""
+        from blendfusion.prepare.subquery_options import option_frame
+
         return self._option_frames.get(query) or option_frame(session, query)
 
     def know(self, session: Session, text: str) -> None:
@@ -204,6 +212,8 @@ class KnownCalls:
         """Make the function that stands for ``call`` known to DataFusion."""
         if call.name in self._registered:
             return
+        from blendfusion.udfs.register.udf import scalar_function
+
         function = scalar_function(call, plain_dispatcher(session))
         SessionContext.register_udf(session, function)
         if call.in_bytes and call.names_bytes:

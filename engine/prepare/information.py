@@ -8,7 +8,6 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 from datafusion import SessionContext
 from datafusion.catalog import SchemaProvider, Table
 
@@ -33,6 +32,8 @@ class InformationTables(SchemaProvider):
         return []
 
     def table(self, name: str) -> Table | None:
+        import pyarrow.dataset as pads
+
         rows = self.tables.get(name)
         return None if rows is None else Table(pads.dataset(rows))
 

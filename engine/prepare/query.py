@@ -71,8 +71,6 @@ from blendfusion.prepare.function_registry import Reading, ingredients
 from blendfusion.prepare.information import informed
 from blendfusion.prepare.result_names import named
 from blendfusion.prepare.tables_in_any_case import SessionTables
-from blendfusion.run.reports.confirmation import demand
-from blendfusion.run.reports.trace import Trace
 from blendfusion.services import offers
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
@@ -332,6 +330,9 @@ class Query:
             pump = Pump()
             yield pump.call if takes_time or lately_interrupted() else directly
             return
+        from blendfusion.run.reports.confirmation import demand
+        from blendfusion.run.reports.trace import Trace
+
         options = session.options
         trace = Trace(redaction=options.redaction)
         if options.confirm_above:

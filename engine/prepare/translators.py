@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from blendfusion.errors import OptionError
-from blendfusion.services import parts
+from blendfusion.services import parts, services
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -52,7 +52,7 @@ def translators() -> Translators:
 
 def dialect_names() -> tuple[str, ...]:
     """The names that ``dialect`` may have."""
-    return (OURS, *(translators().DIALECTS if parts("dialects") else ()))
+    return (OURS, *(name for one in services().values() for name in one.dialect_names))
 
 
 def spoken(text: str, dialect: str | None) -> str:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from datafusion import DataFrame
 
+from blendfusion.datafusion.arrow_layouts import as_schema, joined
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.language.doubts.plan_warnings import warn_of_plain, warn_of_refusal
+from blendfusion.language.unsupported.nested_stages import NOTHING
 from blendfusion.language.unsupported.provenance import given, written
 from blendfusion.planner.driver import reason
-from blendfusion.run.execution.executor import Execution, as_schema, joined
+from blendfusion.run.execution.executor import Execution
 from blendfusion.run.observe.progress import progress
 from blendfusion.run.reports.confirmation import confirm
 from blendfusion.run.reports.trace import Trace
@@ -24,15 +26,6 @@ from blendfusion.udfs.register.expr import binding
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.udfs.ask.dispatcher import Dispatcher
-
-
-@dataclass(slots=True)
-class Latest:
-    """The latest run of a frame, and the expected values of the next one, if known."""
-
-    trace: Trace | None = None
-    execution: Execution | None = None
-    expected: int | None = None
 
 
 def tables_of(frame: Frame, *, eager: bool) -> Generator[pa.Table, None, None]:
@@ -102,7 +95,7 @@ def _staged_tables(
         session.workbench_source(),
         session.options,
         rules_off=session.rules_off,
-        fed=frame.prepared.fed,
+        fed=frame.prepared.fed or NOTHING,
         elsewhere=session.elsewhere(),
     )
     with closing(execution.tables(eager=eager)) as tables:

@@ -39,6 +39,8 @@ class Service:
     frame. A read-only query has none of them."""
     dialects: str = ""
     """The module that translates the queries of other systems: see ``prepare.translators``."""
+    dialect_names: tuple[str, ...] = ()
+    """The names of these systems."""
     workers: str = ""
     """The function that gives ``connect(cluster=…)`` its workers."""
     begin: str = ""

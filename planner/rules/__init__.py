@@ -69,6 +69,7 @@ from blendfusion.planner.rules.union_pull_up import union_pull_up
 from blendfusion.planner.rules.unordered_aggregates import unordered_aggregates
 from blendfusion.planner.rules.unread_joins import unread_joins
 from blendfusion.planner.rules.whole_columns import whole_columns
+from blendfusion.planner.run_switches import OF_RUNS
 
 CALLS = "calls"
 """Among the kinds of relations of a rule: those whose own expressions contain a call."""
@@ -185,24 +186,6 @@ RULES: tuple[Rule, ...] = (
     Rule("columns_that_meet", columns_that_meet, required=True, at_end=True),
 )
 
-PREDICATE_ORDER = "predicate_order"
-"""Not a rule of plans: a block learns the order of its predicates while it runs. The name allows
-switching it off."""
-
-COMPARISON_STOP = "comparison_stop"
-"""Not a rule of plans: a call that is only compared with literals is answered only as far as these
-comparisons need (models/constraints/prefix_check.py)."""
-
-FEW_VALUES_FIRST = "few_values_first"
-"""Not a rule of plans: under a limit, the pairs of a join come in an order that needs few distinct
-values (engine/run/execution/pair_order.py)."""
-
-LIMITED_STAGES = "limited_stages"
-"""Not a rule of plans: stages below a limit's join run no further than it needs
-(planner/stages/interleave.py)."""
-
-_OF_RUNS = (PREDICATE_ORDER, COMPARISON_STOP, FEW_VALUES_FIRST, LIMITED_STAGES)
-
 
 def rules_off(options: Options) -> tuple[str, ...]:
     """The rules that a session switches off: those that it names, and the one with its own
@@ -215,7 +198,7 @@ def checked_names(text: str) -> tuple[str, ...]:
     """The rules named in ``text``, separated by commas. Raises OptionError for unknown and required
     rules."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
-    free = [*(rule.name for rule in RULES if not rule.required), *_OF_RUNS]
+    free = [*(rule.name for rule in RULES if not rule.required), *OF_RUNS]
     for name in names:
         if name not in free:
             raise OptionError(f"no rule '{name}' to switch off", hint=close_matches(name, free))

@@ -18,6 +18,7 @@ import blendfusion as bf
 from blendfusion.apps.cli.main import main
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.source_map import edited, place, unchanged
+from blendfusion.prepare.translators import dialect_names
 from blendfusion.services.dialects.dispatch import DIALECTS, spoken
 from blendfusion.services.dialects.shared.catalog import Known
 from blendfusion.udfs.register.user_functions import _defined
@@ -126,6 +127,10 @@ WORDS = [
     *("AND", "OR", "NOT", "[1, 2]", "{", "}", "::int", "-- {{x}}\n", "/* ? */", "1.5", "\n", "  "),
     *("UNION ALL", "ORDER BY", "rank", "LIMIT 3", "é🎉", "$1", "JOIN", "ON", "IN", "VALUES", ";"),
 ]
+
+
+def test_a_service_declares_the_names_of_its_dialects() -> None:
+    assert dialect_names() == ("sql", *DIALECTS)
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -14,10 +14,12 @@ from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.models.protocol.model import Values
 from blendfusion.options import OnError
 from blendfusion.types import Answer, Constraint, ModelInfo, Task
-from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
 from blendfusion.udfs.declare.call import Call, kept_type
 from blendfusion.udfs.declare.returns import RETURNS, arrow_type, constraint_named
+
+if TYPE_CHECKING:
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 T = TypeVar("T")
 

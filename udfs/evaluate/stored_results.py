@@ -10,16 +10,18 @@ import base64
 import datetime
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Constraint, Task
 from blendfusion.udfs.ask.decode import decode
-from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import UserBody
+
+if TYPE_CHECKING:
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 
 class StoredResults:

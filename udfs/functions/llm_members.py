@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from blendfusion.types import Constraint
-from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import TEXTS, UserBody
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR
+
+if TYPE_CHECKING:
+    from blendfusion.udfs.ask.user_model import UserModel
 
 QUESTION = "Which of the options mean the same as the text, or are a kind of it?"
 MOST_AT_ONCE = 100

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
 from blendfusion.types import Constraint
-from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import UserBody
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR, text
 from blendfusion.udfs.declare.parameter import Parameter
 from blendfusion.udfs.text.personal_data import without_personal_data, without_spans
+
+if TYPE_CHECKING:
+    from blendfusion.udfs.ask.user_model import UserModel
 
 MARK = "[REDACTED]"
 USUAL = "names of people and postal addresses"

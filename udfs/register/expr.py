@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from datafusion import Expr, col
 from datafusion import functions as f
@@ -14,7 +14,6 @@ from datafusion.expr import SortExpr
 
 from blendfusion.errors import ArgumentError, QueryError, check_encodable
 from blendfusion.models.guarantees.accuracy import Targets
-from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.declare.arguments import Argument, Constant, Literal, Value
 from blendfusion.udfs.declare.bind import bind
 from blendfusion.udfs.declare.call import Call
@@ -24,6 +23,9 @@ from blendfusion.udfs.declare.parameter import AnyParameter
 from blendfusion.udfs.register.checked_expr import CheckedExpr
 from blendfusion.udfs.register.signature import docstring, signature
 from blendfusion.udfs.register.udf import scalar_function
+
+if TYPE_CHECKING:
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 ColumnLike: TypeAlias = "Expr | str"
 """An expression, or the name of a column."""

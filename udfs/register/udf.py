@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 from datafusion import ScalarUDF, udf
 
-from blendfusion.udfs.ask.dispatcher import Dispatcher
-from blendfusion.udfs.declare.call import Call
-from blendfusion.udfs.evaluate.evaluate import evaluate
+if TYPE_CHECKING:
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
+    from blendfusion.udfs.declare.call import Call
 
-DispatcherSource = Callable[[], Dispatcher]
+DispatcherSource: TypeAlias = "Callable[[], Dispatcher]"
 
 
 def _evaluate(call: Call, columns: Sequence[pa.Array], dispatcher: Dispatcher) -> pa.Array:
+    from blendfusion.udfs.evaluate.evaluate import evaluate
+
     try:
         return dispatcher.serve(lambda: evaluate(call, columns, dispatcher))
     except Exception as problem:

@@ -17,10 +17,8 @@ from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import Body, UserAggregate, UserBody
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR
 from blendfusion.udfs.declare.parameter import AnyParameter, Parameter
-from blendfusion.udfs.evaluate.stored_results import storable
 from blendfusion.udfs.functions import INGREDIENTS
 from blendfusion.udfs.register.code_digest import code_digest
-from blendfusion.udfs.register.expr import expression
 from blendfusion.udfs.register.signature import signature
 
 _serials = itertools.count(1)
@@ -67,6 +65,8 @@ class DefinedIngredient:
         self.__signature__ = signature(ingredient)
 
     def __call__(self, *arguments: object, **named: Any) -> Expr:
+        from blendfusion.udfs.register.expr import expression
+
         return expression(self.ingredient, arguments, **named)
 
 
@@ -123,6 +123,8 @@ def _make(
     aggregate: bool,
     deterministic: bool | str,
 ) -> Ingredient:
+    from blendfusion.udfs.evaluate.stored_results import storable
+
     own = str(name or getattr(function, "__name__", "")).lower()
     if not own.isidentifier():
         raise ArgumentError(f"'{own}' cannot be the name of an ingredient", hint="Pass name=….")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import blendfusion as bf
 from blendfusion.errors import QueryError
-from blendfusion.files.reading import register_spec
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
@@ -72,6 +71,8 @@ def open_indexes(session: Session, specs: list[str]) -> None:
 
 
 def _index(arguments: argparse.Namespace) -> int:
+    from blendfusion.files.reading import register_spec
+
     language = None if arguments.language.lower() == "none" else arguments.language
     with bf.connect(None, cache=None, embedder=arguments.embedder) as session:
         table = register_spec(session, arguments.table)

@@ -11,7 +11,6 @@ from typing import get_args
 import blendfusion as bf
 from blendfusion.apps.cli.index import add_embedder, add_opened, open_indexes
 from blendfusion.errors import QueryError
-from blendfusion.files.reading import register_spec
 from blendfusion.models.stores.store_names import MEMORY_WORDS
 from blendfusion.options import ReadFiles
 from blendfusion.prepare.translators import dialect_names
@@ -167,6 +166,8 @@ def session_of(arguments: argparse.Namespace) -> Iterator[bf.Session]:
             name, _, value = option.partition("=")
             session.change_option(name.strip(), value.strip())
         for spec in arguments.table:
+            from blendfusion.files.reading import register_spec
+
             register_spec(session, spec, arguments.encoding)
         for spec in arguments.attach:
             _attach(session, spec)

@@ -4,13 +4,16 @@ its scale."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from blendfusion.language.query_text.comparisons import unknown_option
 from blendfusion.planner.explain.expression_text import shown
 from blendfusion.planner.ir.boolean_atoms import CONNECTIVES
 from blendfusion.planner.ir.builders import literal
 from blendfusion.planner.ir.nodes import Ask, Expr, Node, asks, fields, walk
-from blendfusion.planner.rules.constant_tests import Outcomes
+
+if TYPE_CHECKING:
+    from blendfusion.planner.rules.constant_tests import Outcomes
 
 
 def noting(outcomes: Outcomes, note: Callable[[str], None]) -> Outcomes:

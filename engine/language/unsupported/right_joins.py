@@ -13,13 +13,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from datafusion import DataFrame
 
-from blendfusion.datafusion.bridge import through_substrait
-from blendfusion.datafusion.substrait_io import frame_of
-from blendfusion.planner.ir.traversal import transform
-from blendfusion.planner.substrait.join_condition_bug import readable
-from blendfusion.planner.substrait.right_join_bug import as_left_join
-from blendfusion.planner.substrait.write import write
-
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
 
@@ -38,6 +31,13 @@ def keeping_rows(frame: Frame) -> DataFrame:
     )
     if not (tests_truth or _MAY_BE_RIGHT.search(text)):
         return plain
+    from blendfusion.datafusion.bridge import through_substrait
+    from blendfusion.datafusion.substrait_io import frame_of
+    from blendfusion.planner.ir.traversal import transform
+    from blendfusion.planner.substrait.join_condition_bug import readable
+    from blendfusion.planner.substrait.right_join_bug import as_left_join
+    from blendfusion.planner.substrait.write import write
+
     try:
         plan = plain.optimized_logical_plan()
         if not (tests_truth or _RIGHT.search(plan.display_indent())):

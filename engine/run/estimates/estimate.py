@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from blendfusion.budget import Price, money
 from blendfusion.datafusion.error_gate import outward
+from blendfusion.language.unsupported.nested_stages import NOTHING
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.planner.explain.expression_text import shown
 from blendfusion.planner.explain.plan_text import names_of
@@ -219,7 +220,7 @@ def estimated(frame: Frame) -> Estimate:
         rows,
         session.options,
         rules_off=session.rules_off,
-        fed=prepared.fed,
+        fed=prepared.fed or NOTHING,
     )
     problem: str | None = None
     try:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 from datafusion.record_batch import RecordBatchStream
 
-from blendfusion.datafusion.arrow_layouts import converted
+from blendfusion.datafusion.arrow_layouts import as_schema
 from blendfusion.datafusion.foreign_words import foreign
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.part_views import PartViews
@@ -26,7 +26,7 @@ from blendfusion.language.unsupported.nested_stages import NOTHING, StoredParts
 from blendfusion.planner.ir.builders import boolean_literal, projected
 from blendfusion.planner.ir.nodes import Plan
 from blendfusion.planner.ir.traversal import branches
-from blendfusion.planner.rules import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICATE_ORDER
+from blendfusion.planner.run_switches import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICATE_ORDER
 from blendfusion.planner.stages.interleave import Limited, limited_stages
 from blendfusion.planner.stages.split import Stage, Staged
 from blendfusion.run.execution.expressions import RowWise
@@ -295,22 +295,3 @@ def _begun(begin: Callable[[], T]) -> T:
 
 def _fetched(stream: RecordBatchStream) -> Iterator[pa.RecordBatch]:
     return Pump().batches(lambda: stream, asks=False)
-
-
-def joined(tables: Sequence[pa.Table]) -> pa.Table:
-    """The rows of tables of one schema as one table. Without columns, Arrow would lose their
-    number."""
-    if tables[0].num_columns:
-        return pa.concat_tables(tables)
-    return pa.table({"rows": pa.nulls(sum(map(len, tables)))}).select([])
-
-
-def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """``table`` with the names and types of ``schema``, by position."""
-    if not schema.names:
-        return table.select([])  # without the constant that kept the number of its rows
-    renamed = table.rename_columns(schema.names)
-    if renamed.schema.equals(schema):
-        return renamed
-    columns = map(converted, renamed.columns, schema.types)
-    return pa.Table.from_arrays(list(columns), schema=schema)

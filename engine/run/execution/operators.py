@@ -15,7 +15,7 @@ from blendfusion.planner.explain.plan_text import (
 )
 from blendfusion.planner.explain.truncate import cut, listed
 from blendfusion.planner.ir.nodes import Ask, asks
-from blendfusion.planner.rules import FEW_VALUES_FIRST, LIMITED_STAGES
+from blendfusion.planner.run_switches import FEW_VALUES_FIRST, LIMITED_STAGES
 from blendfusion.planner.stages.interleave import Limited, limited_stages
 from blendfusion.planner.stages.split import Stage, Staged
 from blendfusion.run.execution.pair_order import asks_over_pairs

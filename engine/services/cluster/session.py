@@ -108,14 +108,14 @@ class Clustering(FrameSources):
         a query without stages."""
         if self.cluster is None:
             return super().places_of(plan)
-        from blendfusion.planner.rules import LIMITED_STAGES, rules_off
+        from blendfusion.planner.run_switches import LIMITED_STAGES
         from blendfusion.planner.stages.interleave import limited_stages
         from blendfusion.services.cluster.cluster import here
         from blendfusion.services.cluster.divide import ENDED
 
         if plan is None:
             return [[here("the query has no stages")]]
-        off = LIMITED_STAGES in rules_off(self.options)
+        off = LIMITED_STAGES in self.whole.rules_off
         ended = {} if off else limited_stages(plan)
         return [
             [here(ENDED) if s.number in ended else self.cluster.line(s.block, self, self.options)]
@@ -127,9 +127,9 @@ class Clustering(FrameSources):
         cluster = self.cluster
         if cluster is None:
             return None
-        from blendfusion.planner.rules import PREDICATE_ORDER, rules_off
+        from blendfusion.planner.run_switches import PREDICATE_ORDER
 
-        adaptive = PREDICATE_ORDER not in rules_off(self.options)
+        adaptive = PREDICATE_ORDER not in self.whole.rules_off
         return lambda stage, dispatcher, counts: cluster.tables(
             stage, self, dispatcher, self.options, counts, adaptive=adaptive
         )

@@ -5,4 +5,5 @@ from blendfusion.services import Service
 SERVICE = Service(
     session="session:Translating",
     dialects="dispatch",
+    dialect_names=("blendsql", "suql", "mysql", "snowflake", "bigquery", "databricks"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -10,7 +11,6 @@ from blendfusion.errors import QueryError
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.media_words import words_of_media
-from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR, name_of_kept, one_of, text, whole
@@ -18,6 +18,9 @@ from blendfusion.udfs.declare.parameter import Parameter
 from blendfusion.udfs.services.columns.group_store import OTHER, Group, Groups, GroupStore
 from blendfusion.udfs.services.columns.groups import found_groups, sorted_into, with_level
 from blendfusion.udfs.services.columns.name_registry import check_same
+
+if TYPE_CHECKING:
+    from blendfusion.udfs.ask.user_model import UserModel
 
 MOST_INTO = 100
 MOST_LEVELS = 5

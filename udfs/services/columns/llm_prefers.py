@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import pyarrow as pa
 
 from blendfusion.errors import ArgumentError
 from blendfusion.types import Constraint
-from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.arguments import Literal
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
@@ -20,6 +20,9 @@ from blendfusion.udfs.services.columns.closure import Pair
 from blendfusion.udfs.services.columns.list_ranking import list_ranking
 from blendfusion.udfs.services.columns.ranking import most_pairs, ranking, strengths_of
 from blendfusion.udfs.text.numbered_lines import number_lines
+
+if TYPE_CHECKING:
+    from blendfusion.udfs.ask.user_model import UserModel
 
 SIDES = ("first", "second")
 MOST_CHECKED = 100_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -12,7 +13,6 @@ from blendfusion.models.verbalizer.likeness import SAME
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.media import has_media
 from blendfusion.udfs.ask.media_words import words_of_media
-from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import ColumnQuestion, ColumnResults
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR, name_of_kept, text, whole
@@ -20,6 +20,9 @@ from blendfusion.udfs.declare.parameter import Parameter
 from blendfusion.udfs.services.columns.entities import Entities, entities
 from blendfusion.udfs.services.columns.entity_store import EntityStore, KnownEntities
 from blendfusion.udfs.services.columns.name_registry import check_same
+
+if TYPE_CHECKING:
+    from blendfusion.udfs.ask.user_model import UserModel
 
 CANDIDATES = 5
 """Candidates per value. Their pairs imply 95 to 100 % of the true pairs of products, papers,

@@ -1,0 +1,66 @@
+"""Stages the plan of a frame with calls, as a whole or in parts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from datafusion import DataFrame
+from datafusion.plan import LogicalPlan
+
+from blendfusion.datafusion.bridge import through_substrait
+from blendfusion.errors import PlanError
+from blendfusion.language.doubts.constant_conditions import noting
+from blendfusion.language.doubts.plan_warnings import warn_of_doubts
+from blendfusion.language.unsupported.execution_path import Prepared
+from blendfusion.language.unsupported.nested_stages import chained
+from blendfusion.language.unsupported.rewrite import twin
+from blendfusion.planner.driver import reason, rewrite
+from blendfusion.planner.initial_order import inputs_first
+from blendfusion.planner.stages.split import staged
+from blendfusion.udfs.declare.call import Call
+from blendfusion.udfs.declare.call_registry import calls_in
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+
+
+def staged_plan(
+    frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str, *, parts: bool
+) -> Prepared:
+    """How ``frame`` runs, whose optimized ``plan`` has ``calls``; plain, with the reason, where it
+    has no stages."""
+    try:
+        return _staged(frame, calls, plan, query)
+    except PlanError as problem:
+        why = reason(problem)
+    try:
+        cut = twin(frame, parts=parts)
+        prepared = _staged(frame, calls, DataFrame.optimized_logical_plan(cut.frame), query)
+    except PlanError:
+        return Prepared(calls, reason=why)
+    cut.open()
+    if cut.above and prepared.staged is not None:
+        stages, fed = chained(cut.above, prepared.staged)
+        prepared = replace(prepared, staged=stages, fed=fed)
+    return replace(prepared, leaves=cut.leaves)
+
+
+def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str) -> Prepared:
+    """The staged plan of ``plan``, to which DataFusion optimised ``query``. Raises PlanError if
+    there is none."""
+    root = through_substrait(frame.session, plan)
+    written = [call.name for line in inputs_first(query) for call in calls_in(line)]
+    doubts: list[str] = []
+    rewritten = rewrite(
+        root,
+        off=frame.session.rules_off,
+        similar_first_pays=frame.session.similar_first_pays,
+        written=written,
+        expected=frame.session.expectations,
+        outcomes=noting(frame.session.answer_outcomes, doubts.append),
+        planning_ms=frame.session.options.planning_ms,
+    )
+    warn_of_doubts(doubts, frame.session.plan_warnings)
+    found = staged(rewritten.root)
+    return Prepared(calls, found, rewritten.rewrites, unfinished=rewritten.unfinished)
