@@ -74,6 +74,12 @@ def read_bytes(file: str | Path) -> bytes:
     return content
 
 
+def text_of(file: str | Path) -> str:
+    """The text of a file in UTF-8, or as the mark at its beginning says. Raises QueryError for
+    bytes that the encoding lacks."""
+    return "".join(_decoded(file, encoding_of(read_head(file, 4))))
+
+
 def write_utf8(file: str | Path, to: Path, encoding: str | None, less: int = 0) -> None:
     """Write the text of ``file``, in ``encoding`` (None: UTF-8), to ``to`` in UTF-8, without its
     first ``less`` characters, a block at a time. Raises QueryError for bytes that the encoding

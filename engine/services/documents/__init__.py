@@ -5,5 +5,5 @@ from blendfusion.services import Service
 
 SERVICE = Service(
     session="session:DocumentReading",
-    relations={"read_documents": "in_queries:read_in"},
+    relations={"read_documents": "in_queries:read_in", "read_text": "whole_texts:read_in"},
 )

@@ -1,0 +1,178 @@
+"""``FROM read_text('folder/*.md')``: whole text files as rows, as DuckDB has them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+from datafusion import SessionContext
+from datafusion.catalog import Table
+from sqlglot.tokenizer_core import TokenType
+
+from blendfusion.datafusion.python_table import Scan, ScannedTable, Scanner
+from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, UNNAMED_SCHEMA
+from blendfusion.errors import QueryError
+from blendfusion.files.conversions import folder_of
+from blendfusion.files.objects import list_objects
+from blendfusion.files.texts import text_of
+from blendfusion.language.query_text.call_sites import call_spans, literal_of
+from blendfusion.language.query_text.lateral import Columns, Place, rewritten
+from blendfusion.language.query_text.parameters import filled
+from blendfusion.language.query_text.query_tree import Reader
+from blendfusion.places.folders import File, list_files
+from blendfusion.places.remote import LOCAL, downloaded, local_path, scheme_of
+from blendfusion.services.documents.pruning import left_by
+
+if TYPE_CHECKING:
+    from blendfusion.session import Session
+
+NAME = "read_text"
+_FORM = "Write FROM read_text('folder/*.md'), or FROM read_text(['a.txt', 'b.txt'])."
+SCHEMA = pa.schema(
+    [
+        ("filename", pa.string()),
+        ("content", pa.string()),
+        ("size", pa.int64()),
+        ("last_modified", pa.timestamp("us", "UTC")),
+    ]
+)
+"""``size`` is in bytes, and ``last_modified`` NULL of what does not lie on this machine."""
+
+
+def read_in(
+    sql: str,
+    session: Session,
+    parameters: Mapping[str, str] | None,
+    columns: Columns,
+    *,
+    read_only: bool,
+) -> str:
+    """``sql`` with its texts as tables, as the session's option ``read_files`` allows. Raises
+    QueryError for files that may not be read, or are not there."""
+    if parameters:
+        tree = Reader(sql)
+        sql = filled(tree, parameters, call_spans(tree, [NAME])).sql
+
+    def rewrite(place: Place) -> str | None:
+        source, reader = place.source, place.reader
+        if source.kind != "function" or reader.word(source.start) != NAME.upper():
+            return None
+        if read_only:
+            raise QueryError(
+                f"read-only: {NAME}(…) is refused",
+                hint="A read-only query reads registered tables.",
+            )
+        text = _table(session, _paths(reader, source.start + 2, source.end - 1))
+        if source.alias is None:
+            text += f" AS {NAME}"
+        start = source.start - 1 if source.lateral else source.start
+        return reader.edited([(start, source.end, text)])
+
+    found = rewritten(sql, columns, rewrite)
+    if call_spans(Reader(found), [NAME]):
+        raise QueryError(f"{NAME} stands in FROM", hint=_FORM)
+    return found
+
+
+def _paths(reader: Reader, start: int, stop: int) -> list[str]:
+    """The paths that the arguments of a call name: a text, or a list of texts."""
+    if stop > start and reader.kind(start) == TokenType.L_BRACKET:
+        start, stop = start + 1, stop - 1
+        spans = list(reader.parts(start, stop))
+    else:
+        spans = [(start, stop)]
+    found = [literal_of(reader.tokens[slice(*span)]) for span in spans]
+    paths = [literal.value for literal in found if literal is not None]
+    if len(paths) < len(spans) or not all(isinstance(path, str) and path for path in paths):
+        written = reader.written(start, stop) if stop > start else "nothing"
+        raise QueryError(f"{NAME}: {written} is no path, nor a list of paths", hint=_FORM)
+    return [str(path) for path in paths]
+
+
+def _table(session: Session, paths: Sequence[str]) -> str:
+    """The table of the files at these paths, in SQL."""
+    files = [file for path in paths for file in _files(session, path)]
+    table = TextTable(tuple(files))
+    name = f"{HIDDEN_CATALOG}.{UNNAMED_SCHEMA}.{NAME}_{abs(hash(table.files)):x}"
+    if not SessionContext.table_exist(session, name):
+        SessionContext.register_table(session, name, Table(table))
+    return name
+
+
+def _files(session: Session, path: str) -> list[tuple[str, File]]:
+    """(the name to show, the file) of each file at a path."""
+    allowed, scheme = session.options.read_files, scheme_of(path)
+    if allowed == "off":
+        raise QueryError(
+            f"{NAME}: a query of this session may not read files",
+            hint="Allow it, bf.connect(read_files='local').",
+        )
+    if allowed == "local" and scheme not in (None, LOCAL):
+        raise QueryError(
+            f"'{path}': a query of this session reads files of this machine only",
+            hint="Allow URLs by the option read_files='urls'.",
+        )
+    if scheme in ("http", "https"):
+        place = downloaded(path, folder_of(session))
+        return [(path, File(str(place), place.stat().st_size))]
+    found = list_files(local_path(path)) if scheme in (None, LOCAL) else list_objects(path)
+    return [(file.url, file) for file in found.files]
+
+
+class TextTable(ScannedTable):
+    """A row for each file, which is read when its content is."""
+
+    def __init__(self, files: tuple[tuple[str, File], ...]) -> None:
+        super().__init__()
+        self.files = files
+
+    @property
+    def schema(self) -> pa.Schema:
+        return SCHEMA
+
+    def scans(self) -> Sequence[Scan]:
+        # One: DataFusion starts all parts at once, and a LIMIT should leave files unread.
+        return (self._scan,)
+
+    def _scan(
+        self, columns: list[str] | None, where: pads.Expression | None, batch_size: int
+    ) -> Scanner:
+        return _TextScan(self.files, columns, where)
+
+
+class _TextScan:
+    def __init__(
+        self,
+        files: Sequence[tuple[str, File]],
+        columns: list[str] | None,
+        where: pads.Expression | None,
+    ) -> None:
+        self._files, self._columns, self._where = files, columns, where
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        return self._selected(SCHEMA.empty_table()).projected_schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        named = [pads.field("filename") == name for name, _ in self._files]
+        for at in left_by(self._where, SCHEMA, named):
+            table = pa.Table.from_pylist([self._row(*self._files[at])], schema=SCHEMA)
+            yield from (b for b in self._selected(table).to_batches() if b.num_rows)
+
+    def _row(self, name: str, file: File) -> dict[str, object]:
+        read = self._columns is None or "content" in self._columns or self._where is not None
+        local = scheme_of(file.url) is None and scheme_of(name) is None
+        changed = file.path.stat().st_mtime if local else None
+        return {
+            "filename": name,
+            "content": text_of(file.url if not local else Path(file.url)) if read else None,
+            "size": file.size,
+            "last_modified": changed and datetime.datetime.fromtimestamp(changed, tz=datetime.UTC),
+        }
+
+    def _selected(self, table: pa.Table) -> pads.Scanner:
+        return pads.dataset(table).scanner(columns=self._columns, filter=self._where)
