@@ -18,7 +18,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 
 # The first of these that runs and is new enough.
-PYTHONS = python3.13 python3.12 python3.11 python3
+PYTHONS = python3.14 python3.13 python3.12 python3.11 python3
 IS_NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 
 # llama.cpp's AMX kernels end the process on some machines (ggml-org/llama.cpp issue 20824): none, where the

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from blendfusion.udfs.register import python_functions
     from blendfusion.udfs.register.python_functions import *  # noqa: F403
 
+    __version__: str
+
     __all__: list[str] = []
     __all__ += public_names.__all__
     __all__ += service_names.__all__
@@ -28,6 +30,10 @@ else:
     def __getattr__(name):
         if name == "__all__":
             return all_names()
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version(__name__)
         if not name.startswith("_"):
             found = public(name)
             if found is not None or name in globals():  # a module that was imported now

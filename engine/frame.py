@@ -54,6 +54,7 @@ from blendfusion.prepare.verbs.hints import missing
 from blendfusion.prepare.verbs.media_values import with_names_of_media
 from blendfusion.prepare.verbs.methods import verb, writer
 from blendfusion.prepare.verbs.names import applied, expression, found_names
+from blendfusion.prepare.verbs.placement import in_place_of
 from blendfusion.redaction import WITHHELD, printable
 from blendfusion.services import missing_method
 from blendfusion.services.frame_methods import FrameMethods
@@ -132,34 +133,89 @@ class Frame(FrameMethods):
 
     # --- verbs -----------------------------------------------------------------------------------
 
-    alias = verb(DataFrame.alias)
-    select = verb(DataFrame.select)
-    drop = verb(DataFrame.drop)
-    window = verb(DataFrame.window)
-    with_column = verb(DataFrame.with_column)
-    with_columns = verb(DataFrame.with_columns)  # type: ignore[arg-type]
-    with_column_renamed = verb(DataFrame.with_column_renamed)
-    aggregate = verb(DataFrame.aggregate)
-    sort = verb(DataFrame.sort)
-    sort_by = verb(DataFrame.sort_by)
-    cast = verb(DataFrame.cast)
-    limit = verb(DataFrame.limit)
-    head = verb(DataFrame.head)
-    distinct = verb(DataFrame.distinct)
-    distinct_on = verb(DataFrame.distinct_on)
-    join = verb(DataFrame.join)  # type: ignore[assignment]
-    join_on = verb(DataFrame.join_on)
-    repartition = verb(DataFrame.repartition)
-    repartition_by_hash = verb(DataFrame.repartition_by_hash)
-    union = verb(DataFrame.union)
-    union_distinct = verb(DataFrame.union_distinct)
-    union_by_name = verb(DataFrame.union_by_name)
-    intersect = verb(DataFrame.intersect)
-    except_all = verb(DataFrame.except_all)
-    unnest_columns = verb(DataFrame.unnest_columns)
-    fill_null = verb(DataFrame.fill_null)
-    fill_nan = verb(DataFrame.fill_nan)
-    __getitem__ = verb(DataFrame.__getitem__)
+    @in_place_of(verb(DataFrame.alias))
+    def alias(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.select))
+    def select(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.drop))
+    def drop(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.window))
+    def window(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.with_column))
+    def with_column(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.with_columns))  # type: ignore[arg-type]
+    def with_columns(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.with_column_renamed))
+    def with_column_renamed(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.aggregate))
+    def aggregate(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.sort))
+    def sort(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.sort_by))
+    def sort_by(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.cast))
+    def cast(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.limit))
+    def limit(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.head))
+    def head(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.distinct))
+    def distinct(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.distinct_on))
+    def distinct_on(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.join))  # type: ignore[arg-type]
+    def join(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.join_on))
+    def join_on(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.repartition))
+    def repartition(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.repartition_by_hash))
+    def repartition_by_hash(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.union))
+    def union(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.union_distinct))
+    def union_distinct(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.union_by_name))
+    def union_by_name(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.intersect))
+    def intersect(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.except_all))
+    def except_all(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.unnest_columns))
+    def unnest_columns(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.fill_null))
+    def fill_null(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.fill_nan))
+    def fill_nan(self) -> None: ...
+
+    @in_place_of(verb(DataFrame.__getitem__))
+    def __getitem__(self) -> None: ...
 
     def find_qualified_columns(self, *names: str) -> list[Expr]:
         """The columns of these names, with their relations."""

@@ -14,6 +14,7 @@ from blendfusion.datafusion.context import OwnContext
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import ArgumentError, half_a_pair
 from blendfusion.files.foreign_tables import check_types, table_of_columns, table_of_pandas
+from blendfusion.prepare.verbs.placement import in_place_of
 from blendfusion.run.hooks import Hooks
 
 if TYPE_CHECKING:
@@ -161,11 +162,20 @@ class FrameSources(Hooks, OwnContext):
         check_types(value)
         return self.new_table(pa.table(value))
 
-    sql_with_options = _source(SessionContext.sql_with_options)  # type: ignore[arg-type]
-    execute_logical_plan = _source(SessionContext.execute_logical_plan)
-    create_dataframe = _source(OwnContext.create_dataframe)
-    create_dataframe_from_logical_plan = _source(SessionContext.create_dataframe_from_logical_plan)
-    from_arrow = _source(_checked(OwnContext.from_arrow))
+    @in_place_of(_source(SessionContext.sql_with_options))  # type: ignore[arg-type]
+    def sql_with_options(self) -> None: ...
+
+    @in_place_of(_source(SessionContext.execute_logical_plan))
+    def execute_logical_plan(self) -> None: ...
+
+    @in_place_of(_source(OwnContext.create_dataframe))
+    def create_dataframe(self) -> None: ...
+
+    @in_place_of(_source(SessionContext.create_dataframe_from_logical_plan))
+    def create_dataframe_from_logical_plan(self) -> None: ...
+
+    @in_place_of(_source(_checked(OwnContext.from_arrow)))
+    def from_arrow(self) -> None: ...
 
     def from_pylist(self, data: list[dict[str, Any]], name: str | None = None) -> Frame:
         """A frame of rows, registered as the table ``name``. Its columns are the keys of all rows,
@@ -201,14 +211,34 @@ class FrameSources(Hooks, OwnContext):
         check_types(collected)  # to_arrow passes on the addresses of objects
         return self.from_arrow(collected.to_arrow(), name)
 
-    read_batch = _reader(OwnContext.read_batch)
-    read_batches = _reader(OwnContext.read_batches)
-    read_json = _reader(SessionContext.read_json)
-    read_csv = _reader(_reads_csv(SessionContext.read_csv))
+    @in_place_of(_reader(OwnContext.read_batch))
+    def read_batch(self) -> None: ...
+
+    @in_place_of(_reader(OwnContext.read_batches))
+    def read_batches(self) -> None: ...
+
+    @in_place_of(_reader(SessionContext.read_json))
+    def read_json(self) -> None: ...
+
+    @in_place_of(_reader(_reads_csv(SessionContext.read_csv)))
+    def read_csv(self) -> None: ...
+
     register_csv = _registers_csv(SessionContext.register_csv)
-    read_parquet = _reader(OwnContext.read_parquet)
-    read_avro = _reader(SessionContext.read_avro)
-    read_arrow = _reader(SessionContext.read_arrow)
-    read_empty = _source(SessionContext.read_empty)
-    read_table = _reader(SessionContext.read_table)
-    empty_table = _source(SessionContext.empty_table)
+
+    @in_place_of(_reader(OwnContext.read_parquet))
+    def read_parquet(self) -> None: ...
+
+    @in_place_of(_reader(SessionContext.read_avro))
+    def read_avro(self) -> None: ...
+
+    @in_place_of(_reader(SessionContext.read_arrow))
+    def read_arrow(self) -> None: ...
+
+    @in_place_of(_source(SessionContext.read_empty))
+    def read_empty(self) -> None: ...
+
+    @in_place_of(_reader(SessionContext.read_table))
+    def read_table(self) -> None: ...
+
+    @in_place_of(_source(SessionContext.empty_table))
+    def empty_table(self) -> None: ...

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -67,7 +68,7 @@ def weights_here() -> list[Weights]:
     that is found in two of them is listed once."""
     found = list(_packaged_models())
     seen = {packaged_weights()}
-    for weights, path in (*_of_the_hub(), *_in_folders()):
+    for weights, path in (*_readable(_of_the_hub()), *_readable(_in_folders())):
         if path.resolve() not in seen:
             seen.add(path.resolve())
             found.append(weights)
@@ -101,6 +102,12 @@ def _packaged_models() -> Iterator[Weights]:
     size = gemma_size()
     if size is not None:
         yield Weights("gemma", "packaged", size)
+
+
+def _readable(found: Iterator[tuple[Weights, Path]]) -> Iterator[tuple[Weights, Path]]:
+    """What is found up to a folder that may not be entered."""
+    with suppress(OSError):
+        yield from found
 
 
 def _of_the_hub() -> Iterator[tuple[Weights, Path]]:

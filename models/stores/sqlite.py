@@ -336,7 +336,10 @@ class SqliteStore:
 
     def _exists(self) -> bool:
         """Whether there is a file to read: reading makes none."""
-        return self._readable and (bool(self._open) or self.path.exists())
+        try:
+            return self._readable and (bool(self._open) or self.path.exists())
+        except OSError:  # a folder that may not be entered: opening the file tells of it
+            return True
 
     def _on_file(
         self, operation: Callable[[sqlite3.Connection], T], otherwise: T, *, writes: bool = False

@@ -61,7 +61,7 @@ def store_for(cache: Cache, limit_mb: int) -> AnswerStore:
         return store_at(cache)
     if isinstance(cache, str | os.PathLike):
         path = Path(cache).expanduser()
-        if not path.name or path.is_dir():
+        if not path.name or os.path.isdir(path):  # False where it may not look
             raise OptionError(
                 f"cache={os.fspath(cache)!r} is a folder",
                 hint=f"Name a file, for example {str(path / FILE_NAME)!r}, or a folder that machines "

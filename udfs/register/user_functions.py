@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import pyarrow as pa
 from datafusion import Expr
@@ -68,6 +68,28 @@ class DefinedIngredient:
         from blendfusion.udfs.register.expr import expression
 
         return expression(self.ingredient, arguments, **named)
+
+
+@overload
+def ingredient(
+    function: Body,
+    *,
+    name: str | None = None,
+    returns: pa.DataType | None = None,
+    aggregate: bool = False,
+    deterministic: bool | str = False,
+) -> DefinedIngredient: ...
+
+
+@overload
+def ingredient(
+    function: None = None,
+    *,
+    name: str | None = None,
+    returns: pa.DataType | None = None,
+    aggregate: bool = False,
+    deterministic: bool | str = False,
+) -> Callable[[Body], DefinedIngredient]: ...
 
 
 def ingredient(

@@ -46,6 +46,9 @@ _COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, 2 for an error, 130 after Ctrl-C, 143 after
     SIGTERM, 129 after SIGHUP."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed when the command began
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - to the end
     with suppress(AttributeError):  # tests and notebooks replace it by a stream without encoding
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:

@@ -1,0 +1,117 @@
+"""What people have: closed streams, folders that may not be entered, checkers of types."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import blendfusion as bf
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = ROOT / "tests" / "support" / "user_script.py"
+
+
+def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # type: ignore[call-overload, no-any-return]
+        [sys.executable, *arguments], capture_output=True, encoding="utf-8", cwd="/", **options
+    )
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert bf.__version__ == version("blendfusion")
+
+
+def test_the_package_is_the_command() -> None:
+    found = run("-m", "blendfusion", "--version")
+    assert (found.returncode, found.stdout) == (0, f"blendfusion {bf.__version__}\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell closes the stream")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_stream_ends_no_query(closed: str) -> None:
+    command = f'"{sys.executable}" -m blendfusion query "SELECT 1 AS n" {closed}'
+    found = subprocess.run(command, shell=True, capture_output=True, encoding="utf-8", cwd="/")
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+_ELSEWHERE = """
+import os, sys, tempfile, warnings
+import blendfusion as bf
+from blendfusion.models.stores.sqlite import SqliteStore
+
+def answers(cache):
+    session = bf.connect(bf.ScriptedModel(lambda request: "a"), cache=cache)
+    session.from_pydict({"x": ["b"]}, name="t")
+    return session.sql("SELECT llm_text('q', x) AS a FROM t").to_pylist()
+
+answers(os.path.join(tempfile.mkdtemp(), "a.sqlite"))  # imports what it needs
+if os.geteuid() == 0:
+    os.setuid(65534)
+with warnings.catch_warnings(record=True) as given:
+    warnings.simplefilter("always")
+    assert answers(sys.argv[1]) == [{"a": "a"}]
+    SqliteStore(sys.argv[1]).clear("m")
+print([(w.category.__name__, "Permission denied" in str(w.message)) for w in given])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders have other rights there")
+def test_a_home_that_may_not_be_entered_gives_a_warning() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        home = Path(folder, "home")
+        (home / "cache").mkdir(parents=True)
+        home.chmod(0)
+        found = run("-c", _ELSEWHERE, str(home / "cache" / "a.sqlite"))
+        home.chmod(0o700)
+    assert (found.stdout, found.returncode) == ("[('CacheWarning', True)]\n", 0), found.stderr
+
+
+def test_lower_bounds_are_those_that_were_tried() -> None:
+    """What an older version of each lacks is seen at ``bf.connect``."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    bounds = {r.name: r.specifier for r in map(Requirement, project["dependencies"])}
+    refused = {
+        "protobuf": ["5.28.3", "5.29.4", "6.30.2", "6.31.1"],
+        "numpy": ["1.26.4"],  # which pyarrow refuses at import
+        "pyarrow": ["20.0.0", "23.0.1"],  # without sizes of views in dictionaries
+    }
+    for name, versions in refused.items():
+        assert [v for v in versions if bounds[name].contains(v)] == []
+    assert all(bounds["protobuf"].contains(v) for v in ("5.29.5", "6.32.0", "7.34.0"))
+
+
+@pytest.mark.long
+def test_a_users_script_has_the_types_that_it_states() -> None:
+    settings = (
+        "--strict",
+        "--cache-dir",
+        os.devnull,
+        "--config-file",
+        str(ROOT / "pyproject.toml"),
+    )
+    found = run("-m", "mypy", *settings, str(SCRIPT), timeout=500)
+    assert found.stdout.splitlines()[-1:] == ["Success: no issues found in 1 source file"]
+
+
+@pytest.mark.long
+def test_editors_see_frames_after_every_verb(tmp_path: Path) -> None:
+    pyright = shutil.which("pyright") or shutil.which("basedpyright")
+    if pyright is None:
+        pytest.skip("pyright is not installed")
+    found = subprocess.run(
+        [pyright, "--pythonpath", sys.executable, "--level", "error", str(SCRIPT)],
+        capture_output=True,
+        encoding="utf-8",
+        cwd=tmp_path,
+    )
+    assert "0 errors" in found.stdout, found.stdout
