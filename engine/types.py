@@ -256,7 +256,16 @@ class Usage:
     seconds: float = 0.0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage.total((self, other))
+        return Usage(
+            self.values + other.values,
+            self.cached + other.cached,
+            self.failed + other.failed,
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.evaluated_tokens + other.evaluated_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.seconds + other.seconds,
+        )
 
     @staticmethod
     def total(usages: Iterable[Usage]) -> Usage:

@@ -199,7 +199,6 @@ def test_every_extra_is_offered(metadata: Message) -> None:
         "gemma",
         "hub",
         "outlines",
-        "http2",
         "postgres",
         "ray",
         "search",

@@ -107,25 +107,15 @@ def open_file(url: str) -> IO[bytes]:
 
 def downloaded(url: str, folder: Path) -> Path:
     """The file at an http(s) URL, in ``folder``. Raises QueryError if it cannot be had."""
-    import httpx
+    from blendfusion.models.http.downloads import DownloadFailed, download
 
     name = Path(unquote(urlsplit(url).path)).name or "download"
     place = folder / name
     try:
-        with (
-            httpx.stream("GET", url, follow_redirects=True, timeout=_TIMEOUT_SECONDS) as reply,
-            place.open("wb") as file,
-        ):
-            reply.raise_for_status()
-            for block in reply.iter_bytes():
-                file.write(block)
-    except httpx.HTTPStatusError as problem:
-        raise QueryError(
-            f"cannot read '{url}': the server answers {problem.response.status_code}",
-            hint="Check the address, and whether the file needs a login.",
-        ) from problem
-    except (httpx.HTTPError, httpx.InvalidURL) as problem:
-        raise QueryError(
-            f"cannot read '{url}': {problem}", hint="Check the address and the network."
-        ) from problem
+        download(url, place)
+    except DownloadFailed as problem:
+        where = "Check the address and the network."
+        if problem.status:
+            where = "Check the address, and whether the file needs a login."
+        raise QueryError(f"cannot read '{url}': {problem}", hint=where) from problem
     return place

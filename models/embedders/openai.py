@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-import httpx
 import numpy as np
 
 from blendfusion.errors import ModelFailed, ModelNotFound
@@ -17,6 +16,7 @@ from blendfusion.models.http.completion import usage_of
 from blendfusion.models.http.rate_limit import Rate
 from blendfusion.models.http.retry import Passing, Retry
 from blendfusion.models.http.task_group import for_each
+from blendfusion.models.http.transport import Client
 from blendfusion.models.protocol.events import model_call
 from blendfusion.models.protocol.run_coroutine import run_confined
 from blendfusion.options import Options
@@ -97,9 +97,7 @@ class OpenAIEmbedder:
             await for_each(starts, self._options.concurrency, settle)
         return [vectors[place] for place in range(len(texts))]
 
-    async def _embed(
-        self, client: httpx.AsyncClient, texts: Sequence[str], spend: Spend
-    ) -> list[list[float]]:
+    async def _embed(self, client: Client, texts: Sequence[str], spend: Spend) -> list[list[float]]:
         try:
             return await self._ask(client, texts, spend)
         except Refusal as refused:
@@ -121,9 +119,7 @@ class OpenAIEmbedder:
                 foreign=True,
             ) from None
 
-    async def _ask(
-        self, client: httpx.AsyncClient, texts: Sequence[str], spend: Spend
-    ) -> list[list[float]]:
+    async def _ask(self, client: Client, texts: Sequence[str], spend: Spend) -> list[list[float]]:
         body: dict[str, Json] = {
             "model": self._model,
             "input": list(texts),
@@ -141,7 +137,8 @@ class OpenAIEmbedder:
         with model_call("openai", self._model, "embeddings", server=at.host, port=at.port):
             errand = ValueRequests(prompt=texts)
             try:
-                return await at.post(client, _PATH, body, errand, read=read, final=_is_final)
+                request = at.request(_PATH, body)
+                return await at.post(client, request, errand, read=read, final=_is_final)
             finally:
                 spend(Usage(calls=errand.calls))
 

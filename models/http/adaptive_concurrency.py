@@ -7,8 +7,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 _EVEN = 1.25
 """A round that takes at most so many times the quickest one had room for more."""
@@ -50,6 +49,7 @@ class InFlight:
         self._quickest = float("inf")
         self._seconds = 0.0
         self._answers = self._refusals = 0
+        self._latest: float | None = None
         self._lock = threading.Lock()
 
     @property
@@ -58,20 +58,40 @@ class InFlight:
         return self._limit
 
     @property
+    def seconds(self) -> float | None:
+        """How long an answer took on average, in the latest whole round; None before its end."""
+        return self._latest
+
+    @property
     def most(self) -> int:
         """So many may ever be."""
         return self._most
 
-    @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """Wait for room, and take it for as long as the block runs."""
-        await self._enter()
+    async def enter(self) -> None:
+        """Wait for room, and take it until ``leave``."""
+        with self._lock:
+            if self._inside < self._limit and not self._waiting:
+                self._inside += 1
+                return
+            loop = asyncio.get_running_loop()
+            turn = loop.create_future()
+            self._waiting.append((loop, turn))
         try:
-            yield
-        finally:
+            await turn
+        except asyncio.CancelledError:
             with self._lock:
-                self._inside -= 1
-                self._let_in()
+                if (loop, turn) in self._waiting:
+                    self._waiting.remove((loop, turn))
+                else:  # it was let in at the same moment
+                    self._inside -= 1
+                    self._let_in()
+            raise
+
+    def leave(self) -> None:
+        """Give room back."""
+        with self._lock:
+            self._inside -= 1
+            self._let_in()
 
     def expect(self, pace: object) -> None:
         """From here on requests are of this kind; those of another one take another time."""
@@ -86,7 +106,8 @@ class InFlight:
             self._seconds += self._clock() - sent_at
             self._answers += 1
             if self._answers >= self._limit:
-                self._adapt(self._seconds / self._answers)
+                self._latest = self._seconds / self._answers
+                self._adapt(self._latest)
                 self._begin_round()
                 self._let_in()
 
@@ -117,25 +138,6 @@ class InFlight:
             self._doubling = False
             if seconds > _QUEUED * self._quickest:
                 self._limit = max(self._usual, int(_KEPT * self._limit))
-
-    async def _enter(self) -> None:
-        with self._lock:
-            if self._inside < self._limit and not self._waiting:
-                self._inside += 1
-                return
-            loop = asyncio.get_running_loop()
-            turn = loop.create_future()
-            self._waiting.append((loop, turn))
-        try:
-            await turn
-        except asyncio.CancelledError:
-            with self._lock:
-                if (loop, turn) in self._waiting:
-                    self._waiting.remove((loop, turn))
-                else:  # it was let in at the same moment
-                    self._inside -= 1
-                    self._let_in()
-            raise
 
     def _let_in(self) -> None:
         """Wake as many as there is room for; under the lock."""

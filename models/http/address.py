@@ -6,13 +6,14 @@ import re
 import threading
 import warnings
 
-import httpx
+from yarl import URL
 
 from blendfusion.errors import HostedModelWarning, ModelNotFound
 
 URL_VARIABLE = "OPENAI_BASE_URL"
 HOSTED_URL = "https://api.openai.com/v1"
-_MOST_PORT = 65_535
+_NO_PORT = "there is no port but 1 to 65535"
+_UNFIT_IN_HOST = re.compile(r"[\s%\\]")
 _URL_IN_NAME = re.compile(r"@\s*(?P<url>[a-zA-Z][a-zA-Z0-9+.-]*://.*)", re.DOTALL)
 
 _NEXT_URL = re.compile(r"\s*,\s*(?=[a-zA-Z][a-zA-Z0-9+.-]*://)")
@@ -21,7 +22,7 @@ _announced: set[str] = set()
 _announcing = threading.Lock()
 
 
-def checked_url(text: str) -> httpx.URL:
+def checked_url(text: str) -> URL:
     """The URL of a server. Raises ModelNotFound with the reason for a text that is no URL of a
     server.
 
@@ -31,16 +32,19 @@ def checked_url(text: str) -> httpx.URL:
     wrong = f"'{_without_secrets(text)}' is not the URL of a server"
     hint = "It begins with http:// or https:// and mostly ends in /v1."
     try:
-        url = httpx.URL(text.strip())
-        host, port = url.host, url.port
+        url = URL(text.strip())
+        host, port = url.host, url.explicit_port
         text.encode("utf-8")
-    except Exception as problem:  # httpx raises its own, idna and ipaddress theirs
-        raise ModelNotFound(f"{wrong}: {problem}", hint=hint) from None
-    if url.scheme not in ("http", "https") or not host or set(host) & set(" %"):
+    except ValueError as problem:  # and its kinds: of encodings, of addresses, of idna
+        reason = _NO_PORT if "range" in str(problem) else problem
+        raise ModelNotFound(f"{wrong}: {reason}", hint=hint) from None
+    if url.scheme not in ("http", "https") or not host or _UNFIT_IN_HOST.search(host):
         raise ModelNotFound(wrong, hint=hint)
-    if port is not None and not 0 < port <= _MOST_PORT:
-        raise ModelNotFound(f"{wrong}: there is no port {port}", hint=hint)
-    return url.copy_with(path=url.path.rstrip("/"), fragment=None)
+    if port == 0:
+        raise ModelNotFound(f"{wrong}: {_NO_PORT}", hint=hint)
+    if not text.strip().isprintable():
+        raise ModelNotFound(wrong, hint=hint)
+    return _at_path(url, url.raw_path.rstrip("/"))
 
 
 def with_path(url: str, usual: str) -> str:
@@ -51,8 +55,7 @@ def with_path(url: str, usual: str) -> str:
     ('http://host:8000/v1', 'http://host/x')
     """
     given = checked_url(url)
-    path = given.path.rstrip("/") or httpx.URL(usual).path
-    return str(given.copy_with(path=path))
+    return str(given if given.raw_path.strip("/") else _at_path(given, URL(usual).raw_path))
 
 
 def several(url: str) -> list[str]:
@@ -64,13 +67,23 @@ def several(url: str) -> list[str]:
     return _NEXT_URL.split(url.strip())
 
 
-def below(url: httpx.URL, path: str) -> httpx.URL:
+def below(url: URL, path: str) -> URL:
     """A path below the URL of a server, with the server's own query string.
 
     >>> str(below(checked_url("http://host/v1?api-version=2"), "/models"))
     'http://host/v1/models?api-version=2'
     """
-    return url.copy_with(path=url.path.rstrip("/") + path)
+    return _at_path(url, url.raw_path.rstrip("/") + path)
+
+
+def shown_url(url: URL) -> str:
+    """A URL without what may be secret in it: the user and the query."""
+    return str(url.with_user(None).with_query(None))
+
+
+def _at_path(url: URL, path: str) -> URL:
+    """``url`` with another path, in which everything is quoted that must be, and no fragment."""
+    return url.with_path(path, encoded=True, keep_query=True)
 
 
 def split_name(argument: str, scheme: str = "openai") -> tuple[str, str | None]:

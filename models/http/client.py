@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import ipaddress
 import ssl
 import time
@@ -11,19 +10,30 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import httpx
+from yarl import URL
 
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.http.adaptive_concurrency import InFlight
-from blendfusion.models.http.address import URL_VARIABLE, below, checked_url
+from blendfusion.models.http.address import URL_VARIABLE, below, checked_url, shown_url
 from blendfusion.models.http.api import OPENAI, Api
 from blendfusion.models.http.circuit_breaker import Line
 from blendfusion.models.http.rate_limit import Load, Rate
-from blendfusion.models.http.reply_body import ACCEPTED, TooLarge, whole
-from blendfusion.models.http.request_logs import without_secrets_in_logs
+from blendfusion.models.http.response import Response
 from blendfusion.models.http.retry import Passing, Retry, retry_after_seconds
 from blendfusion.models.http.server_errors import quote_error, says_too_long, status_of, words_of
+from blendfusion.models.http.transport import (
+    BrokenConnection,
+    Client,
+    NoConnection,
+    Request,
+    TooLarge,
+    basic_login,
+    beginning,
+    json_bytes,
+    proxy_for,
+    trusted_certificates,
+)
 from blendfusion.models.protocol.allowance import give_request_back, spend_request
 from blendfusion.models.protocol.gate import Unfit, json_of
 
@@ -119,11 +129,15 @@ class Endpoint:
     in_flight: InFlight = field(default_factory=lambda: InFlight(_ANY_NUMBER), repr=False)
     line: Line = field(init=False, repr=False)
     api: Api = field(default=OPENAI, repr=False)
-    _url: httpx.URL = field(init=False, repr=False)
+    _url: URL = field(init=False, repr=False)
+    _login: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _trusted: ssl.SSLContext | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._url = checked_url(self.url)
+        given = checked_url(self.url)
+        self._url = given.with_user(None)
+        if given.user is not None:  # as in http://user:password@host
+            self._login = {"Authorization": basic_login(given.user, given.password or "")}
         self.key = (self.key or "").strip() or None
         if self.key and not (self.key.isascii() and self.key.isprintable()):
             raise ModelNotFound(
@@ -135,7 +149,7 @@ class Endpoint:
     @property
     def safe_url(self) -> str:
         """The URL without what may be secret in it."""
-        return str(self._url.copy_with(userinfo=b"", query=None))
+        return shown_url(self._url)
 
     @property
     def _key_variable(self) -> str:
@@ -143,40 +157,38 @@ class Endpoint:
 
     @property
     def host(self) -> str:
-        return self._url.host
+        return self._url.host or ""
 
     @property
-    def port(self) -> int:
-        url = self._url
-        return url.port or (443 if url.scheme == "https" else 80)
+    def port(self) -> int | None:
+        return self._url.port
 
-    def client(self) -> httpx.AsyncClient:
+    def client(self) -> Client:
         """A new client; it belongs to the event loop that uses it, and must be closed there."""
-        without_secrets_in_logs()
-        headers = {"Accept-Encoding": ACCEPTED}
-        if self.key:
-            headers |= self.api.headers(self.key)
+        url = self._url
+        if url.scheme == "https" and self._trusted is None:
+            self._trusted = trusted_certificates()
         # A proxy cannot reach this machine's own loopback.
-        trust_env = not _is_loopback(self._url.host)
-        if self._trusted is None:  # tens of milliseconds: to read all the certificates
-            self._trusted = httpx.create_ssl_context(trust_env=trust_env)
-        return httpx.AsyncClient(
-            headers=headers,
-            verify=self._trusted,
-            timeout=httpx.Timeout(
-                self.timeout_seconds, connect=min(self.timeout_seconds, _CONNECT_SECONDS)
-            ),
-            limits=httpx.Limits(max_connections=None),  # callers bound what is in flight
-            trust_env=trust_env,
-            # What the server says in the TLS handshake decides; without TLS it is HTTP/1.1.
-            http2=importlib.util.find_spec("h2") is not None,
-        )
+        proxy = None if _is_loopback(self.host) else proxy_for(url)
+        connect_seconds = min(self.timeout_seconds, _CONNECT_SECONDS)
+        return Client(self._headers(), self._trusted, connect_seconds, proxy)
+
+    def _headers(self) -> dict[str, str]:
+        return (self.api.headers(self.key) if self.key else {}) | self._login
+
+    def request(self, path: str, body: dict[str, Json] | None = None) -> Request:
+        """A request as it is sent: ``path`` and ``body`` are those of OpenAI's API; without a body
+        it is a GET."""
+        if body is None:
+            return Request(below(self._url, path))
+        if path == CHAT:
+            path, body = self.api.request(body)
+        return Request(below(self._url, path), json_bytes(body))
 
     async def post(
         self,
-        client: httpx.AsyncClient,
-        path: str,
-        body: dict[str, Json],
+        client: Client,
+        request: Request,
         errand: ValueRequests,
         *,
         read: Callable[[dict[str, Json]], T],
@@ -191,9 +203,6 @@ class Endpoint:
         Raises ``Refusal``, ``Missing`` or ``NoAnswer`` for this request alone, and
         ``ModelFailed`` where every other request would meet the same.
         """
-        if path == CHAT:
-            path, body = self.api.request(body)
-        request = client.build_request("POST", below(self._url, path), json=body)
 
         async def once() -> T:
             response = await self._send(client, request, errand)
@@ -210,7 +219,7 @@ class Endpoint:
                 ) from None
 
         try:
-            reply: T = await self.retry.tries(self.host)(once)
+            reply = await self.retry.call(once, self.host)
         except Passing as trouble:
             self._in_vain(trouble)
             tries = "1 try" if self.retry.attempts == 1 else f"{self.retry.attempts} tries"
@@ -218,22 +227,20 @@ class Endpoint:
         self.line.note_answer()
         return reply
 
-    async def get(
-        self, client: httpx.AsyncClient, path: str, *, needed: bool = True
-    ) -> httpx.Response:
+    async def get(self, client: Client, path: str, *, needed: bool = True) -> Response:
         """The reply, whatever its status, if that is not passing trouble. ``needed=False``: a key
         that may not read this may still be good for chats, and a server may lack it.
 
         Raises ``ModelFailed`` if there is no server, no access, or trouble at every try.
         """
-        request = client.build_request("GET", below(self._url, path))
+        request = self.request(path)
 
-        async def once() -> httpx.Response:
+        async def once() -> Response:
             try:
                 response = await self._send(client, request, ValueRequests())
             except _Silent as trouble:  # whoever waited that long wants to know
                 raise self._not_ready(trouble) from None
-            status = response.status_code
+            status = response.status
             if not needed and (status in _UNLISTED or (status == 401 and self.key)):
                 return response
             self._check_access(response)
@@ -242,24 +249,23 @@ class Endpoint:
             return response
 
         try:
-            response: httpx.Response = await self.retry.tries(self.host)(once)
-            return response
+            return await self.retry.call(once, self.host)
         except Passing as trouble:
             raise self._not_ready(trouble) from None
 
-    async def lines(self, client: httpx.AsyncClient, path: str) -> AsyncIterator[bytes]:
+    async def lines(self, client: Client, path: str) -> AsyncIterator[bytes]:
         """The lines of a file of any size, as they arrive. Raises ``Passing`` for any reply but a
         good one, a line that is too long, or a connection that breaks."""
         url = below(self._url, path)
         try:
-            async with client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as reply:
-                if reply.status_code != 200:
-                    shortened = await whole(reply, self.most_bytes)
+            async with client.stream(url, self.timeout_seconds) as (status, chunks):
+                if status != 200:
+                    shortened = Response(status, await beginning(chunks, self.most_bytes))
                     self._check_access(shortened)
                     problem = f"a file of replies: {status_of(shortened, self.key)}"
-                    raise Passing(problem, str(reply.status_code))
+                    raise Passing(problem, str(status))
                 begun = bytearray()
-                async for chunk in reply.aiter_bytes():
+                async for chunk in chunks:
                     *ended, rest = chunk.split(b"\n")
                     for line in ended:
                         yield bytes(begun + line)
@@ -268,9 +274,8 @@ class Endpoint:
                     if len(begun) > self.most_bytes:
                         raise Passing("a line of the replies is too long")
                 yield bytes(begun)
-        except (httpx.HTTPError, TooLarge) as error:
-            reason = f"connection lost ({type(error).__name__})"
-            raise Passing(reason, "connection") from None
+        except (NoConnection, BrokenConnection, TooLarge, TimeoutError) as error:
+            raise Passing(f"connection lost ({error or 'timeout'})", "connection") from None
 
     def _not_ready(self, trouble: Passing) -> ModelFailed:
         return ModelFailed(
@@ -281,55 +286,57 @@ class Endpoint:
             foreign=True,
         )
 
-    async def _send(
-        self, client: httpx.AsyncClient, request: httpx.Request, errand: ValueRequests
-    ) -> httpx.Response:
+    async def _send(self, client: Client, request: Request, errand: ValueRequests) -> Response:
         """The reply of any kind. Waits for a server that was there before and is away."""
         while True:
-            async with self.in_flight.place():
+            await self.in_flight.enter()
+            try:
                 response = await self._send_once(client, request, errand)
+            finally:
+                self.in_flight.leave()
             if response is not None:
                 return response
 
     async def _send_once(
-        self, client: httpx.AsyncClient, request: httpx.Request, errand: ValueRequests
-    ) -> httpx.Response | None:
+        self, client: Client, request: Request, errand: ValueRequests
+    ) -> Response | None:
         """The reply to one try; None where it found no connection, and is worth another."""
         content = request.content
-        errand.load = self.rate.load(content, errand.images) if content else None
+        errand.load = None
+        if isinstance(content, bytes):
+            errand.load = self.rate.load(content, errand.images)
         await self.line.free(errand.load)
         if content:
             spend_request()
         sent_at = time.monotonic()
         try:
             async with asyncio.timeout(self.timeout_seconds):
-                response = await whole(await client.send(request, stream=True), self.most_bytes)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                response = await client.send(request, self.most_bytes)
+        except NoConnection as error:
             if content:
                 give_request_back()
             self._unreachable(error, sent_at)
             return None
-        except (TimeoutError, httpx.TimeoutException):
+        except TimeoutError:
             errand.calls += 1
             raise _Silent(f"no reply within {self.timeout_seconds:g} s", "timeout") from None
         except TooLarge as error:
             errand.calls += 1
             raise NoAnswer(str(error)) from None
-        except httpx.HTTPError as error:
+        except BrokenConnection as error:
             errand.calls += 1
-            reason = f"connection lost ({type(error).__name__})"
-            raise Passing(reason, "connection") from None
+            raise Passing(f"connection lost ({error})", "connection") from None
         errand.calls += 1
         self.line.note_reply()
-        if response.status_code in _TOO_MUCH:
+        if response.status in _TOO_MUCH:
             self.in_flight.note_refusal(sent_at)
-        elif response.status_code == 200:
+        elif response.status == 200:
             self.in_flight.note_answer(sent_at)
         return response
 
-    def _unreachable(self, error: httpx.HTTPError, sent_at: float) -> None:
+    def _unreachable(self, error: NoConnection, sent_at: float) -> None:
         """Return if it is worth waiting for the server."""
-        reason = quote_error(str(error), self.key) if str(error) else type(error).__name__
+        reason = quote_error(str(error), self.key)
         if not self.line.reached:
             raise ModelFailed(
                 f"no server answers at {self.safe_url} ({reason})",
@@ -361,10 +368,10 @@ class Endpoint:
             )
 
     def _object(
-        self, response: httpx.Response, errand: ValueRequests, final: Callable[[str], bool]
+        self, response: Response, errand: ValueRequests, final: Callable[[str], bool]
     ) -> dict[str, Json]:
         """The JSON object of a good reply."""
-        status = response.status_code
+        status = response.status
         if status == 200:
             return object_in(response)
         words = words_of(response)
@@ -382,7 +389,7 @@ class Endpoint:
             self._in_vain(refusal)
         raise refusal
 
-    def _passing(self, response: httpx.Response, reason: str) -> Passing:
+    def _passing(self, response: Response, reason: str) -> Passing:
         """The error for a reply that may be better next time; a pause that it asks for is all's."""
         pause = retry_after_seconds(
             response.headers.get("retry-after"), response.headers.get("date")
@@ -396,14 +403,14 @@ class Endpoint:
             )
         if pause is not None:
             self.line.pause(pause)
-        return Passing(reason, str(response.status_code))
+        return Passing(reason, str(response.status))
 
-    def _check_access(self, response: httpx.Response) -> None:
+    def _check_access(self, response: Response) -> None:
         """Raise ``ModelFailed`` where the server wants a key or money: no value will fare better.
 
         A 403 from a server that served others is about one value: moderation, a firewall.
         """
-        status = response.status_code
+        status = response.status
         invalid = status == 400 and "API_KEY_INVALID" in response.text  # Gemini
         if status == 401 or invalid or (status == 403 and not self.line.served):
             state = "was refused" if self.key else "is not set"
@@ -422,7 +429,7 @@ class Endpoint:
             )
 
 
-def object_in(response: httpx.Response) -> dict[str, Json]:
+def object_in(response: Response) -> dict[str, Json]:
     """The JSON object that a reply is. Raises Passing."""
     try:
         reply = json_of(response.content)

@@ -4,41 +4,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
-import httpx
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import Json, closed_set
-from blendfusion.models.http.client import CHAT, Endpoint, NoAnswer, Refusal, ValueRequests
+from blendfusion.models.http.chat import Chat
+from blendfusion.models.http.client import CHAT, NoAnswer, Refusal, ValueRequests
 from blendfusion.models.http.completion import Completion, read_completion
-from blendfusion.models.http.parse_reply import read_reply
 from blendfusion.models.http.retry import Passing
 from blendfusion.models.http.sampling import (
-    MANY_ODDS,
     Message,
-    Sampling,
     Search,
     blames_odds,
     blames_part,
 )
-from blendfusion.models.http.server_features import FormsTaken
 from blendfusion.models.http.structured_output import (
     INSTRUCTION,
     PROOF,
     PROOF_QUESTION,
     Form,
     blames_form,
-    wrap,
 )
-from blendfusion.models.prompts.prompt import render, replies_of
+from blendfusion.models.http.task_requests import TaskRequests
+from blendfusion.models.http.transport import Client, Request
 from blendfusion.models.protocol.events import model_call
 from blendfusion.models.protocol.images import content, is_image, plain_image, url_in, url_of
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scores.expected_score import of_tokens
 from blendfusion.models.scores.logprobs import written_odds
 from blendfusion.redaction import without_secrets
-from blendfusion.types import Answer, Constraint, Task, Usage
+from blendfusion.types import Answer, Constraint, Usage
 
 _SHOWN = 80
 """Characters of a reply that an error repeats."""
@@ -47,59 +41,29 @@ _PAUSE_SECONDS = 0.02
 """Between two looks whether another request has found out what the server refuses."""
 
 
-@dataclass(slots=True)
-class Sight:
-    """Whether a model takes images."""
-
-    proven: bool = False
-    """Whether the server enforced a form once."""
-
-
-@dataclass(slots=True)
-class OddsSupport:
-    """The odds of tokens that a server was found to tell."""
-
-    count: int = MANY_ODDS
-    """Tokens per place, in completions of running text."""
-    by_request: dict[str, bool] = field(default_factory=dict)
-    """Whether it tells them, by the kind of request."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chat:
-    """A model of a server, with the features found so far."""
-
-    model: str
-    endpoint: Endpoint
-    forms: FormsTaken
-    sampling: Sampling
-    max_tokens: int
-    shots: bool
-    sight: Sight = field(default_factory=Sight)
-    odds_support: OddsSupport = field(default_factory=OddsSupport)
-
-
 class Exchange:
     """Asks about one value until there is an answer inside the constraint, or the tries are used
     up."""
 
     def __init__(
-        self, chat: Chat, client: httpx.AsyncClient | None, task: Task, row: Values
+        self, chat: Chat, client: Client | None, requests: TaskRequests, row: Values
     ) -> None:
         """Without a client, only ``body`` and ``answer_in`` are for use."""
-        self._chat, self._client = chat, client
-        self._constraint, self._sent = task.constraint, sent_constraint(task)
-        prompt = render(task, shots=chat.shots)
-        turns: list[Message] = [{**turn} for turn in prompt.messages(row)]
-        self._shots, self._messages = turns[:-1], turns[-1:]
-        sent = [*(value for value in row if value), *(str(turn["content"]) for turn in turns)]
+        self._chat, self._client, self._requests = chat, client, requests
+        task, prompt = requests.task, requests.prompt
+        self._constraint, self._sent = requests.constraint, requests.sent
         self._images = task.images
+        text = prompt.ask(row)
+        self._content: str | None = text
+        """The question, where it is all that is particular to the request."""
+        sent = requests.texts(row, text)
+        self._messages: list[Message] = [{"role": "user", "content": text}]
         urls = []
         if task.images:
             shown = [(name, _url(value), text) for name, value, text in prompt.beside(row)]
             parts = content(prompt.head_of(row), shown)
             urls = [url for part in parts if (url := url_in(part))]
-            self._messages = [{"role": "user", "content": parts}]
+            self._content, self._messages = None, [{"role": "user", "content": parts}]
             sent += urls
         self._errand = ValueRequests(sent, images=len(urls))
         self._spent = Usage(values=1)
@@ -108,7 +72,7 @@ class Exchange:
         self._searches = False
         """Whether it finds out at present what the server refuses."""
         self.unanswered: str | None = None
-        """Why the server did not answer, where another one might: see ``Unanswered.kind``."""
+        """Why the server did not answer, where another one might: see ``NoAnswer.kind``."""
 
     @property
     def request_texts(self) -> Sequence[str]:
@@ -125,6 +89,7 @@ class Exchange:
             reply = await self._next_reply()
             answer = self._read(reply)
             if answer.error is not None and reply.whole and self._patient:
+                self._content = None
                 self._messages = [*self._messages, *_correction(reply.text, self._constraint)]
                 answer = self._read(await self._next_reply())
             self._chat.sight.proven |= self._images
@@ -140,7 +105,7 @@ class Exchange:
 
     def body(self) -> dict[str, Json]:
         """The body of the first request, for those that are sent later, or by another program."""
-        form = self._chat.forms.candidates(self._sent)[0]
+        form = self._chat.forms.candidates(self._sent, self._requests.forms)[0]
         sampling = self._chat.sampling.of(self._constraint)
         return {"model": self._chat.model} | self._body(form) | sampling
 
@@ -182,7 +147,7 @@ class Exchange:
         forms = self._chat.forms
         known = forms.knows(self._sent)
         refused = Refusal("no form was tried")
-        for form in forms.candidates(self._sent):
+        for form in forms.candidates(self._sent, self._requests.forms):
             if forms.doubtful(form):
                 forms.proven[form] = await self._proves(form)
             if not forms.proven.get(form, True):
@@ -224,7 +189,7 @@ class Exchange:
         while True:
             body = self._body(form)
             try:
-                return await self._post(body, self._constraint)
+                return await self._post(body, self._constraint, form)
             except Refusal as refusal:
                 about_form = form is not INSTRUCTION and blames_form(refusal.words)
                 unseen = self._images and not self._chat.sight.proven
@@ -266,14 +231,19 @@ class Exchange:
         return True
 
     def _body(self, form: Form) -> dict[str, Json]:
-        shots = self._shots
-        if form.wrapped:
-            shots = [_wrap_reply(turn, self._sent) for turn in shots]
-        messages: list[Json] = [*shots, *self._messages]
-        fields = form.fields(self._sent) or {}
-        return {"messages": messages, **fields}
+        messages: list[Json] = [*self._requests.opening(form), *self._messages]
+        return {"messages": messages, **self._requests.fields(form)}
 
-    async def _post(self, body: dict[str, Json], constraint: Constraint) -> Completion:
+    def _request(self, sent: dict[str, Json], form: Form | None) -> Request:
+        """A request as it is sent; ``form``: that of a body as ``_body`` makes it."""
+        request = None
+        if form is not None and self._content is not None:
+            request = self._requests.request(form, self._chat.sampling.parts, self._content)
+        return request or self._chat.endpoint.request(CHAT, sent)
+
+    async def _post(
+        self, body: dict[str, Json], constraint: Constraint, form: Form | None = None
+    ) -> Completion:
         """The reply to a request, whose sampling parameters have the names that the server
         accepts."""
         chat = self._chat
@@ -292,8 +262,7 @@ class Exchange:
                 ) as call:
                     reply = await endpoint.post(
                         self._client,
-                        CHAT,
-                        sent,
+                        self._request(sent, form),
                         self._errand,
                         read=read_completion,
                         final=is_final,
@@ -325,7 +294,7 @@ class Exchange:
         if self._constraint.max_tokens:  # a reason: what the model thinks, to its end or not
             return Answer(reply.reason, finish="length" if reply.finish == "length" else "complete")
         spoken = reply.visible_text
-        text = self._expected_score(reply) or read_reply(reply.text, self._constraint)
+        text = self._expected_score(reply) or self._requests.read(reply.text)
         if reply.finish == "length":
             if self._constraint.kind == "text" and text:
                 return Answer(text, finish="length")
@@ -368,20 +337,6 @@ def is_final(refusal: str) -> bool:
 def _sees_nothing(refusal: str) -> bool:
     """True for what llama-server says, with status 500, without a projector for images."""
     return "mmproj" in refusal or "image input is not supported" in refusal
-
-
-def sent_constraint(task: Task) -> Constraint:
-    """The constraint that is sent to the server: the words of the prompt's shots (Yes and No for
-    true and false), so that the prompt and the constraint never pull a model apart."""
-    replies = replies_of(task)
-    return Constraint("choice", options=replies) if replies else task.constraint
-
-
-def _wrap_reply(turn: Message, constraint: Constraint) -> Message:
-    """A shot's reply in the form that the server will be held to."""
-    if turn["role"] != "assistant":
-        return turn
-    return {**turn, "content": wrap(str(turn["content"]), constraint)}
 
 
 def _correction(reply: str, constraint: Constraint) -> list[Message]:

@@ -12,18 +12,23 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 
-import httpx
-
 from blendfusion.errors import ModelError, ModelFailed
 from blendfusion.models.http.api import OPENAI, Api
 from blendfusion.models.http.client import Missing
 from blendfusion.models.http.exchange import Exchange
-from blendfusion.models.http.model import DEFAULT_WINDOW, OpenAIModel, fingerprint
+from blendfusion.models.http.model import (
+    DEFAULT_WINDOW,
+    OpenAIModel,
+    fingerprint,
+    rounds_a_batch,
+)
 from blendfusion.models.http.retry import Retry
 from blendfusion.models.http.server import Server
 from blendfusion.models.http.server_choice import Balance, Place
 from blendfusion.models.http.server_file import ServerFile
 from blendfusion.models.http.task_group import for_each
+from blendfusion.models.http.task_requests import TaskRequests
+from blendfusion.models.http.transport import Client
 from blendfusion.models.protocol import event_fields as f
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import log
@@ -32,7 +37,6 @@ from blendfusion.models.protocol.run_coroutine import run_confined
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
 
-_BATCHES_IN_FLIGHT = 8
 _ONCE = Retry(attempts=2, base_seconds=0.2, most_seconds=0.0)
 """One more try, at once: then another server is asked instead."""
 _IN_VAIN = 1_000_000_000
@@ -52,16 +56,25 @@ class _Run:
 
     task: Task
     stack: AsyncExitStack
-    clients: dict[int, httpx.AsyncClient] = field(default_factory=dict)
+    clients: dict[int, Client] = field(default_factory=dict)
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+    _requests: dict[int, TaskRequests] = field(default_factory=dict)
 
-    def client(self, place: Place) -> httpx.AsyncClient:
+    def requests_to(self, place: Place) -> TaskRequests:
+        """The requests to a server."""
+        found = self._requests.get(place.number)
+        if found is None:
+            found = self._requests[place.number] = TaskRequests(place.server.chat, self.task)
+        return found
+
+    def client(self, place: Place) -> Client:
         """The client of a server."""
         client = self.clients.get(place.number)
         if client is None:
             place.server.endpoint.in_flight.expect(self.task)
             client = self.clients[place.number] = place.server.endpoint.client()
-            self.stack.push_async_callback(client.aclose)
+            client.open()
+            self.stack.push_async_callback(client.close)
         return client
 
     async def turn(self) -> None:
@@ -174,7 +187,8 @@ class BalancedModel:
 
     @property
     def batch_size(self) -> int:
-        full = self.at_once * _BATCHES_IN_FLIGHT
+        known = [server.endpoint.in_flight.seconds for server in self._servers]
+        full = self.at_once * rounds_a_batch(max((s for s in known if s), default=None))
         return min(full, self._options.requests_per_minute * len(self._urls) or full)
 
     @property
@@ -321,7 +335,7 @@ class BalancedModel:
         with self._balance.occupy(place, run.wake_waiting):
             begun = time.monotonic()
             client = run.client(place)
-            exchange = Exchange(place.server.chat, client, task, row)
+            exchange = Exchange(place.server.chat, client, run.requests_to(place), row)
             try:
                 answer = await exchange.answer()
             except Missing as missing:

@@ -14,6 +14,7 @@ from blendfusion.models.http.questions import Questions
 from blendfusion.models.http.retry import Retry
 from blendfusion.models.http.server import Server
 from blendfusion.models.http.task_group import for_each
+from blendfusion.models.http.task_requests import TaskRequests
 from blendfusion.models.prompts.prompt import PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
@@ -36,8 +37,10 @@ DEFAULT_URL = HOSTED_URL
 DEFAULT_WINDOW = 8192
 """Tokens, until the server says otherwise."""
 
-_BATCHES_IN_FLIGHT = 8
-"""A batch of so many times the concurrency keeps the pipe full; the last ones wait little."""
+_FEWEST_ROUNDS, _MOST_ROUNDS = 8, 256
+"""A batch of so many times the concurrency keeps the pipe full: the last ones wait little. More are
+in one that is over in ``_BATCH_SECONDS``, as connections are made anew for each."""
+_BATCH_SECONDS = 4.0
 
 
 def fingerprint(api: str, url: str, model: str, options: Options, way: Way | None = None) -> str:
@@ -48,6 +51,18 @@ def fingerprint(api: str, url: str, model: str, options: Options, way: Way | Non
         key += f"\n{astuple(way)[:5]}\n{LIKELIHOOD_VERSION}"
         key += f"\n{way.neutral_share}" if way.neutral_share != 1 else ""
     return f"{api}:{hashlib.sha256(key.encode()).hexdigest()[:32]}"
+
+
+def rounds_a_batch(answer_seconds: float | None) -> int:
+    """How often the concurrency a batch may have values, where an answer takes so long.
+
+    >>> rounds_a_batch(None), rounds_a_batch(2.0), rounds_a_batch(0.05), rounds_a_batch(0.001)
+    (8, 8, 80, 256)
+    """
+    if answer_seconds is None:
+        return _FEWEST_ROUNDS
+    fitting = _BATCH_SECONDS / max(answer_seconds, _BATCH_SECONDS / _MOST_ROUNDS)
+    return max(_FEWEST_ROUNDS, round(fitting))
 
 
 class OpenAIModel:
@@ -133,7 +148,8 @@ class OpenAIModel:
 
     @property
     def batch_size(self) -> int:
-        full = self.at_once * _BATCHES_IN_FLIGHT
+        in_flight = self._server.endpoint.in_flight
+        full = self.at_once * rounds_a_batch(in_flight.seconds)
         # No batch should take much longer than a minute: what is between batches waits for it.
         return min(full, self._options.requests_per_minute or full)
 
@@ -234,17 +250,21 @@ class OpenAIModel:
     ) -> list[Answer]:
         answers: dict[int, Answer] = {}
 
-        server, spent = self._server, Usage()
+        server = self._server
+        requests = TaskRequests(server.chat, task)
+        spent: Usage | None = None
         questions = self._questions if by_likelihood(task, self._options) else None
 
         async def settle(place: int) -> None:
             nonlocal spent
             if questions is None:
-                answer = await server.ask(client, task, values[place])
+                answer = await server.ask(client, requests, values[place])
             else:
                 answer = await server.ask_in_way(client, questions, task, values[place])
-            answers[place], spent = answer.with_usage(answer.usage + spent), Usage()
-            on_answer(place, answers[place])
+            if spent is not None:  # what it took to prepare is the first value's
+                answer, spent = answer.with_usage(answer.usage + spent), None
+            answers[place] = answer
+            on_answer(place, answer)
 
         places = range(len(values))
         in_flight = server.endpoint.in_flight

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import httpx
 import numpy as np
 
 from blendfusion.models.constraints.constraint import Json
+from blendfusion.models.http.chat import Chat
 from blendfusion.models.http.client import CHAT, Missing, Refusal, ValueRequests
 from blendfusion.models.http.completion import read_completion
-from blendfusion.models.http.exchange import Chat, is_final
+from blendfusion.models.http.exchange import is_final
 from blendfusion.models.http.sampling import FEW_ODDS, MANY_ODDS, blames_odds
 from blendfusion.models.http.task_group import for_each
 from blendfusion.models.http.text_completion import (
@@ -24,6 +24,7 @@ from blendfusion.models.http.text_completion import (
     TextCompletion,
     read_text_completion,
 )
+from blendfusion.models.http.transport import Client
 from blendfusion.models.prompts.prompt import render
 from blendfusion.models.prompts.running_text import Layout, join_pieces, plain
 from blendfusion.models.protocol.events import model_call
@@ -54,7 +55,7 @@ class QuestionScores:
     """The scores of one question. ``spent``: the usage of all requests so far."""
 
     chat: Chat
-    client: httpx.AsyncClient
+    client: Client
     task: Task
     way: Way
     spent: Usage = field(default_factory=Usage)
@@ -86,7 +87,7 @@ class QuestionScores:
 
     async def score(self, row: Values) -> Score:
         """The scores of one tuple of values. Raises ``Refusal`` where the server tells no odds,
-        ``Unanswered``, ``Missing`` and ``ModelFailed``."""
+        ``NoAnswer``, ``Missing`` and ``ModelFailed``."""
         layout = self.layout
         texts = (turn["content"] for turn in layout.prompt.messages(row))
         errand = ValueRequests([*filter(None, row), *texts])
@@ -106,7 +107,7 @@ class QuestionScores:
 
     async def available(self) -> bool:
         """Whether the server tells the scores that the way weighs: a request or two show it, once.
-        Raises ``Unanswered``, ``Missing`` and ``ModelFailed``."""
+        Raises ``NoAnswer``, ``Missing`` and ``ModelFailed``."""
         way, known = self.way, self.chat.odds_support.by_request
         if way.prompt == "chat" and way.likelihood:
             return False
@@ -203,8 +204,7 @@ class QuestionScores:
         with model_call(endpoint.api.name, model, server=endpoint.host, port=endpoint.port):
             return await endpoint.post(
                 self.client,
-                path,
-                sent,
+                endpoint.request(path, sent),
                 errand,
                 read=lambda reply: reply,
                 final=is_final,

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import httpx
-
+from blendfusion.models.http.chat import Chat
 from blendfusion.models.http.client import NoAnswer, Refusal
-from blendfusion.models.http.exchange import Chat
 from blendfusion.models.http.question_scores import QuestionScores
+from blendfusion.models.http.transport import Client
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.verbalizer.query_likelihood import (
     Neutral,
@@ -33,7 +32,7 @@ class Questions:
     _neutral: dict[Task, Neutral] = field(default_factory=dict)
     _odds: dict[Task, Odds] = field(default_factory=dict)
 
-    async def begin(self, client: httpx.AsyncClient, task: Task) -> Usage:
+    async def begin(self, client: Client, task: Task) -> Usage:
         """Score the neutral texts of a question and its sample, if that was not done; returns what
         it took.
 
@@ -52,7 +51,7 @@ class Questions:
         self._odds[task] = Odds(scores.way, self._neutral[bare]).with_column(sample)
         return scores.spent
 
-    async def answer(self, client: httpx.AsyncClient, task: Task, row: Values) -> Answer:
+    async def answer(self, client: Client, task: Task, row: Values) -> Answer:
         """The answer for one tuple of values, after ``begin``. Raises ``Missing`` and
         ``ModelFailed``."""
         scores = QuestionScores(self.chat, client, task, self.way)

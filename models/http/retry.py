@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import datetime
 import email.utils
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception_type,
-    stop_after_attempt,
-    wait_random_exponential,
-)
+from typing import TYPE_CHECKING, TypeVar
 
 from blendfusion.models.protocol.events import request_retried
+
+if TYPE_CHECKING:
+    from tenacity import AsyncRetrying, RetryCallState
+
+T = TypeVar("T")
 
 
 class Passing(Exception):
@@ -48,11 +47,34 @@ class Retry:
         """Whether failed requests are repeated."""
         return self.attempts > 1
 
-    def tries(self, server: str) -> AsyncRetrying:
-        """Calls a function until it raises no ``Passing``; the last one is raised. For one use.
+    async def call(self, function: Callable[[], Awaitable[T]], server: str) -> T:
+        """The result of ``function``, called until it raises no ``Passing``; the last one is
+        raised.
 
         ``server``: the host that is asked, for logs.
         """
+        try:
+            return await function()
+        except Passing as trouble:
+            first: Passing | None = trouble
+
+        async def next_try() -> T:
+            nonlocal first
+            if first is not None:  # the first try was above, without what only a failure needs
+                trouble, first = first, None
+                raise trouble
+            return await function()
+
+        result: T = await self._tries(server)(next_try)
+        return result
+
+    def _tries(self, server: str) -> AsyncRetrying:
+        from tenacity import (
+            AsyncRetrying,
+            retry_if_exception_type,
+            stop_after_attempt,
+            wait_random_exponential,
+        )
 
         def tell(state: RetryCallState) -> None:
             trouble = state.outcome.exception() if state.outcome is not None else None

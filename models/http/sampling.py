@@ -66,14 +66,14 @@ def blames_part(refusal: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class Parts:
     """The optional parts of requests. ``folds``: the user's first message carries the system's."""
 
     fields: Fields
     odds: Fields
     folds: bool = False
 
-    def without(self, part: Part) -> _Parts | None:
+    def without(self, part: Part) -> Parts | None:
         """The parts less one; None if it is not among them."""
         if part == "logprobs":
             return replace(self, odds={}) if self.odds else None
@@ -98,14 +98,19 @@ class Sampling:
     ) -> None:
         fields: Fields = {"temperature": 0, "seed": 0, "max_tokens": max_tokens, **(more or {})}
         wanted: Fields = {"logprobs": True, "top_logprobs": MANY_ODDS} if odds else {}
-        self._parts = _Parts(fields, wanted)
+        self._parts = Parts(fields, wanted)
         self._taken: set[frozenset[str]] = set()
         """The names in requests that the server took."""
         self._searches = self._in_vain = 0
-        self._fewer: _Parts | None = None
+        self._fewer: Parts | None = None
         """The parts with which a request passed, without all that had been left out."""
         self.searching = False
         """Whether a search is under way: what it leaves out may come back."""
+
+    @property
+    def parts(self) -> Parts:
+        """The optional parts of requests: another object whenever they change."""
+        return self._parts
 
     @property
     def fields(self) -> Fields:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-import httpx
-
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.http.adaptive_concurrency import InFlight
 from blendfusion.models.http.api import OPENAI, Api
+from blendfusion.models.http.chat import Chat
 from blendfusion.models.http.client import Endpoint, Missing, NoAnswer, Refusal
-from blendfusion.models.http.exchange import Chat, Exchange, sent_constraint
+from blendfusion.models.http.exchange import Exchange
 from blendfusion.models.http.questions import Questions
 from blendfusion.models.http.rate_limit import Rate
 from blendfusion.models.http.retry import Retry
@@ -19,6 +18,8 @@ from blendfusion.models.http.sampling import Sampling
 from blendfusion.models.http.server_features import FormsTaken
 from blendfusion.models.http.server_kind import kind_of, offered_by, window_of
 from blendfusion.models.http.structured_output import forms_named
+from blendfusion.models.http.task_requests import TaskRequests, sent_constraint
+from blendfusion.models.http.transport import Client
 from blendfusion.models.protocol.model import Values
 from blendfusion.options import Options
 from blendfusion.redaction import on_one_line
@@ -102,16 +103,14 @@ class Server:
         if kind is not None:
             self.chat.forms.short = forms_named(kind.short_forms)
 
-    async def ask(self, client: httpx.AsyncClient, task: Task, row: Values) -> Answer:
+    async def ask(self, client: Client, requests: TaskRequests, row: Values) -> Answer:
         """The answer for one value. Raises ``ModelFailed`` and ``ModelNotFound``."""
         try:
-            return await Exchange(self.chat, client, task, row).answer()
+            return await Exchange(self.chat, client, requests, row).answer()
         except Missing as missing:
             raise await self.not_found(client, missing) from None
 
-    async def begin_in_way(
-        self, client: httpx.AsyncClient, questions: Questions, task: Task
-    ) -> Usage:
+    async def begin_in_way(self, client: Client, questions: Questions, task: Task) -> Usage:
         """Prepare for a question of ``questions``; returns the usage. Raises ``ModelFailed`` and
         ``ModelNotFound``."""
         try:
@@ -128,7 +127,7 @@ class Server:
             ) from None
 
     async def ask_in_way(
-        self, client: httpx.AsyncClient, questions: Questions, task: Task, row: Values
+        self, client: Client, questions: Questions, task: Task, row: Values
     ) -> Answer:
         """The answer of ``questions`` for one value. Raises ``ModelFailed`` and
         ``ModelNotFound``."""
@@ -137,7 +136,7 @@ class Server:
         except Missing as missing:
             raise await self.not_found(client, missing) from None
 
-    async def not_found(self, client: httpx.AsyncClient, missing: Missing) -> ModelNotFound:
+    async def not_found(self, client: Client, missing: Missing) -> ModelNotFound:
         """The error for a model that the server does not have, with those that it has."""
         try:
             offered = offered_by(await self.endpoint.get(client, "/models"))

@@ -6,13 +6,10 @@ import json
 import re
 from collections.abc import Iterable
 from http.client import responses
-from typing import TYPE_CHECKING
 
 from blendfusion.models.constraints.constraint import Json
+from blendfusion.models.http.response import Response
 from blendfusion.redaction import quoted, without_secrets
-
-if TYPE_CHECKING:
-    import httpx
 
 _SHOWN = 300
 """Characters of a server's own words that an error repeats."""
@@ -32,7 +29,7 @@ _WORD = 4
 """A whole value that is shorter than this is no secret, and may be a word of the message."""
 
 
-def words_of(response: httpx.Response) -> str:
+def words_of(response: Response) -> str:
     """The message of an error, as the servers in use state it; on one line, in full."""
     message = response.text
     try:
@@ -89,9 +86,9 @@ def says_too_long(words: str) -> bool:
     return _TOO_LONG.search(words) is not None
 
 
-def status_of(response: httpx.Response, key: str | None, prompt: Iterable[str] = ()) -> str:
+def status_of(response: Response, key: str | None, prompt: Iterable[str] = ()) -> str:
     """The status of a reply, and what the server says of it; its name where it says nothing."""
-    status, message = response.status_code, words_of(response)
+    status, message = response.status, words_of(response)
     name = responses.get(status, "no words")
     return f"HTTP {status}: {quote_error(message, key, prompt) if message else name}"
 

@@ -42,10 +42,14 @@ class FormsTaken:
         kind = _kind(constraint)
         return kind == "text" or kind in self._taken
 
-    def candidates(self, constraint: Constraint) -> list[Form]:
-        """The forms still to try, best first; from the one that was taken on, if there is one."""
+    def candidates(
+        self, constraint: Constraint, expressible: Sequence[Form] | None = None
+    ) -> list[Form]:
+        """The forms still to try, best first; from the one that was taken on, if there is one.
+        ``expressible``: those that can express the constraint, if that is known."""
         kind = _kind(constraint)
-        forms = [f for f in forms_for(constraint) if (kind, f) not in self._useless]
+        able = forms_for(constraint) if expressible is None else expressible
+        forms = [f for f in able if (kind, f) not in self._useless]
         if self._named:
             forms = [form for form in forms if form.name in self._named]
         if kind == "grammar":  # of other software, each attempt would cost a whole answer

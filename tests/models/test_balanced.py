@@ -198,7 +198,8 @@ def test_servers_come_and_go_with_the_lines_of_a_file(tmp_path: Path) -> None:
         listed(file, one.url, one.url)
         model = load(f"openai:tiny@{file.as_uri()}", Options(concurrency=2))
         assert model.info.name == f"openai:tiny@{file.as_uri()}"
-        identity, alone = model.info.fingerprint, model.batch_size
+        identity, alone = model.info.fingerprint, model.at_once
+        assert model.batch_size == 8 * alone
 
         def changed() -> None:
             time.sleep(0.2)
@@ -221,7 +222,8 @@ def test_servers_come_and_go_with_the_lines_of_a_file(tmp_path: Path) -> None:
         before = len(one.bodies)
         model.answer(BOOLEAN, rows(50))
         assert len(one.bodies) == before
-        assert model.batch_size == 2 * alone
+        assert model.at_once == 2 * alone
+        assert model.batch_size >= 8 * model.at_once
         assert model.info.fingerprint == identity, "stored answers stay"
         assert getattr(model, "outages", ()) == ()
 

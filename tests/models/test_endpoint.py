@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import ssl
 import threading
 import time
 from collections.abc import Callable
 
-import httpx
 import pytest
 from loopback import Body, Loopback, Reply, closed_port, form_of, said, serving
 
@@ -185,23 +183,6 @@ def test_a_server_that_is_too_slow_for_all_is_told_from_one_that_is_gone() -> No
             model.answer(TEXT, numbered(100))
         gate.set()
     assert "timeout_seconds" in str(raised.value.hint)
-
-
-def test_certificates_are_read_once_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[bool] = []
-    create = httpx.create_ssl_context
-
-    def counted(**settings: bool) -> ssl.SSLContext:
-        read.append(True)
-        return create(**settings)
-
-    monkeypatch.setattr(httpx, "create_ssl_context", counted)
-    with serving(lambda body: Reply("fine")) as server:
-        model = model_at(server)
-        model.check()
-        for number in range(3):
-            model.answer(TEXT, texts(f"text {number}"))
-    assert len(read) == 1
 
 
 # ---------------------------------------------------------------- one value's own trouble

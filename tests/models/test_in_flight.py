@@ -131,13 +131,14 @@ def test_the_gate_holds_and_survives_those_who_leave() -> None:
 
     async def one(number: int, forever: bool) -> None:
         nonlocal most
-        async with gate.place():
-            inside.append(number)
-            most = max(most, len(inside))
-            try:
-                await asyncio.sleep(60 if forever else 0)
-            finally:
-                inside.remove(number)
+        await gate.enter()
+        inside.append(number)
+        most = max(most, len(inside))
+        try:
+            await asyncio.sleep(60 if forever else 0)
+        finally:
+            inside.remove(number)
+            gate.leave()
 
     async def main() -> None:
         stuck = [asyncio.create_task(one(n, forever=True)) for n in range(2)]

@@ -9,10 +9,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 from local_model import SERVER
-from loopback import closed_port
+from loopback import closed_port, is_up
 
 import blendfusion as bf
 from blendfusion.models.http.model import OpenAIModel
@@ -58,11 +57,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def _wait_for(url: str, process: subprocess.Popen[bytes], said: Path) -> None:
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline and process.poll() is None:
-        try:
-            httpx.get(f"{url}/models", trust_env=False).raise_for_status()
+        if is_up(url):
             return
-        except httpx.HTTPError:
-            time.sleep(0.1)
+        time.sleep(0.1)
     pytest.fail(f"the server did not start: {said.read_text('utf-8', 'replace')[-2000:]}")
 
 

@@ -15,10 +15,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import httpx
 import pytest
 from local_model import packaged_weights, weights_or_skip
-from loopback import Body, Loopback, Reply, serving
+from loopback import Body, Loopback, Reply, is_up, serving
 
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
@@ -276,11 +275,9 @@ def llama_server(tmp_path: Path) -> Iterator[str]:
         assert process.stdout is not None
         url = f"{process.stdout.readline().strip()}/v1"
         for _ in range(600):
-            try:
-                httpx.get(f"{url}/models", trust_env=False).raise_for_status()
+            if is_up(url):
                 break
-            except httpx.HTTPError:
-                time.sleep(0.1)
+            time.sleep(0.1)
         yield url
     finally:
         process.kill()  # SIGTERM only stops its listening

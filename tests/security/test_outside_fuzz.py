@@ -10,7 +10,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,12 +19,15 @@ import blendfusion as bf
 from blendfusion.apps.cli.main import main
 from blendfusion.errors import ArgumentError, BlendFusionError, QueryError
 from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.http.chat import Chat
 from blendfusion.models.http.client import Endpoint
-from blendfusion.models.http.exchange import Chat, Exchange
+from blendfusion.models.http.exchange import Exchange
+from blendfusion.models.http.response import Response
 from blendfusion.models.http.retry import Retry
 from blendfusion.models.http.sampling import Sampling
 from blendfusion.models.http.server_features import FormsTaken
 from blendfusion.models.http.server_kind import kind_of, offered_by, window_of
+from blendfusion.models.http.task_requests import TaskRequests
 from blendfusion.models.protocol.gate import bounded_usage
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.services.batch.jobs import jobs_of
@@ -275,7 +277,7 @@ def test_batch_files(request: pytest.FixtureRequest, tmp_path: Path) -> None:
         assert isinstance(reason, str)
         if body is not None:
             task = Task("llm_map", "q", constraint, ("x",))
-            answer = Exchange(CHAT, None, task, ("v",)).answer_in(body)
+            answer = Exchange(CHAT, None, TaskRequests(CHAT, task), ("v",)).answer_in(body)
             answered += answer.text is not None
             assert answer.text is None or holds(constraint, answer.text)
             assert answer.probability is None or 0 <= answer.probability <= 1
@@ -290,7 +292,7 @@ def test_lists_of_models(request: pytest.FixtureRequest) -> None:
     for dice in cases(request):
         data = encoded(text_of(dice, dice.choice((listed, of_gemini))))
         data = damaged(dice, data) if dice.random() < 0.2 else data
-        offered = offered_by(httpx.Response(200, content=data))
+        offered = offered_by(Response(200, data))
         named += len(offered)
         kind_of(offered.values())
         for name, entry in offered.items():

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import warnings
 
-import httpx
 import pytest
+from yarl import URL
 
 import blendfusion as bf
 from blendfusion.models.http.address import _announced, below, checked_url, split_name
+from blendfusion.models.http.response import Response
+from blendfusion.models.http.transport import Client, NoConnection, Request
 from blendfusion.models.registry.load import server_named
 from blendfusion.options import Options
 
@@ -60,22 +62,22 @@ RIGHT = {
 
 
 @pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch) -> list[httpx.Request]:
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """Every request that would go out; none does."""
-    sent: list[httpx.Request] = []
+    sent: list[Request] = []
 
-    async def send(self: object, request: httpx.Request, **options: object) -> httpx.Response:
+    async def send(self: object, request: Request, *options: object) -> Response:
         sent.append(request)
-        raise httpx.ConnectError("no network")
+        raise NoConnection("no network")
 
-    monkeypatch.setattr(httpx.AsyncClient, "send", send)
+    monkeypatch.setattr(Client, "send", send)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-SECRETKEY-1234")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     return sent
 
 
 @pytest.mark.parametrize("name", WRONG, ids=repr)
-def test_a_name_with_a_wrong_url_sends_nothing(name: str, requests: list[httpx.Request]) -> None:
+def test_a_name_with_a_wrong_url_sends_nothing(name: str, requests: list[Request]) -> None:
     with pytest.raises(bf.ModelNotFound):
         bf.connect(f"openai:{name}", cache=None)
     with pytest.raises(bf.ModelNotFound):
@@ -84,21 +86,19 @@ def test_a_name_with_a_wrong_url_sends_nothing(name: str, requests: list[httpx.R
 
 
 @pytest.mark.parametrize(("name", "url"), RIGHT.items())
-def test_a_right_url_is_where_requests_go(
-    name: str, url: str, requests: list[httpx.Request]
-) -> None:
+def test_a_right_url_is_where_requests_go(name: str, url: str, requests: list[Request]) -> None:
     with bf.connect(f"openai:{name}", cache=None, retries=0, progress="off") as session:
         session.from_pydict({"x": ["secret row"]}, name="t")
         with pytest.raises(bf.ModelFailed):
             session.sql("SELECT llm_int('q', x) FROM t").collect()
     assert requests
-    host = httpx.URL(url).host
+    host = URL(url).host
     assert {request.url.host for request in requests} == {host}
     assert all(str(request.url).startswith(url + "/") for request in requests)
 
 
 def test_the_url_of_the_environment_is_checked_too(
-    requests: list[httpx.Request], monkeypatch: pytest.MonkeyPatch
+    requests: list[Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "localhost:8000/v1")
     with pytest.raises(bf.ModelNotFound, match="not the URL of a server"):
@@ -107,7 +107,7 @@ def test_the_url_of_the_environment_is_checked_too(
 
 
 def test_a_hosted_server_that_nobody_named_is_told_at_the_first_use(
-    requests: list[httpx.Request],
+    requests: list[Request],
 ) -> None:
     _announced.clear()
     with bf.connect("openai:gpt-x", cache=None, retries=0, progress="off") as session:

@@ -6,9 +6,11 @@ import atexit
 import io
 import json
 import socket
+import ssl
 import struct
 import sys
 import threading
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -66,6 +68,17 @@ Script = Callable[[Body], Reply]
 
 _PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings")
 
+
+def is_up(url: str) -> bool:
+    """Whether the server at a URL tells its models by now."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"{url}/models", timeout=5) as reply:
+            return bool(reply.status == 200)
+    except OSError:
+        return False
+
+
 FORM_FIELDS = (
     "response_format",
     "structured_outputs",
@@ -102,7 +115,13 @@ def embeddings(body: Body) -> Reply:
 class Loopback:
     """The server: ``url`` for the client, ``bodies`` and ``keys`` as they arrived."""
 
-    def __init__(self, script: Script, models: tuple[str, ...], port: int = 0) -> None:
+    def __init__(
+        self,
+        script: Script,
+        models: tuple[str, ...],
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.script = script
         self.models: Body | None = {"data": [{"id": m, "max_model_len": 2048} for m in models]}
         self.status = 200
@@ -110,7 +129,11 @@ class Loopback:
         self.first_statuses: list[int] = []
         self.bodies: list[Body] = []
         self.keys: list[str | None] = []
+        self.cookie: str | None = None
+        """The cookie of the latest request that carried a body."""
         self.connections = 0
+        self.versions: set[str] = set()
+        """The versions of HTTP of the requests that carried a body."""
         self.in_flight = 0
         self.most_in_flight = 0
         self._lock = threading.Lock()
@@ -138,6 +161,8 @@ class Loopback:
                 with outer._lock:
                     outer.keys.append(self.headers.get("Authorization"))
                     outer.bodies.append(body)
+                    outer.versions.add(self.request_version)
+                    outer.cookie = self.headers.get("Cookie")
                     outer.in_flight += 1
                     outer.most_in_flight = max(outer.most_in_flight, outer.in_flight)
                 try:
@@ -183,7 +208,12 @@ class Loopback:
 
         self._server = Server(("127.0.0.1", port), Handler)
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        scheme = "http" if tls is None else "https"
+        self.url = f"{scheme}://127.0.0.1:{self._server.server_address[1]}/v1"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
 
@@ -195,9 +225,12 @@ class Loopback:
 
 @contextmanager
 def serving(
-    script: Script, models: tuple[str, ...] = ("tiny",), port: int = 0
+    script: Script,
+    models: tuple[str, ...] = ("tiny",),
+    port: int = 0,
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[Loopback]:
-    server = Loopback(script, models, port)
+    server = Loopback(script, models, port, tls)
     try:
         yield server
     finally:

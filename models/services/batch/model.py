@@ -5,23 +5,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 from urllib.parse import quote
-
-import httpx
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import Json
-from blendfusion.models.http.address import below
 from blendfusion.models.http.api import OPENAI
+from blendfusion.models.http.chat import Chat
 from blendfusion.models.http.client import Endpoint, object_in
-from blendfusion.models.http.exchange import Chat, Exchange
+from blendfusion.models.http.exchange import Exchange
 from blendfusion.models.http.model import DEFAULT_WINDOW, OpenAIModel, fingerprint
-from blendfusion.models.http.reply_body import TooLarge, whole
+from blendfusion.models.http.response import Response
 from blendfusion.models.http.retry import Passing, Retry
 from blendfusion.models.http.sampling import Sampling
 from blendfusion.models.http.server_errors import clean_error, status_of
 from blendfusion.models.http.server_features import FormsTaken
+from blendfusion.models.http.task_requests import TaskRequests
+from blendfusion.models.http.transport import (
+    BrokenConnection,
+    Client,
+    File,
+    Form,
+    NoConnection,
+    Request,
+    TooLarge,
+    json_bytes,
+)
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.allowance import spend_request
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
@@ -121,7 +130,8 @@ class BatchModel:
         if not values:
             return []
         chat = self._chat()
-        exchanges = [Exchange(chat, None, task, row) for row in values]
+        requests = TaskRequests(chat, task)
+        exchanges = [Exchange(chat, None, requests, row) for row in values]
         jobs = list(jobs_of(self._options.batch_folder, [one.body() for one in exchanges]))
         answered = run_confined(lambda: self._worker.replies(jobs))
         answers: dict[int, Answer] = {}
@@ -222,7 +232,7 @@ class BatchApi:
                     job.name = await self._submit(client, job)
             return [await self._result_or_again(client, job) for job in jobs]
 
-    async def _result_or_again(self, client: httpx.AsyncClient, job: Job) -> Mapping[int, Reply]:
+    async def _result_or_again(self, client: Client, job: Job) -> Mapping[int, Reply]:
         """The replies of a job. One that the server does not know ``MOST_ABSENT_SECONDS`` after it
         was sent is given up, and its values are sent once more."""
         try:
@@ -234,21 +244,19 @@ class BatchApi:
         job.name = await self._submit(client, job)
         return await self._result(client, job)
 
-    async def _submit(self, client: httpx.AsyncClient, job: Job) -> str:
+    async def _submit(self, client: Client, job: Job) -> str:
         """The name of a new job at the server."""
         spend_request()
-        content = (job.requests.name, job.text.encode(), "application/jsonl")
-        file = await self._post(
-            client, "/files", data={"purpose": "batch"}, files={"file": content}
-        )
+        content = File(job.requests.name, job.text.encode(), "application/jsonl")
+        file = await self._post(client, "/files", Form({"purpose": "batch"}, content))
         wanted = {
             "input_file_id": file,
             "endpoint": "/v1/chat/completions",
             "completion_window": "24h",
         }
-        return await self._post(client, "/batches", json=wanted)
+        return await self._post(client, "/batches", json_bytes({**wanted}))
 
-    async def _result(self, client: httpx.AsyncClient, job: Job) -> Mapping[int, Reply]:
+    async def _result(self, client: Client, job: Job) -> Mapping[int, Reply]:
         """The replies of a job that has ended. All of its files are read, or ModelFailed leaves the
         job where a later run finds it."""
         wait = self._poll_seconds
@@ -272,13 +280,13 @@ class BatchApi:
             replies |= await self._patiently(partial(self._lines, client, name, job))
         return replies
 
-    async def _state(self, client: httpx.AsyncClient, job: Job) -> dict[str, Json]:
+    async def _state(self, client: Client, job: Job) -> dict[str, Json]:
         async def look() -> dict[str, Json]:
             response = await self._endpoint.get(client, f"/batches/{job.name}")
-            if response.status_code != 200:
+            if response.status != 200:
                 reason = status_of(response, self.key)
                 problem = f"the job {job.name} is not to be seen ({reason})"
-                raise Passing(problem, str(response.status_code))
+                raise Passing(problem, str(response.status))
             state = object_in(response)
             if not isinstance(state.get("status"), str):
                 raise Passing(f"the job {job.name} is not to be seen: its state has no status")
@@ -286,7 +294,7 @@ class BatchApi:
 
         return await self._patiently(look)
 
-    async def _lines(self, client: httpx.AsyncClient, file: str, job: Job) -> dict[int, Reply]:
+    async def _lines(self, client: Client, file: str, job: Job) -> dict[int, Reply]:
         """The replies in an output file of any size, line by line. Raises Passing."""
         found: dict[int, Reply] = {}
         async for line in self._endpoint.lines(client, f"/files/{quote(file)}/content"):
@@ -299,8 +307,7 @@ class BatchApi:
         """The result of ``attempt``, tried again as long as it raises Passing. Raises
         ModelFailed."""
         try:
-            result: T = await self._endpoint.retry.tries(self._endpoint.host)(attempt)
-            return result
+            return await self._endpoint.retry.call(attempt, self._endpoint.host)
         except Passing as trouble:
             kind = JobUnknown if trouble.kind == "404" else ModelFailed
             raise kind(
@@ -310,20 +317,21 @@ class BatchApi:
                 foreign=True,
             ) from None
 
-    async def _post(self, client: httpx.AsyncClient, path: str, **content: Any) -> str:
+    async def _post(self, client: Client, path: str, content: bytes | Form) -> str:
         """The name of what a POST makes. Raises ModelFailed."""
-        url = below(httpx.URL(self._endpoint.url.strip()), path)
-        request = client.build_request("POST", url, **content)
+        endpoint = self._endpoint
+        request = Request(endpoint.request(path).url, content)
         try:
-            sent = await client.send(request, stream=True)
-            response = await whole(sent, self._endpoint.most_bytes)
-        except (httpx.HTTPError, TooLarge) as error:
+            response = await client.send(
+                request, endpoint.most_bytes, silence_seconds=endpoint.timeout_seconds
+            )
+        except (NoConnection, BrokenConnection, TooLarge, TimeoutError) as error:
             raise ModelFailed(
-                f"no server answers at {self.url} ({type(error).__name__})",
+                f"no server answers at {self.url} ({error or 'no reply in time'})",
                 retryable=True,
                 foreign=True,
             ) from None
-        if response.status_code != 200:
+        if response.status != 200:
             raise self._failure(f"{self.url} took no job", response)
         try:
             name = object_in(response).get("id")
@@ -333,8 +341,8 @@ class BatchApi:
             raise self._failure(f"{self.url} took no job: its reply has no id", response)
         return name
 
-    def _failure(self, what: str, response: httpx.Response | None = None) -> ModelFailed:
-        status = 200 if response is None else response.status_code
+    def _failure(self, what: str, response: Response | None = None) -> ModelFailed:
+        status = 200 if response is None else response.status
         reason = f" ({status_of(response, self.key)})" if response and status != 200 else ""
         return ModelFailed(
             f"{what}{reason}",
