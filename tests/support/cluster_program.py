@@ -37,7 +37,8 @@ class Moment:
     def seconds_until(self, said: dict[str, Any]) -> float:
         """The seconds until the program's end, without those in which other programs had the
         CPUs."""
-        return float(said["time"] - self.time - (said["waited"] - self.waited))
+        waited = max(0.0, said["waited"] - self.waited)  # less where a thread has ended
+        return float(said["time"] - self.time - waited)
 
 
 @dataclass
