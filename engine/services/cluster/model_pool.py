@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections import deque
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -17,6 +18,7 @@ from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.allowance import OutOfTimeError, check_time
 from blendfusion.models.protocol.model import Model, OnAnswer, Values, ignore_answer
 from blendfusion.options import Options
+from blendfusion.services.cluster import protocol
 from blendfusion.services.cluster.messages import (
     Done,
     Message,
@@ -201,8 +203,9 @@ class ModelPool:
         """Nobody waits for a question any more. What arrives soon is taken in."""
         with self.changed:
             question.drop()
+        until = time.monotonic() + protocol.LEAVE_SECONDS
         with self._back_end.ending(), self.changed:
-            while question.under_way:
+            while question.under_way and time.monotonic() < until:
                 self.changed.wait(_WAIT_SECONDS)
         while question.arrived:
             on_answer(*question.arrived.popleft())

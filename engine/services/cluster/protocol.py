@@ -16,6 +16,9 @@ STILL_SECONDS = 15.0
 GRACE_SECONDS = 0.4
 """How long replies under way are waited for after an interruption."""
 
+LEAVE_SECONDS = 0.8
+"""When an interrupted query leaves behind what does not end, and what nobody can be told of."""
+
 
 class PlaceGone(Exception):
     """The process or machine of a place is gone."""

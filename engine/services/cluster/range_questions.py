@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
 import time
@@ -51,6 +52,11 @@ _IDLE_SECONDS = 1.0
 """How long a fragment waits, with nothing asked about, until owners are asked for values again."""
 _LOSSES = 4
 """Owners of a range that may end one after the other."""
+
+
+def seconds_to(until: float) -> float:
+    """The seconds until a time of ``time.monotonic``, as locks take them."""
+    return min(threading.TIMEOUT_MAX, max(0.0, until - time.monotonic()))
 
 
 class RangePlaces:
@@ -281,6 +287,8 @@ class RangeRun:
 
     def give_back(self, question: RangeQuestion, batch: _Batch) -> None:
         """The worker that had a batch is gone."""
+        if self._ended:
+            return
         try:
             reply = self._places.call(batch.range, Give(question.key, batch.number))
         except PlaceGone:
@@ -291,7 +299,7 @@ class RangeRun:
     def recount(self) -> None:
         """A fragment is gone, perhaps after owners had its values and before the session knew."""
         for question in [*self._by_key.values()]:
-            for number in range(self.size):
+            for number in range(self.size) if not self._ended else ():
                 with suppress(PlaceGone):  # whoever waits for it will find out
                     reply = self._places.call(number, Give(question.key, NO_BATCH))
                     self._recounted(question, number, reply)
@@ -322,18 +330,21 @@ class RangeRun:
                     self.changed.wait(_WAIT_SECONDS)
             self._open(number, [*self._by_key.values()], address)
 
-    def end(self) -> None:
-        """Nobody wants more answers. Batches under way end, and are counted."""
-        with self._opening:
-            self._ended = True
+    def end(self, until: float = math.inf) -> None:
+        """Nobody wants more answers. Batches under way end, and are counted, and so are owners, as
+        far as they do by ``until``, a time of ``time.monotonic``."""
+        self._ended = True
+        if self._opening.acquire(timeout=seconds_to(until)):  # who opens a range has ended, too
+            self._opening.release()
         for question in self._by_key.values():
             self._pool.remove(question)
             with self.changed:
-                while question.under_way:
+                while question.under_way and time.monotonic() < until:
                     self.changed.wait(_WAIT_SECONDS)
             for number in range(self.size):
-                with suppress(PlaceGone):
-                    self._places.call(number, EndRange(question.key))
+                if time.monotonic() < until:
+                    with suppress(PlaceGone):
+                        self._places.call(number, EndRange(question.key))
 
     def _route(self, question: RangeQuestion) -> Route:
         return Route(question.key, tuple(self.addresses), self.dispatcher.observer.every)

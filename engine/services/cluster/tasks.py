@@ -3,7 +3,9 @@ order of the files."""
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
 
@@ -12,6 +14,7 @@ import pyarrow as pa
 from blendfusion.errors import BlendFusionError, BudgetExceeded
 from blendfusion.models.protocol.model import Values
 from blendfusion.run.execution.pipeline import Counts
+from blendfusion.services.cluster import protocol
 from blendfusion.services.cluster.messages import (
     Begin,
     Cancel,
@@ -29,7 +32,7 @@ from blendfusion.services.cluster.messages import (
     encoded,
 )
 from blendfusion.services.cluster.protocol import ROWS, BackEnd, Place, PlaceGone
-from blendfusion.services.cluster.range_questions import RangeRun
+from blendfusion.services.cluster.range_questions import RangeRun, seconds_to
 from blendfusion.types import Answer
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 
@@ -95,15 +98,17 @@ class Tasks:
             self._end(threads)
 
     def _end(self, threads: list[threading.Thread], *, at_once: bool = False) -> None:
-        """Batches under way end, and are counted; ``at_once``: those that end soon."""
+        """Batches under way end, and are counted; ``at_once``: those that end soon. Then a thread
+        that a back end holds up is left behind: it finds that nobody waits for it."""
+        until = time.monotonic() + protocol.LEAVE_SECONDS if at_once else math.inf
         with self._changed:
             self._closed = True
             self._changed.notify_all()
         try:
             with self._back_end.ending() if at_once else nullcontext():
-                self._ranged.end()
+                self._ranged.end(until)
                 for thread in threads:
-                    thread.join()
+                    thread.join(seconds_to(until))
         except KeyboardInterrupt:
             if not at_once:
                 self._end(threads, at_once=True)
