@@ -35,6 +35,7 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.opaque_names import QUERIES, TABLES, leaf_text, unnamed_stem
 from blendfusion.planner.ir.search_tables import search_of
+from blendfusion.planner.ir.takes import Take
 from blendfusion.planner.ir.traversal import expressions, subplans
 from blendfusion.udfs.declare.arguments import sql_string
 
@@ -319,5 +320,11 @@ UNTIL_DECIDED = "until its groups are decided"
 
 def limit_text(block: Block) -> str:
     """The limit of a block; '' without one."""
-    text = _limit(block.offset, block.count)
-    return text if block.each is None else f"{text} of each group"
+    parts = [_limit(block.offset, block.count), *map(_take, block.takes)]
+    return ", then ".join(part for part in parts if part)
+
+
+def _take(take: Take) -> str:
+    counted = f"{take.count} in order" if take.dense else str(take.count)
+    ties = " with ties" if take.ties and not take.dense else ""
+    return f"limit {counted}{ties}{' of each group' if take.per else ''}"

@@ -92,6 +92,11 @@ def order_of_first(measure: Measure) -> tuple[tuple[Expr, ...], tuple[Direction,
     return measure.exprs[: measure.n_sorts], directions
 
 
+def has_order(measure: Measure) -> bool:
+    """Whether an aggregate is the value of the first row in an order."""
+    return order_of_first(measure) is not None
+
+
 def unfiltered(measure: Measure) -> Measure:
     """``measure`` over all rows, without its FILTER."""
     if measure.filter is None:

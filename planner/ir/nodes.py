@@ -20,6 +20,7 @@ from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
     from blendfusion.planner.ir.groups import GroupNeed
+    from blendfusion.planner.ir.takes import Take
 
 T = TypeVar("T")
 
@@ -147,9 +148,9 @@ class Block:
     once: bool = False
     """Whether rows that equal other rows of its output may be left out. A limit then counts
     distinct rows, and more of them may come."""
-    each: tuple[int, ...] | None = None
-    """The columns of its output for each of whose combinations of values the limit is one of its
-    own. More rows of them may come, in any order."""
+    takes: tuple[Take, ...] = ()
+    """The first rows that are read, over the columns of the source, whose order is theirs; the
+    second are the first of those that the first leave. More rows may come, in any order."""
     until: GroupNeed | None = None
     """The parts that are read of the groups of its rows. Rows about which no answer can change that
     may be left out, or have NULL in place of answers; then their order is that of the source."""
@@ -170,11 +171,11 @@ class Block:
 
     @property
     def limited(self) -> bool:
-        return self.count is not None or self.offset > 0
+        return self.count is not None or self.offset > 0 or bool(self.takes)
 
     @known
     def _hash(self) -> int:
-        limit = self.offset, self.count, self.once, self.each
+        limit = self.offset, self.count, self.once, self.takes
         return hash((self.source, self.where, self.select, *limit, self.until))
 
     def __hash__(self) -> int:
@@ -202,7 +203,7 @@ class Block:
 
     def with_inputs(self, source: Plan) -> Block:
         limit = self.offset, self.count
-        new = Block(source, self.where, self.select, *limit, self.once, self.each, self.until)
+        new = Block(source, self.where, self.select, *limit, self.once, self.takes, self.until)
         return _of_same_expressions(self, new)
 
 
@@ -294,6 +295,12 @@ def asks_model(ask: Ask) -> bool:
     """Whether the call itself needs a language model, whatever its arguments need; false for
     ``llm_embed``."""
     return ask.call.ingredient.kind.asks_model
+
+
+def is_kept(ask: Ask) -> bool:
+    """Whether an answer is kept for a second time."""
+    kind = ask.call.ingredient.kind
+    return asks_model(ask) and not kind.has_body and not ask.call.aggregate
 
 
 def needs_model(expr: Expr) -> bool:
@@ -417,3 +424,21 @@ def is_key(term: Expr, n_left: int) -> bool:
     if not isinstance(term, Node) or term.name not in KEY_COMPARISONS:
         return False
     return {side_of(child, n_left) for child in term.children} == {"left", "right"}
+
+
+def below_projections(plan: Plan) -> tuple[tuple[Expr, ...], Plan]:
+    """(columns of ``plan``, the first relation below that is no projection)."""
+    columns, below = through_projection(plan)
+    while below is not plan:
+        plan = below
+        inner, below = through_projection(plan)
+        columns = tuple(inline(e, inner) for e in columns)
+    return columns, below
+
+
+def over(plan: Plan, old: Plan, new: Plan) -> Plan:
+    """``plan`` with ``new`` in place of ``old``, which stands below relations of one input."""
+    if plan is old:
+        return new
+    assert isinstance(plan, Rel)
+    return plan.with_inputs(over(plan.inputs[0], old, new))

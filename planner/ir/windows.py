@@ -7,9 +7,15 @@ from dataclasses import dataclass
 
 from substrait.proto import Expression as ExpressionMessage
 
+from blendfusion.planner.ir.builders import literal
 from blendfusion.planner.ir.messages import serialized
 from blendfusion.planner.ir.nodes import Expr, Node
 from blendfusion.planner.ir.sorts import Direction
+
+NUMBERS = ("window:row_number", "window:rank", "window:dense_rank")
+_AT_MOST = {"lte": 0, "lt": -1, "equal": 0}
+"""Comparisons of a rank with a number that hold for first ranks only, and what to add to it."""
+_TURNED = {"gte": "lte", "gt": "lt", "equal": "equal"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +57,31 @@ def window(
     for _ in args:
         function.arguments.add().value.SetInParent()
     return Node(f"window:{name}", serialized(message), (*partitions, *keys, *args))
+
+
+def numbering(expr: Expr) -> WindowOrder | None:
+    """The order in which ``expr`` numbers the rows of each partition; None if it does not."""
+    return order_of(expr) if isinstance(expr, Node) and expr.name in NUMBERS else None
+
+
+def first_ranks(term: Expr) -> tuple[Expr, int]:
+    """(a rank, the number of first ranks for which ``term`` may hold; 0 if it tells none)"""
+    if not isinstance(term, Node) or not term.children:
+        return term, 0
+    if term.name == "or":  # a short IN is one
+        rank, most = first_ranks(term.children[0])
+        for child in term.children[1:]:
+            own, wanted = first_ranks(child) if most else (rank, 0)
+            most = max(most, wanted) if wanted and own == rank else 0
+        return rank, most
+    rank, *others = term.children
+    numbers = [literal(other) for other in others]
+    if term.name == "singular_or_list":
+        whole = [number for number in numbers if type(number) is int]
+        return rank, max(whole) if len(whole) == len(numbers) else 0
+    name: str | None = term.name
+    if len(others) == 1 and numbers == [None]:
+        rank, numbers, name = others[0], [literal(rank)], _TURNED.get(term.name)
+    if name not in _AT_MOST or len(numbers) != 1 or type(numbers[0]) is not int:
+        return term, 0
+    return rank, numbers[0] + _AT_MOST[name]

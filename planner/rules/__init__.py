@@ -17,20 +17,15 @@ from blendfusion.options import Options
 from blendfusion.planner.ir.nodes import Plan
 from blendfusion.planner.rules.answers_with_partners import answers_with_partners
 from blendfusion.planner.rules.anti_joins import anti_joins
-from blendfusion.planner.rules.any_of_group import any_of_group
 from blendfusion.planner.rules.argument_casts import argument_casts
 from blendfusion.planner.rules.call_extraction import call_extraction
 from blendfusion.planner.rules.cheap_joins_first import cheap_joins_first
 from blendfusion.planner.rules.chosen_rows import chosen_rows
 from blendfusion.planner.rules.columns_that_meet import columns_that_meet
-from blendfusion.planner.rules.compared_counts import compared_counts
 from blendfusion.planner.rules.constant_tests import constant_tests
 from blendfusion.planner.rules.copied_predicates import copied_predicates
 from blendfusion.planner.rules.costly_predicates_last import costly_predicates_last
 from blendfusion.planner.rules.cross_joins import cross_joins
-from blendfusion.planner.rules.extreme_values import extreme_values
-from blendfusion.planner.rules.first_groups import first_groups
-from blendfusion.planner.rules.first_of_groups import first_of_groups
 from blendfusion.planner.rules.first_rows import first_rows
 from blendfusion.planner.rules.implied_predicates import implied_predicates
 from blendfusion.planner.rules.inner_joins import inner_joins
@@ -46,7 +41,7 @@ from blendfusion.planner.rules.limited_joins import limited_joins
 from blendfusion.planner.rules.marks_that_matter import marks_that_matter
 from blendfusion.planner.rules.merge_blocks import merge_blocks
 from blendfusion.planner.rules.necessary_conditions import necessary_conditions
-from blendfusion.planner.rules.one_of_equal_rows import one_of_equal_rows
+from blendfusion.planner.rules.needs import needs
 from blendfusion.planner.rules.partners_in_order import partners_in_order
 from blendfusion.planner.rules.prune_columns import prune_columns
 from blendfusion.planner.rules.pull_up import pull_up
@@ -57,9 +52,7 @@ from blendfusion.planner.rules.ranked_partitions import ranked_partitions
 from blendfusion.planner.rules.rows_of_other_branches import rows_of_other_branches
 from blendfusion.planner.rules.rows_that_count import rows_that_count
 from blendfusion.planner.rules.semi_join_reduction import semi_join_reduction
-from blendfusion.planner.rules.separate_aggregates import separate_aggregates
 from blendfusion.planner.rules.similar_first import similar_first
-from blendfusion.planner.rules.small_groups import small_groups
 from blendfusion.planner.rules.subquery_columns import subquery_columns
 from blendfusion.planner.rules.tied_keys import tied_keys
 from blendfusion.planner.rules.tied_partitions import tied_partitions
@@ -139,9 +132,6 @@ RULES: tuple[Rule, ...] = (
     # What pull-up is for predicates, for joins.
     Rule("cheap_joins_first", cheap_joins_first, ("join", "cross", "filter")),
     Rule("rows_that_count", rows_that_count, ("aggregate",)),  # before a sort of these rows
-    # Before late_projection: it makes a sort and a limit.
-    Rule("extreme_values", extreme_values, ("aggregate",)),
-    Rule("any_of_group", any_of_group, ("aggregate",)),  # the same of groups, and of conditions
     # Before push_limit: an unfiltered LIMIT sinks.
     Rule("late_projection", late_projection, ("sort", "fetch")),
     Rule("limited_joins", limited_joins, ("fetch",)),  # before the limit becomes a block's own
@@ -153,7 +143,6 @@ RULES: tuple[Rule, ...] = (
     Rule("prune_columns", prune_columns, ("aggregate",)),
     # Last: when no limit comes down any more, and it is clear which blocks could not move up.
     Rule("first_rows", first_rows, ("fetch",), last=True),
-    Rule("first_groups", first_groups, ("fetch",), last=True),
     Rule("partners_in_order", partners_in_order, ("fetch",), last=True),
     Rule("cross_joins", cross_joins, ("block",), last=True),
     # As many calls as it gets.
@@ -161,8 +150,6 @@ RULES: tuple[Rule, ...] = (
     # When no limit is left to move.
     Rule(COSTLY_PREDICATES_LAST, costly_predicates_last, ("join",), last=True),
     # When the block stands below its aggregate.
-    Rule("small_groups", small_groups, ("filter",), last=True),
-    # As small_groups.
     Rule("tied_partitions", tied_partitions, ("filter", "project", "aggregate"), last=True),
     Rule("tied_keys", tied_keys, ("project",), last=True),  # behind it: what no limit bounds
     # Before a side is a partner.
@@ -172,12 +159,8 @@ RULES: tuple[Rule, ...] = (
     Rule("semi_join_reduction", semi_join_reduction, ("join", "cross"), last=True),
     # From the top, where tests and limits stand; before others that end blocks early.
     Rule("undecided_groups", undecided_groups, last=True, from_top=True),
-    Rule("separate_aggregates", separate_aggregates, ("aggregate",), last=True),  # before these
-    Rule("compared_counts", compared_counts, last=True),  # as first_of_groups
-    # When a block has its last columns and rows, and before any one of them will do.
-    Rule("first_of_groups", first_of_groups, ("aggregate", "filter"), last=True),
-    # When a block has its last columns.
-    Rule("one_of_equal_rows", one_of_equal_rows, ("aggregate", "join"), last=True),
+    # When a block has its last columns and rows.
+    Rule("needs", needs, last=True, from_top=True),
     # When a limit has come down all the way.
     Rule(SIMILAR_FIRST, similar_first, ("block",), last=True),
     # From the top, where a limit stands; when blocks have their last predicates.
@@ -185,6 +168,14 @@ RULES: tuple[Rule, ...] = (
     # When no domain changes.
     Rule("columns_that_meet", columns_that_meet, required=True, at_end=True),
 )
+
+FORMER = {
+    **dict.fromkeys(("first_groups", "first_of_groups", "one_of_equal_rows"), "needs"),
+    **dict.fromkeys(("any_of_group", "compared_counts", "extreme_values"), "undecided_groups"),
+    **dict.fromkeys(("separate_aggregates", "small_groups"), "undecided_groups"),
+}
+"""Former rules, by name, and the rule that does the same now. It is switched off by their names,
+too."""
 
 
 def rules_off(options: Options) -> tuple[str, ...]:
@@ -197,7 +188,8 @@ def rules_off(options: Options) -> tuple[str, ...]:
 def checked_names(text: str) -> tuple[str, ...]:
     """The rules named in ``text``, separated by commas. Raises OptionError for unknown and required
     rules."""
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    given = (name.strip() for name in text.split(",") if name.strip())
+    names = tuple(FORMER.get(name, name) for name in given)
     free = [*(rule.name for rule in RULES if not rule.required), *OF_RUNS]
     for name in names:
         if name not in free:

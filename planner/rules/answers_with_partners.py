@@ -33,6 +33,7 @@ from blendfusion.planner.ir.nodes import (
     conjuncts,
     fields,
     inline,
+    is_kept,
     is_volatile,
     is_volatile_block,
     shift,
@@ -134,12 +135,6 @@ def may_stand_twice(term: Expr) -> bool:
     """Whether a term has calls, about texts of rows, whose answers are kept for the second time."""
     own = asks(term)
     return bool(own) and all(is_kept(ask) and ask.domain is None for ask in own)
-
-
-def is_kept(ask: Ask) -> bool:
-    """Whether an answer is kept for a second time."""
-    kind = ask.call.ingredient.kind
-    return asks_model(ask) and not kind.has_body and not ask.call.aggregate
 
 
 def _questions(exprs: Sequence[Expr]) -> set[Ask]:

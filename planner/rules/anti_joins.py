@@ -18,13 +18,13 @@ from blendfusion.planner.ir.nodes import (
     Node,
     Plan,
     Rel,
+    below_projections,
     conjuncts,
     fields,
     inline,
 )
 from blendfusion.planner.ir.null_values import rejects
 from blendfusion.planner.ir.traversal import transform
-from blendfusion.planner.rules.first_rows import below_projections
 
 
 def anti_joins(plan: Plan) -> Plan:

@@ -41,13 +41,13 @@ from blendfusion.planner.ir.nodes import (
     fields,
     has_window,
     inline,
+    is_kept,
     is_volatile,
     needs_model,
     substitute,
     windows,
 )
 from blendfusion.planner.ir.windows import order_of
-from blendfusion.planner.rules.answers_with_partners import is_kept
 from blendfusion.planner.rules.pull_up import null_for_nulls
 from blendfusion.planner.rules.tied_rows import spares_answers
 

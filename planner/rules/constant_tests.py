@@ -95,7 +95,7 @@ def constant_tests(plan: Plan, outcomes: Outcomes = unknown) -> Plan:
 
 def _without_calls(block: Block) -> Plan:
     """A block of which no call is left as a plan of DataFusion's; any other as it is."""
-    bounded = block.limited or block.once or block.each is not None
+    bounded = block.limited or block.once
     if bounded or any(map(needs_model, block.exprs)):
         return block
     return projected(filtered(block.source, block.where), block.select)

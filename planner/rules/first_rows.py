@@ -30,19 +30,21 @@ from blendfusion.planner.ir.nodes import (
     all_fields,
     asks,
     asks_model,
+    below_projections,
     conjuncts,
     fields,
     inline,
+    is_kept,
     is_volatile,
     may_move,
     needs_model,
+    over,
     substitute,
-    through_projection,
     with_input,
 )
 from blendfusion.planner.ir.sorts import directions_of, sorted_by
 from blendfusion.planner.ir.traversal import asks_anything
-from blendfusion.planner.rules.answers_with_partners import is_kept, keys_of
+from blendfusion.planner.rules.answers_with_partners import keys_of
 from blendfusion.planner.stages.join_partners import exact, small, with_partner
 
 _ALL_COME = (("left",), ("right",))
@@ -90,24 +92,6 @@ def _first_of(
         if below is not None:
             return over(plan, join, with_input(join, side, below))
     return None
-
-
-def below_projections(plan: Plan) -> tuple[tuple[Expr, ...], Plan]:
-    """(columns of ``plan``, the first relation below that is no projection)."""
-    columns, below = through_projection(plan)
-    while below is not plan:
-        plan = below
-        inner, below = through_projection(plan)
-        columns = tuple(inline(e, inner) for e in columns)
-    return columns, below
-
-
-def over(plan: Plan, old: Plan, new: Plan) -> Plan:
-    """``plan`` with ``new`` in place of ``old``, which stands below relations of one input."""
-    if plan is old:
-        return new
-    assert isinstance(plan, Rel)
-    return plan.with_inputs(over(plan.inputs[0], old, new))
 
 
 def _with_first(

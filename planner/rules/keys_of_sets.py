@@ -14,15 +14,16 @@ from blendfusion.planner.ir.nodes import (
     Expr,
     Plan,
     Rel,
+    below_projections,
     conjuncts,
     fields,
     inline,
     is_volatile,
     needs_model,
+    over,
 )
 from blendfusion.planner.ir.null_values import rejects
 from blendfusion.planner.ir.traversal import transform
-from blendfusion.planner.rules.first_rows import below_projections, over
 
 
 def keys_of_sets(plan: Plan) -> Plan:

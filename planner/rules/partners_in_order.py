@@ -23,6 +23,7 @@ from blendfusion.planner.ir.nodes import (
     Rel,
     all_fields,
     asks,
+    below_projections,
     conjuncts,
     fields,
     inline,
@@ -30,13 +31,14 @@ from blendfusion.planner.ir.nodes import (
     is_volatile,
     may_move,
     needs_model,
+    over,
     shift,
     substitute,
     through_projection,
 )
 from blendfusion.planner.ir.sorts import directions_of, sorted_by
 from blendfusion.planner.ir.traversal import asks_anything
-from blendfusion.planner.rules.first_rows import below_projections, limit_over_sort, over
+from blendfusion.planner.rules.first_rows import limit_over_sort
 from blendfusion.planner.stages.join_partners import exact, small
 from blendfusion.planner.stages.subsets import certain_terms
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from substrait.proto import Rel as RelMessage
 from substrait.proto import SortField
 
-from blendfusion.planner.ir.builders import fetch_bounds, literal
+from blendfusion.planner.ir.builders import fetch_bounds
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -30,19 +30,13 @@ from blendfusion.planner.ir.nodes import (
     substitute,
 )
 from blendfusion.planner.ir.traversal import subplans
-from blendfusion.planner.ir.windows import WindowOrder, order_of
+from blendfusion.planner.ir.windows import NUMBERS, first_ranks, order_of
 from blendfusion.udfs.declare.top_ranks import with_ranks
 
 DESCENDING = (
     SortField.SORT_DIRECTION_DESC_NULLS_FIRST,
     SortField.SORT_DIRECTION_DESC_NULLS_LAST,
 )
-
-
-NUMBERS = ("window:row_number", "window:rank", "window:dense_rank")
-_AT_MOST = {"lte": 0, "lt": -1, "equal": 0}
-"""Comparisons of a rank with a number that hold for first ranks only, and what to add to it."""
-_TURNED = {"gte": "lte", "gt": "lt", "equal": "equal"}
 
 
 def ranked_limits(plan: Plan) -> Plan:
@@ -70,34 +64,6 @@ def _ranked_filter(plan: Rel) -> Plan:
         if limited is not None:
             return replace(plan, exprs=(_in_place(plan.exprs[0], rank, limited),))
     return plan
-
-
-def first_ranks(term: Expr) -> tuple[Expr, int]:
-    """(a rank, the number of first ranks for which ``term`` may hold; 0 if it tells none)"""
-    if not isinstance(term, Node) or not term.children:
-        return term, 0
-    if term.name == "or":  # a short IN is one
-        rank, most = first_ranks(term.children[0])
-        for child in term.children[1:]:
-            own, wanted = first_ranks(child) if most else (rank, 0)
-            most = max(most, wanted) if wanted and own == rank else 0
-        return rank, most
-    rank, *others = term.children
-    numbers = [literal(other) for other in others]
-    if term.name == "singular_or_list":
-        whole = [number for number in numbers if type(number) is int]
-        return rank, max(whole) if len(whole) == len(numbers) else 0
-    name: str | None = term.name
-    if len(others) == 1 and numbers == [None]:
-        rank, numbers, name = others[0], [literal(rank)], _TURNED.get(term.name)
-    if name not in _AT_MOST or len(numbers) != 1 or type(numbers[0]) is not int:
-        return term, 0
-    return rank, numbers[0] + _AT_MOST[name]
-
-
-def numbering(expr: Expr) -> WindowOrder | None:
-    """The order in which ``expr`` numbers the rows of each partition; None if it does not."""
-    return order_of(expr) if isinstance(expr, Node) and expr.name in NUMBERS else None
 
 
 def _numbered(plan: Plan, index: int, wanted: int) -> Plan | None:

@@ -20,6 +20,7 @@ from blendfusion.planner.ir.nodes import (
     Plan,
     Rel,
     all_fields,
+    below_projections,
     fields,
     has_window,
     inline,
@@ -31,9 +32,7 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.sorts import ASC
 from blendfusion.planner.ir.traversal import asks_anything
-from blendfusion.planner.ir.windows import order_of
-from blendfusion.planner.rules.first_rows import below_projections
-from blendfusion.planner.rules.ranked_limits import numbering
+from blendfusion.planner.ir.windows import numbering, order_of
 from blendfusion.planner.rules.tied_partitions import spared
 from blendfusion.planner.rules.tied_rows import Places, spares_answers, with_answers
 

@@ -29,7 +29,7 @@ from blendfusion.planner.ir.nodes import (
     Plan,
     Rel,
     all_fields,
-    asks,
+    below_projections,
     conjuncts,
     fields,
     has_window,
@@ -42,12 +42,10 @@ from blendfusion.planner.ir.nodes import (
     windows,
 )
 from blendfusion.planner.ir.sorts import Direction
+from blendfusion.planner.ir.takes import Take
 from blendfusion.planner.ir.traversal import asks_anything
-from blendfusion.planner.ir.windows import WindowOrder, order_of
-from blendfusion.planner.rules.answers_with_partners import is_kept
-from blendfusion.planner.rules.first_of_groups import Wanted, with_first
-from blendfusion.planner.rules.first_rows import below_projections, up_to_ties
-from blendfusion.planner.rules.ranked_limits import first_ranks, numbering
+from blendfusion.planner.ir.windows import WindowOrder, first_ranks, numbering, order_of
+from blendfusion.planner.needs.plans import plain, with_takes
 from blendfusion.planner.rules.tied_rows import Places, spares_answers, with_answers
 
 
@@ -126,18 +124,15 @@ def _candidates(
 ) -> Plan:
     """The rows of a block, without those that the keys before the first answer leave out: of each
     group, only the first one that passes, and those that equal it, have the first place."""
-    source = block.source
     if not block.where:
-        return source
+        return block.source
     cheap = tuple(takewhile(lambda key: not needs_model(key), by))
-    found: Plan | None = None
-    if all(is_kept(a) for e in block.where for a in asks(e)):
-        wanted = Wanted(groups, cheap, tuple(directions[: len(cheap)]))
-        first = with_first(replace(block, select=all_fields(source.width)), wanted)
-        places = tuple(dict.fromkeys((*groups, *cheap)))
-        found = None if first is None else up_to_ties(source, places, first)
-    source = source if found is None else found
-    return Block(source, block.where, all_fields(source.width))
+    rows = replace(block, select=all_fields(block.source.width))
+    if not cheap:
+        return rows
+    take = Take(1, groups, cheap, tuple(directions[: len(cheap)]), ties=len(cheap))
+    own = plain(take)
+    return rows if own is None else with_takes(rows, [own])
 
 
 def spared(

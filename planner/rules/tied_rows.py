@@ -36,6 +36,7 @@ from blendfusion.planner.ir.nodes import (
     all_fields,
     asks,
     asks_model,
+    below_projections,
     inline,
     is_volatile,
     may_move,
@@ -43,10 +44,10 @@ from blendfusion.planner.ir.nodes import (
     substitute,
 )
 from blendfusion.planner.ir.sorts import Direction, directions_of
+from blendfusion.planner.ir.takes import Take
 from blendfusion.planner.ir.traversal import Change, asks_anything, from_top, with_subplans
 from blendfusion.planner.ir.windows import window
-from blendfusion.planner.rules.answers_with_partners import is_kept
-from blendfusion.planner.rules.first_rows import below_projections, first_by, up_to_ties
+from blendfusion.planner.needs.plans import with_takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +135,13 @@ def _ordered(plan: Plan) -> tuple[tuple[Expr, ...], Rel | None, Places]:
 def _candidates(block: Block, keys: Sequence[Expr], sort: Rel, end: int | None) -> Plan:
     """The rows of a block, without those that the keys before the first answer leave out."""
     cheap = tuple(takewhile(lambda key: not needs_model(key), keys))
-    source: Plan | None = None
-    if cheap and end is not None and all(is_kept(a) for e in block.where for a in asks(e)):
-        first = first_by(block.source, cheap, sort, end, block.where)
-        source = up_to_ties(block.source, cheap, first)
-    source = block.source if source is None else source
-    return Block(source, block.where, all_fields(source.width)) if block.where else source
+    if not block.where:
+        return block.source
+    rows = replace(block, select=all_fields(block.source.width))
+    if not cheap or end is None:
+        return rows
+    directions = directions_of(sort)[: len(cheap)]
+    return with_takes(rows, [Take(end, (), cheap, directions, ties=len(cheap))])
 
 
 def with_answers(

@@ -13,36 +13,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import is_
 
-from blendfusion.planner.ir.aggregates import Aggregation, Measure, aggregated, aggregation
-from blendfusion.planner.ir.builders import fetch_bounds
-from blendfusion.planner.ir.groups import GroupNeed
-from blendfusion.planner.ir.necessary import never_fails
+from blendfusion.planner.ir.aggregates import (
+    aggregation,
+)
+from blendfusion.planner.ir.builders import limited
 from blendfusion.planner.ir.nodes import (
-    Block,
     Expr,
-    Field,
+    Node,
     Plan,
     Rel,
     Stored,
-    all_fields,
-    asks,
-    conjuncts,
-    fields,
     has_window,
     inline,
     is_volatile,
-    literal_like,
-    may_move,
-    needs_model,
-    through_projection,
+    substitute,
+    walk,
 )
-from blendfusion.planner.ir.sorts import directions_of
-from blendfusion.planner.ir.traversal import Change, asks_anything, from_top, with_subplans
-from blendfusion.planner.rules.answers_with_partners import is_kept
-
-_ALL = 2**40
-"""In place of no limit, beside an offset."""
+from blendfusion.planner.ir.traversal import (
+    Change,
+    asks_anything,
+    expressions,
+    from_top,
+    meets_pairs,
+    with_subplans,
+)
+from blendfusion.planner.needs.counts import rows_to_count
+from blendfusion.planner.needs.groups import bounded
+from blendfusion.planner.needs.reads import read_above, read_of_side, read_of_subquery
 
 
 def undecided_groups(plan: Plan) -> Plan:
@@ -51,20 +50,67 @@ def undecided_groups(plan: Plan) -> Plan:
 
 
 def _undecided_groups(plan: Plan, below: Change) -> Plan:
+    return _of_read(plan, None, below)
+
+
+def _of_read(plan: Plan, read: tuple[Expr, ...] | None, below: Change) -> Plan:
+    """``plan``, of whose columns only the expressions ``read`` are read, without questions that
+    change nothing; None: of whose columns all are read."""
     if isinstance(plan, Stored) or not asks_anything(plan) or "aggregate" not in plan.kinds:
         return plan
-    above: list[Rel] = []
+    above: list[Rel] = [] if read is None else [Rel("project", b"", (plan,), read, len(read))]
+    start = len(above)
     groups: Plan = plan
     while isinstance(groups, Rel) and _is_above(groups):
         above.append(groups)
         groups = groups.inputs[0]
-    new = _bounded(groups, above[::-1]) if isinstance(groups, Rel) else None
-    if new is None:
-        return with_subplans(plan, below)
-    found: Plan = with_subplans(new, lambda block: with_subplans(block, below))
-    for rel in above[::-1]:
-        found = rel.with_inputs(found)
-    return found
+    result: Plan | None = _grouped(groups, above[::-1], below) if isinstance(groups, Rel) else None
+    if result is None:
+        return with_subplans(_of_subqueries(plan, expressions(plan), below), below)
+    if result is groups:
+        return plan
+    for rel in above[start:][::-1]:
+        result = rel.with_inputs(result)
+    return result
+
+
+def _grouped(groups: Rel, above: Sequence[Rel], below: Change) -> Plan | None:
+    """An aggregate, or a join with one, that asks no more than what is ``above`` reads."""
+    if groups.kind in ("join", "cross"):
+        return _joined(groups, above, below)
+    if groups.kind == "project" and groups.has_subqueries:
+        read = tuple(inline(e, groups.exprs) for e in read_above(groups.width, above))
+        return with_subplans(_of_subqueries(groups, read, below), below)
+    new = bounded(groups, above)
+    if new is not None:
+        return with_subplans(new, lambda block: with_subplans(block, below))
+    if groups.kind != "aggregate" or not meets_pairs(groups.inputs[0]):
+        return None
+    enough = rows_to_count(aggregation(groups), read_above(groups.width, above))
+    return None if enough is None else groups.with_inputs(limited(groups.inputs[0], 0, enough))
+
+
+def _joined(join: Rel, above: Sequence[Rel], below: Change) -> Plan | None:
+    if join.has_subqueries:
+        return None
+    read = read_above(join.width, above)
+    sides = range(len(join.inputs))
+    new = [_of_read(join.inputs[i], read_of_side(join, i, read), below) for i in sides]
+    return join if all(map(is_, new, join.inputs)) else join.with_inputs(*new)
+
+
+def _of_subqueries(plan: Plan, read: Sequence[Expr], below: Change) -> Plan:
+    """``plan`` with its subqueries of one value, of which the expressions ``read`` may read less."""
+    if not isinstance(plan, Rel) or not plan.has_subqueries:
+        return plan
+    new: dict[Expr, Expr] = {}
+    for own in {p for e in plan.exprs for p in walk(e) if isinstance(p, Node) and p.rels}:
+        (rows, *others) = own.rels
+        if not others and not own.children and rows.width == 1:
+            found = _of_read(rows, read_of_subquery(own, read), below)
+            if found is not rows:
+                new[own] = replace(own, rels=(found,))
+    return replace(plan, exprs=tuple(substitute(e, new.get) for e in plan.exprs)) if new else plan
 
 
 def _is_above(plan: Rel) -> bool:
@@ -72,87 +118,3 @@ def _is_above(plan: Rel) -> bool:
     if plan.kind not in ("project", "filter", "sort", "fetch") or plan.has_subqueries:
         return False
     return not any(has_window(e) or is_volatile(e) for e in plan.exprs)
-
-
-def _bounded(groups: Rel, above: Sequence[Rel]) -> Rel | None:
-    """An aggregate over a block that asks no more than what is ``above`` reads; None of others."""
-    if groups.kind != "aggregate":
-        return None
-    agg, (columns, block) = aggregation(groups), through_projection(groups.inputs[0])
-    if not isinstance(block, Block) or not agg.one_group_a_row or not agg.measures:
-        return None
-    if not _may_stop(block):
-        return None
-    columns = tuple(inline(e, block.select) for e in columns)
-    keys = tuple(inline(key, columns) for key in agg.keys)
-    measures = tuple(
-        replace(m, exprs=tuple(inline(e, columns) for e in m.exprs)) for m in agg.measures
-    )
-    if any(needs_model(key) for key in keys) or not all(_may_wait(block, m) for m in measures):
-        return None
-    read = dict.fromkeys(e for m in measures for e in m.exprs if not literal_like(e))
-    select = (*keys, *(e for e in read if e not in keys))
-    place = {e: Field(i) for i, e in reversed([*enumerate(select)])}
-    over = tuple(replace(m, exprs=tuple(place.get(e, e) for e in m.exprs)) for m in measures)
-    need = _need(agg, over, above)
-    if not _spares(need, select, block):
-        return None
-    bounded = replace(block, select=select, until=need)
-    own = replace(agg, keys=all_fields(len(keys)), measures=over)
-    return aggregated(bounded, own)
-
-
-def _may_stop(block: Block) -> bool:
-    if block.once or not may_move(block) or block.has_subqueries or not block.calls_here:
-        return False
-    return all(is_kept(ask) and ask.domain is None for e in block.exprs for ask in asks(e))
-
-
-def _may_wait(block: Block, measure: Measure) -> bool:
-    """Whether an aggregate may be computed on rows that a predicate would have left out."""
-    if measure.n_sorts or any(is_volatile(e) for e in measure.exprs):
-        return False  # the first value in an order is known to other rules
-    return not block.where or all(needs_model(e) or never_fails(e) for e in measure.exprs)
-
-
-def _need(agg: Aggregation, measures: tuple[Measure, ...], above: Sequence[Rel]) -> GroupNeed:
-    """The parts that the relations ``above`` read of groups, from below."""
-    columns: tuple[Expr, ...] = all_fields(len(agg.keys) + len(measures))
-    need = GroupNeed(len(agg.keys), measures)
-    for rel in above:
-        exprs = tuple(inline(e, columns) for e in rel.exprs)
-        if rel.kind == "project":
-            columns = exprs
-        elif need.limited:
-            need = replace(need, shown=(*need.shown, *exprs))
-        elif rel.kind == "filter":
-            tests = tuple(term for e in exprs for term in conjuncts(e))
-            need = replace(need, tests=(*need.tests, *tests))
-        elif rel.kind == "sort":
-            need = replace(need, order=exprs, directions=directions_of(rel))
-        else:
-            offset, count = fetch_bounds(rel)
-            need = replace(need, offset=offset, count=_ALL if count is None else count)
-    if not need.limited:  # an order that no limit counts is read in full
-        need = replace(need, shown=(*need.shown, *need.order), order=(), directions=())
-    shown = dict.fromkeys((*columns, *need.shown))
-    return replace(need, shown=tuple(e for e in shown if _measured(e, need)))
-
-
-def _measured(expr: Expr, need: GroupNeed) -> bool:
-    return any(i >= need.n_keys for i in fields(expr))
-
-
-def _spares(need: GroupNeed, select: Sequence[Expr], block: Block) -> bool:
-    """Whether some rows may need no answer."""
-    if need.limited or any(_measured(e, need) for e in need.tests):
-        return True
-    asking = any(map(needs_model, block.where))
-    read = [e for e in need.shown if asking or _reads_answers(e, need, select)]
-    return any(not isinstance(e, Field) for e in read)
-
-
-def _reads_answers(expr: Expr, need: GroupNeed, select: Sequence[Expr]) -> bool:
-    read = [need.measures[i - need.n_keys] for i in fields(expr) if i >= need.n_keys]
-    columns = {e.index for m in read for e in m.exprs if isinstance(e, Field)}
-    return any(needs_model(select[i]) for i in columns)

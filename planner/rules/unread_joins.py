@@ -23,7 +23,7 @@ from blendfusion.planner.ir.nodes import (
     is_volatile,
 )
 from blendfusion.planner.ir.traversal import asks_anything, subplans, transform
-from blendfusion.planner.rules.one_of_equal_rows import OF_EACH_ONCE, TESTED
+from blendfusion.planner.needs.inputs import OF_EXTREME, TESTED
 
 _STAYS = {"left": 0, "right": 1}
 """The input of each outer join whose rows all stay, and no others."""
@@ -48,7 +48,7 @@ def _with_sets_below(plan: Plan) -> Plan:
         return plan
     if plan.kind == "aggregate":
         measures = aggregation(plan).measures
-        if any(m.name not in OF_EACH_ONCE for m in measures):
+        if any(m.name not in OF_EXTREME for m in measures):
             return plan
         return _with_inputs(plan, [_as_set(plan.inputs[0], _read(plan.exprs))])
     if join_type(plan) not in TESTED:

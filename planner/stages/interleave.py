@@ -119,7 +119,6 @@ def _limit_of(block: Block) -> tuple[Plan, int, int] | None:
         return None if count is None else (fetch.inputs[0], offset, count)
     if (
         block.count is None
-        or block.each is not None
         or block.offset + block.count > MOST_WANTED
         or not _run_again(block.where)
     ):

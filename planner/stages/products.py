@@ -41,7 +41,7 @@ def factors(plan: Plan) -> int:
     if isinstance(plan, Stored):
         return 1
     if isinstance(plan, Block):
-        few = plan.count is not None and plan.each is None
+        few = plan.count is not None
         return 0 if few else factors(plan.source)
     if _has_few_rows(plan):
         return 0

@@ -30,7 +30,7 @@ T: dict[str, list[object]] = {
          30),
         (f"SELECT big, avg({S}) AS s FROM t GROUP BY big ORDER BY count(*) DESC, s, big LIMIT 1",
          30),
-        (f"SELECT big, avg({S}) AS s FROM t GROUP BY big ORDER BY count(*), s, big LIMIT 1", 24),
+        (f"SELECT big, avg({S}) AS s FROM t GROUP BY big ORDER BY count(*), s, big LIMIT 1", 28),
         (f"SELECT k + 1 AS j, avg({S}) AS s FROM t GROUP BY k + 1 ORDER BY j LIMIT 1", 10),
         (f"SELECT k, big, avg({S}) AS s FROM t GROUP BY k, big ORDER BY big, k LIMIT 2", 2),
         (f"SELECT k, avg({S}) AS s FROM t GROUP BY k HAVING min(id) > 1 ORDER BY k LIMIT 1", 10),

@@ -106,7 +106,7 @@ def db() -> Counted:
         (f"SELECT k, max(id) AS m, avg(id) AS c FROM t WHERE {F} GROUP BY k", N),
         (f"SELECT id, count(*) OVER (PARTITION BY k) AS c FROM t WHERE {F} "
          "QUALIFY row_number() OVER (PARTITION BY k ORDER BY id) = 1", N),
-        (f"SELECT id FROM t WHERE {F} QUALIFY rank() OVER (PARTITION BY k ORDER BY id) = 1", N),
+        (f"SELECT id FROM t WHERE {F} QUALIFY rank() OVER (PARTITION BY k ORDER BY id) = 1", 6),
         (f"SELECT id FROM t WHERE {F} QUALIFY row_number() OVER (PARTITION BY k ORDER BY random()) "
          "= 1", N),
     ],

@@ -4,7 +4,6 @@ decided, whatever the other answers are."""
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -12,10 +11,9 @@ import pytest
 from group_queries import (
     Adversary,
     GroupQueries,
-    Remembered,
-    extreme_script,
+    check_rows,
     grouped_rows,
-    no_answer,
+    rows_and_values,
     seeded_script,
 )
 
@@ -28,33 +26,6 @@ SCORE = "llm_score('s', x, low => 0, high => 4)"
 COUNT = f"count(*) FILTER (WHERE {F})"
 
 
-def _rows(sql: str, table: pa.Table, script: Script, *, planner: bool) -> tuple[list[str], int]:
-    """(the rows of a query, in its order if it has one, and the values asked)."""
-    session = bf.connect(bf.ScriptedModel(script), cache=None, planner=planner)  # type: ignore[arg-type]
-    session.from_arrow(table, name="t")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", bf.AnswerWarning)
-        frame = session.sql(sql)
-        rows = [repr(_rounded(row)) for row in frame.to_pylist()]
-    return (rows if "ORDER BY" in sql else sorted(rows)), frame.trace.usage.values
-
-
-def _rounded(row: dict[str, object]) -> dict[str, object]:
-    """Sums of floating-point numbers depend on the order of rows."""
-    return {n: float(f"{v:.9g}") if isinstance(v, float) else v for n, v in row.items()}
-
-
-def _check(sql: str, table: pa.Table, script: Script) -> int:
-    """Compares the rows of a query with those of all answers, whatever those are that nobody asked
-    for. Returns the values asked."""
-    remembered = Remembered(script)
-    rows, asked = _rows(sql, table, remembered, planner=True)
-    for others in (extreme_script(high=True), extreme_script(high=False), no_answer, script):
-        plain, _ = _rows(sql, table, remembered.completed(others), planner=False)
-        assert rows == plain, sql
-    return asked
-
-
 @pytest.mark.filterwarnings("ignore:.*got no valid answer:blendfusion.AnswerWarning")
 def test_random_queries_over_groups_have_the_rows_of_all_answers(
     pytestconfig: pytest.Config,
@@ -62,7 +33,7 @@ def test_random_queries_over_groups_have_the_rows_of_all_answers(
     for seed in range(pytestconfig.getoption("--cases") // 20):
         sql = GroupQueries(random.Random(f"query {seed}")).query()
         script: Script = Adversary() if seed % 4 == 3 else seeded_script(seed)
-        _check(sql, grouped_rows(random.Random(seed)), script)
+        check_rows(sql, grouped_rows(random.Random(seed)), script)
 
 
 def _of_eight() -> pa.Table:
@@ -111,14 +82,14 @@ def _hashed(call: bf.Request) -> object:
     ],
 )  # fmt: skip
 def test_rows_are_asked_until_groups_are_decided(sql: str, most: int) -> None:
-    assert _check(sql, _of_eight(), _hashed) <= most
+    assert check_rows(sql, _of_eight(), _hashed) <= most
 
 
 def test_the_largest_group_is_found_without_its_size() -> None:
     table = _of_eight()
     table = table.set_column(1, "g", pa.array([0 if i < 300 else i % 7 + 1 for i in range(N)]))
     sql = f"SELECT g FROM t GROUP BY g ORDER BY {COUNT} DESC LIMIT 1"
-    assert _check(sql, table, _hashed) <= 100
+    assert check_rows(sql, table, _hashed) <= 100
 
 
 def test_a_second_run_asks_nothing() -> None:
@@ -135,7 +106,7 @@ def test_a_second_run_asks_nothing() -> None:
 def test_rows_of_one_text_are_one_question() -> None:
     table = _of_eight().set_column(4, "x", pa.array([f"text {i % 20}" for i in range(N)]))
     sql = f"SELECT g FROM t GROUP BY g HAVING {COUNT} > 10"
-    assert _check(sql, table, _hashed) <= 20
+    assert check_rows(sql, table, _hashed) <= 20
 
 
 def test_explain_says_when_it_ends() -> None:
@@ -150,5 +121,5 @@ def test_a_group_of_several_distinct_values_is_not_too_small() -> None:
     sql = (
         f"SELECT g, {COUNT} > 3 AS v FROM t GROUP BY g HAVING count(DISTINCT d) > 1 AND min(id) < 3"
     )
-    rows, _ = _rows(sql, _of_eight(), _hashed, planner=True)
+    rows, _ = rows_and_values(sql, _of_eight(), _hashed, planner=True)
     assert rows == ["{'g': 0, 'v': True}", "{'g': 1, 'v': True}", "{'g': 2, 'v': True}"]

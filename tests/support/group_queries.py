@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import re
+import warnings
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
 import blendfusion as bf
 
+_IS_ORDERED = re.compile(r"ORDER BY [^()]*$")
 _QUESTION = "llm_filter('f', x)"
 _CONDITIONS = (
     _QUESTION,
@@ -225,3 +228,32 @@ class Adversary:
     def __call__(self, call: bf.Request) -> object:
         turn = self._turn[call.question] = not self._turn.get(call.question, False)
         return extreme_script(high=turn)(call)
+
+
+def rows_and_values(
+    sql: str, table: pa.Table, script: Callable[[bf.Request], object], *, planner: bool
+) -> tuple[list[str], int]:
+    """(the rows of a query, in its order if it has one, and the values asked)."""
+    session = bf.connect(bf.ScriptedModel(script), cache=None, planner=planner)  # type: ignore[arg-type]
+    session.from_arrow(table, name="t")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bf.AnswerWarning)
+        frame = session.sql(sql)
+        rows = [repr(_rounded(row)) for row in frame.to_pylist()]
+    return (rows if _IS_ORDERED.search(sql) else sorted(rows)), frame.trace.usage.values
+
+
+def _rounded(row: dict[str, object]) -> dict[str, object]:
+    """Sums of floating-point numbers depend on the order of rows."""
+    return {n: float(f"{v:.9g}") if isinstance(v, float) else v for n, v in row.items()}
+
+
+def check_rows(sql: str, table: pa.Table, script: Callable[[bf.Request], object]) -> int:
+    """Compares the rows of a query with those of all answers, whatever those are that nobody asked
+    for. Returns the values asked."""
+    remembered = Remembered(script)
+    rows, asked = rows_and_values(sql, table, remembered, planner=True)
+    for others in (extreme_script(high=True), extreme_script(high=False), no_answer, script):
+        plain, _ = rows_and_values(sql, table, remembered.completed(others), planner=False)
+        assert rows == plain, sql
+    return asked

@@ -242,7 +242,7 @@ class DryRun(Execution):
         bounds = block if above is None else above
         wanted = bounds.offset + (bounds.count or 0)
         few = sample.complete and sample.rows <= wanted
-        ends = block.once or block.until is not None
+        ends = block.once or bool(block.takes) or block.until is not None
         seen.stops = ends or (block.count is not None and not few)
         if above is not None and (above.multiplied or not few):
             seen.ending = self._asks_in(above.stages)
@@ -262,7 +262,7 @@ class DryRun(Execution):
             if above is not None and not ended:  # the limit above has its rows
                 seen.scale = seen.scale_out = 1.0
                 seen.partial = seen.partial if cut else ""
-            elif block.count is not None and block.each is None:
+            elif block.count is not None:
                 # A real run, too, reads until there are enough rows.
                 seen.scale = min(seen.scale, max(1.0, wanted / max(1, counts.passed)))
                 seen.scale_out = min(

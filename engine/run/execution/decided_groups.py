@@ -40,6 +40,8 @@ def rows_of_decided_groups(
         codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
     states = GroupStates(need, rows, codes, rowwise)
     _read_stored(states)
+    if not need.tests and not need.limited:  # what is shown of a group says whether it is there
+        _show(states, np.arange(states.n))
     kept = _decide(states)
     _show(states, np.flatnonzero(kept))
     if not need.n_keys:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from substrait.proto import AggregateFunction
 from substrait.proto import Rel as RelMessage
 
-from blendfusion.planner.ir.aggregates import Measure
-from blendfusion.planner.ir.nodes import Expr
+from blendfusion.planner.ir.aggregates import Measure, has_order
+from blendfusion.planner.ir.nodes import Expr, Node
 from blendfusion.run.execution.ranges import EXACT, Masks, Numbers, Range, unknown, widen
 
 Places = NDArray[np.int64]
@@ -60,7 +60,7 @@ def rows_of_measure(
     if measure.filter is not None:
         kept = column(measure.filter)
         possible, certain = possible & kept.true, certain & kept.certain
-    value = column(measure.args[0])
+    value = column(decisive_value(measure))
     return MeasureRows(possible & value.value, certain & value.value & ~value.null, value)
 
 
@@ -68,12 +68,22 @@ def is_bounded(measure: Measure) -> bool:
     """Whether known answers bound the aggregate, so that a test of it may need no others."""
     if measure.n_args != 1:
         return False
+    if measure.n_sorts:
+        return has_order(measure)
     return measure.name == "count" if is_of_distinct(measure) else measure.name in _RANGES
 
 
 def has_extreme(measure: Measure) -> bool:
     """Whether the aggregate is the value of one row, so that the first rows by value decide it."""
-    return measure.name in ("min", "max", "bool_or", "bool_and")
+    return measure.name in ("min", "max", "bool_or", "bool_and") or has_order(measure)
+
+
+def decisive_value(measure: Measure) -> Expr:
+    """The value by which rows decide the aggregate: its argument, or the place of the row in its
+    order."""
+    if not has_order(measure):
+        return measure.args[0]
+    return Node("place", measure.template, measure.exprs[: measure.n_sorts])
 
 
 def is_of_distinct(measure: Measure) -> bool:
@@ -224,4 +234,6 @@ _RANGES: dict[str, Callable[[MeasureRows, Grouped], Range]] = {
     "max": _most,
     "bool_or": _most,
     "bool_and": _least,
+    "first_value": _least,
+    "last_value": _least,
 }

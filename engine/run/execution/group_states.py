@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blendfusion.planner.ir.aggregates import Measure
+from blendfusion.planner.ir.aggregates import Measure, has_order, order_of_first
 from blendfusion.planner.ir.groups import GroupNeed
 from blendfusion.planner.ir.nodes import Expr, Field, Node, fields, needs_model, walk
 from blendfusion.planner.ir.sorts import ASC, DESC, Direction, reverse
@@ -17,6 +17,7 @@ from blendfusion.run.execution.group_ranges import (
     Grouped,
     MeasureRows,
     Places,
+    decisive_value,
     has_extreme,
     is_bounded,
     is_of_distinct,
@@ -69,6 +70,12 @@ class GroupStates:
         self.exists = Stage(None, (), ())
         self.shown = [self._stage(e) for e in need.shown]
         self.ordering = [self._stage(e) for e in need.order if self._measures(e)]
+        for i in self._ranked():
+            rows.rank(i)
+        for measure in need.measures:
+            of_first = order_of_first(measure)
+            if of_first is not None:
+                rows.place(decisive_value(measure), of_first[1])
         first = rows.by_values()
         order = first[np.lexsort((-self._weights()[first], codes[first]))]
         first = np.searchsorted(codes[order], np.arange(self.n))
@@ -138,9 +145,12 @@ class GroupStates:
         def leaf(part: Expr) -> Range | None:
             if self._is_plain(part):
                 return self._plain_value(part).take(groups)
-            if isinstance(part, Field):
-                return self.measured[part.index - self.need.n_keys].take(groups)
-            return None
+            if not isinstance(part, Field):
+                return None
+            i = part.index - self.need.n_keys
+            # Of the first row in an order, only the place is known.
+            ordered = has_order(self.need.measures[i])
+            return unknown(len(groups)) if ordered else self.measured[i].take(groups)
 
         return range_of(expr, leaf, len(groups))
 
@@ -154,12 +164,13 @@ class GroupStates:
     def _is_one(self, expr: Expr, groups: Places) -> Masks:
         if self._is_plain(expr):
             return np.ones(len(groups), dtype=bool)
-        found = self.value(expr, groups)
-        exact = found.kind in ("int", "bool")
         if isinstance(expr, Field):
             i = expr.index - self.need.n_keys
-            exact = exact or has_extreme(self.need.measures[i])
+            found = self.measured[i].take(groups)
+            exact = found.kind in ("int", "bool") or has_extreme(self.need.measures[i])
             return np.asarray((found.single & exact) | self.complete[i][groups])
+        found = self.value(expr, groups)
+        exact = found.kind in ("int", "bool")
         single = found.single & exact
         assert isinstance(expr, Node)
         if expr.name == "if_then":
@@ -232,6 +243,8 @@ class GroupStates:
         earlier."""
         every = np.arange(self.n)
         found = self._plain_ranks(expr) if self._is_plain(expr) else self.value(expr, every)
+        if found.kind == "rank" and not isinstance(expr, Field):
+            found = unknown(self.n)
         descending = direction in (DESC, reverse(ASC))
         low, high = (found.low, found.high) if descending else (-found.high, -found.low)
         first = direction not in (ASC, DESC)
@@ -288,6 +301,8 @@ class GroupStates:
         return sorted(i for i in read if needs_model(self.rows.block.select[i]))
 
     def _column(self, expr: Expr, places: Places) -> Range:
+        if expr in self.rows.places:
+            return self.rows.places[expr].take(places)
         if isinstance(expr, Field):
             return self.rows.columns[expr.index].take(places)
         return self._plain_literal(expr, len(places))
@@ -313,11 +328,21 @@ class GroupStates:
             return "int"
         if not is_bounded(measure):
             return "other"
-        (value,) = measure.args
-        kind = self._column(value, np.arange(0)).kind
+        kind = self._column(decisive_value(measure), np.arange(0)).kind
         if measure.name == "avg":
             return "float" if kind in ("int", "float") else "other"
         return kind
+
+    def _ranked(self) -> list[int]:
+        """The columns of which only the first or last values are shown."""
+        stages = (*self.tests, *self.shown, *self.ordering)
+        tested = {i for s in stages if not isinstance(s.expr, Field) for i in s.measures}
+        read: dict[bool, set[int]] = {True: set(), False: set()}
+        for i, measure in enumerate(self.need.measures):
+            shown = has_extreme(measure) and i not in tested
+            if not measure.n_sorts:
+                read[shown] |= {e.index for e in measure.args if isinstance(e, Field)}
+        return sorted(read[True] - read[False])
 
     def _weights(self) -> Numbers:
         """How far the answers about each row can move what is tested."""

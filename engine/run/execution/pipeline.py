@@ -7,7 +7,7 @@ closing it, an error, or Ctrl-C leaves nothing behind.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from time import perf_counter
@@ -18,11 +18,11 @@ import pyarrow as pa
 from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
 from blendfusion.models.embedders.cache import VectorCounts
 from blendfusion.options import Options
-from blendfusion.planner.ir.nodes import Ask, Block, asks, fields
+from blendfusion.planner.ir.nodes import Ask, Block, Field, asks, fields
 from blendfusion.run.execution.decided_groups import rows_of_decided_groups
 from blendfusion.run.execution.equal_rows import EqualRows
 from blendfusion.run.execution.expressions import Rows, RowWise, is_true
-from blendfusion.run.execution.first_of_each import FirstOfEach
+from blendfusion.run.execution.first_rows import FirstRows
 from blendfusion.run.execution.predicate_order import Order
 from blendfusion.run.execution.predicate_priors import priors
 from blendfusion.udfs.declare.call import Call
@@ -135,16 +135,14 @@ def run(
     # A cascade needs many values for its thresholds, so it gets all of them at once.
     whole = most is None and not block.limited and rowwise.cascades((*block.where, *block.select))
     learning = adaptive and len(block.where) > 1 and not whole
-    skip, need = block.offset, None if block.each is not None else block.count
-    size = _first_size(block, options, whole or (eager and not learning) or block.each is not None)
+    skip, need = block.offset, block.count
+    size = _first_size(block, options, whole or (eager and not learning) or bool(block.takes))
     empty = True
     read = {i for term in block.where for ask in asks(term) for i in fields(ask)}
     equal = EqualRows(sorted(read)) if block.once else None
-    first = None
-    if block.each is not None and block.count is not None:
-        first = FirstOfEach(block.count, lambda: rowwise.dispatcher.at_once)
-    of_key = block.select if block.each is None else tuple(block.select[i] for i in block.each)
-    key = partial(rowwise.columns, of_key)
+    first = FirstRows(block.takes, lambda: rowwise.dispatcher.at_once) if block.takes else None
+    key = partial(rowwise.columns, block.select)
+    numbered_of = partial(_numbered_survivors, block, rowwise, order) if block.where else None
     known_of = partial(_known, block, rowwise=rowwise)
     survivors_of = partial(_survivors, block, rowwise=rowwise, order=order)
     if block.where and skip and first is None and equal is None and source.ends_within(skip):
@@ -159,7 +157,7 @@ def run(
             known, in_money = priors(block.where, Rows(table), rowwise)
             order.expect(known, in_money=in_money)
         if first is not None:
-            found = list(first.survivors(Rows(table), key, survivors_of))
+            found = list(first.survivors(Rows(table), rowwise.columns, numbered_of))
         elif equal is None:
             found = [_survivors(block, Rows(table), rowwise, order)]
         else:
@@ -185,6 +183,8 @@ def run(
             yield out
         else:
             counts.seconds += perf_counter() - start
+        if first is not None and first.is_full:
+            break
         at_once = rowwise.dispatcher.at_once
         size = _next_size(size, skip, need, counts, options, at_once)
     if empty:
@@ -214,7 +214,7 @@ def _of_groups(
 
 def _first_size(block: Block, options: Options, eager: bool) -> int:
     first = min(options.first_chunk_rows, options.chunk_rows)
-    if block.count is not None and block.each is None and block.where:
+    if block.count is not None and block.where:
         # At best every row passes, so further rows might be asked in vain.
         return min(first, block.offset + block.count)
     return options.chunk_rows if eager else first
@@ -253,6 +253,14 @@ def _survivors(block: Block, rows: Rows, rowwise: RowWise, order: Order) -> Rows
         seen.cost += (ledger.cost or 0.0) - cost
         seen.computed += rowwise.dispatcher.computed - computed
     return rows
+
+
+def _numbered_survivors(
+    block: Block, rowwise: RowWise, order: Order, rows: Rows, number: Field
+) -> Rows:
+    """The survivors, with a further column."""
+    numbered = replace(block, select=(*block.select, number))
+    return _survivors(numbered, rows, rowwise, order)
 
 
 def _by_stored_answers(

@@ -30,7 +30,8 @@ class Range:
     """For each row: NULL is possible where ``null``, and a value from ``low`` to ``high`` where
     ``value``. FALSE is 0 and TRUE is 1; anything else but a number is from -inf to inf.
 
-    ``kind``: bool, int, float, or other, with which no arithmetic is done.
+    ``kind``: bool, int, float; rank, a place among the values of a column; or other. With the last
+    two no arithmetic is done.
     """
 
     low: Numbers
@@ -185,7 +186,8 @@ def _comparison(
     def compare(parts: Sequence[Range]) -> Range:
         a, b = parts
         both = a.value & b.value
-        true, false = test(a, b)
+        some = np.full(len(a), True)
+        true, false = (some, some) if "rank" in (a.kind, b.kind) else test(a, b)
         return truths(true & both, false & both, a.null | b.null)
 
     return compare

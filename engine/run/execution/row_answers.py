@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from blendfusion.planner.ir.necessary import ALWAYS, never_fails, not_null
 from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, asks, fields, needs_model
 from blendfusion.planner.ir.possible_answers import over_answers
+from blendfusion.planner.ir.sorts import ASC, DESC, Direction, reverse
 from blendfusion.run.execution.expressions import Column, Rows, RowWise
 from blendfusion.run.execution.ranges import (
     Masks,
@@ -26,6 +27,7 @@ from blendfusion.run.execution.ranges import (
     range_of_answers,
     range_of_values,
     truths,
+    unknown,
 )
 
 Places = NDArray[np.int64]
@@ -36,6 +38,9 @@ MANY_ROWS = 65_536
 """More rows are asked about in fewer rounds."""
 _CODED = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_string)
 """Types whose values are equal in Python where they are in DataFusion."""
+
+_ORDERED = (pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal, pa.types.is_decimal)
+"""Types whose values have an order, and are no numbers."""
 
 
 def codes_of(columns: Sequence[Column], n: int) -> Places | None:
@@ -55,6 +60,28 @@ def codes_of(columns: Sequence[Column], n: int) -> Places | None:
         if len(columns) > 1:
             codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
     return codes
+
+
+def _places_of(column: Column, direction: Direction) -> Places | None:
+    """A number for each value, in their order; None for types without one."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_floating(whole.type):  # DataFusion orders -0.0 before 0.0, and NaN last
+        bits = pc.cast(whole, pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        bits = bits.astype(np.float64).view(np.int64)
+        whole = pa.array(bits ^ ((bits >> 63) & np.iinfo(np.int64).max), mask=_nulls(whole))
+    try:
+        down = direction in (DESC, reverse(ASC))
+        ranks = pc.rank(whole, sort_keys="descending" if down else "ascending", tiebreaker="dense")
+    except pa.ArrowNotImplementedError:
+        return None
+    places = np.asarray(ranks.to_numpy(zero_copy_only=False)).astype(np.int64)
+    if direction not in (ASC, DESC):
+        places[_nulls(whole)] = 0
+    return places
+
+
+def _nulls(column: Column) -> Masks:
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
 
 
 class RowAnswers:
@@ -85,6 +112,8 @@ class RowAnswers:
         self.codes: dict[int, Places] = {}
         """A code for each value of columns whose distinct values are counted; -1: unknown."""
         self._codes: dict[int, dict[object, int]] = {}
+        self.places: dict[Expr, Range] = {}
+        """The places of rows in the orders of aggregates."""
         self.order = np.arange(n)
         self._answers: list[list[tuple[Places, pa.Array]]] = [[] for _ in block.select]
         self._same: tuple[Places, Places] | None = None
@@ -108,6 +137,36 @@ class RowAnswers:
         expr = self.block.select[place]
         return self.table.column(expr.index) if isinstance(expr, Field) else self._plain[expr]
 
+    def rank(self, i: int) -> None:
+        """Gives the values of a column places in their order, if they are no numbers."""
+        if needs_model(self.block.select[i]) or not any(t(self._types[i]) for t in _ORDERED):
+            return
+        try:
+            ranks = pc.rank(self.value(i), sort_keys="ascending", tiebreaker="dense")
+        except pa.ArrowNotImplementedError:
+            return
+        numbers = ranks.to_numpy(zero_copy_only=False).astype(np.float64)
+        old = self.columns[i]
+        self.columns[i] = Range(numbers, numbers.copy(), old.null, old.value, "rank")
+
+    def place(self, expr: Expr, directions: Sequence[Direction]) -> None:
+        """Gives rows places in an order of columns, the children of ``expr``."""
+        keys: list[Places] = []
+        for column, direction in zip(expr.children, directions, strict=True):
+            own = _places_of(self._plain_column(column), direction)
+            if own is None:
+                self.places[expr] = unknown(len(self), null=False)
+                return
+            keys.append(own)
+        places = np.unique(np.stack(keys), axis=1, return_inverse=True)[1].reshape(-1)
+        numbers, never = places.astype(np.float64), np.zeros(len(self), dtype=bool)
+        self.places[expr] = Range(numbers, numbers.copy(), never, ~never, "rank")
+
+    def _plain_column(self, expr: Expr) -> Column:
+        if isinstance(expr, Field):
+            return self.value(expr.index)
+        return self._rowwise.workbench().columns([expr], self.table)[0]
+
     def count_distinct(self, i: int) -> None:
         """Gives the values of a column codes, before the rows are put in an order."""
         found = None
@@ -123,6 +182,7 @@ class RowAnswers:
         self.present = self.present.take(order)
         self.columns = [column.take(order) for column in self.columns]
         self.codes = {i: codes[order] for i, codes in self.codes.items()}
+        self.places = {e: places.take(order) for e, places in self.places.items()}
         if self.questions is not None:
             self.questions = self.questions[order]
             by = np.argsort(self.questions, kind="stable")

@@ -1,0 +1,235 @@
+"""Evaluates the predicates of a block of which the first rows that pass are wanted.
+
+``row_number() OVER (PARTITION BY k ORDER BY d) = 1`` over ``WHERE f(x)`` needs the first row of
+each ``k`` that passes; ``rank() … = 1`` those that equal it in ``d``, too; a ``LIMIT 3`` above,
+three of these. The rows come in an order that is that of each ``k``, and of the limit. As many rows
+of each ``k`` are asked as it lacks, all ``k`` together but no more than the limit lacks, and so on.
+Where many rows have failed, up to a quarter as many of a group come at once, so that there are few
+rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from blendfusion.planner.ir.nodes import Expr, Field
+from blendfusion.planner.ir.takes import Take
+from blendfusion.run.execution.equal_rows import Key, distinct_keys
+from blendfusion.run.execution.expressions import Column, Rows
+
+Columns: TypeAlias = Callable[[Sequence[Expr], Rows], Sequence[Column]]
+"""The values of expressions."""
+Places: TypeAlias = NDArray[np.int64]
+Masks: TypeAlias = NDArray[np.bool_]
+
+_SHARE, _SHARE_OF_ALL = 4, 64
+"""Of the rows asked so far, the part that is worth a round: of each group, of all rows."""
+_MOST_KEYS = 1_000_000
+"""The most groups that are remembered from chunk to chunk."""
+
+
+class FirstRows:
+    """The rows that are still wanted. ``at_once``: the number of answers that a model gives in the
+    time of one."""
+
+    def __init__(self, takes: Sequence[Take], at_once: Callable[[], int]) -> None:
+        self._takes = takes
+        self._seen: list[dict[Key, _Seen]] = [{} for _ in takes]
+        self._at_once = at_once
+        self.is_full = False
+        """Whether no later row is wanted."""
+
+    def survivors(
+        self,
+        rows: Rows,
+        columns: Columns,
+        survivors: Callable[[Rows, Field], Rows] | None,
+    ) -> Iterator[Rows]:
+        """The ``survivors`` of predicates, at least those that are wanted. They keep the column of
+        row numbers that they are given. None: all rows pass."""
+        levels: list[_Level] = []
+        for take, seen in zip(self._takes, self._seen, strict=True):
+            level = _level(take, seen, rows, columns)
+            if level is None:  # a column has no hash
+                yield rows if survivors is None else survivors(*_numbered(rows))
+                return
+            levels.append(level)
+        passes = np.full(len(rows), survivors is None)
+        asked = passes.copy()
+        if survivors is None:
+            yield rows.take(np.flatnonzero(_wanted(levels, passes)))
+        else:
+            own, number = _numbered(rows)
+            while len(places := self._next(levels, passes, asked)):
+                asked[places] = True
+                passed = survivors(own.take(places), number)
+                passes[passed.table.column(number.index).to_numpy()] = True
+                yield passed
+        self._remember(levels, passes, asked)
+
+    def _next(self, levels: Sequence[_Level], passes: Masks, asked: Masks) -> Places:
+        """The places of the rows to ask about next."""
+        places = np.flatnonzero(_wanted(levels, passes) & ~asked)
+        for level in levels:
+            if len(places):
+                places = places[level.lacks(places, asked, self._at_once())]
+        return places
+
+    def _remember(self, levels: Sequence[_Level], passes: Masks, asked: Masks) -> None:
+        wanted = _wanted(levels, passes)
+        for level, seen in zip(levels, self._seen, strict=True):
+            if len(seen) < _MOST_KEYS:
+                seen.update(level.seen(asked))
+            whole = not level.take.per and len(wanted) and not wanted[-1]
+            self.is_full = self.is_full or bool(whole and level.counted[0] >= level.take.count)
+
+
+def _numbered(rows: Rows) -> tuple[Rows, Field]:
+    """The rows with their numbers as a last column."""
+    n, numbers = rows.table.num_columns, pa.array(np.arange(len(rows)))
+    return Rows(rows.table.append_column(str(n), numbers), rows.known), Field(n)
+
+
+def _wanted(levels: Sequence[_Level], passes: Masks) -> Masks:
+    """The rows that may be wanted, as far as it is known which rows pass."""
+    wanted = np.full(len(passes), True)
+    counted = np.flatnonzero(passes)
+    for level in levels:
+        inside = level.inside(counted)
+        wanted &= inside
+        counted = counted[inside[counted]]
+    return wanted
+
+
+class _Seen(NamedTuple):
+    """The rows of a group so far."""
+
+    asked: int = 0
+    counted: int = 0
+    """The rows that count, or combinations of values."""
+    last: Key | None = None
+    """The values of the order in the last row that counts."""
+
+
+def _level(take: Take, seen: dict[Key, _Seen], rows: Rows, columns: Columns) -> _Level | None:
+    """The rows of a chunk as ``take`` divides them; None for columns without a hash."""
+    order = [_without_signed_zeros(c) for c in columns(take.order, rows)]
+    groups = distinct_keys(columns(take.per, rows), len(rows))
+    equal, tied = (distinct_keys(part, len(rows)) for part in (order, order[: take.ties]))
+    if groups is None or equal is None or tied is None:
+        return None
+    return _Level(take, groups, equal, tied, [seen.get(key, _Seen()) for key in groups[0]])
+
+
+def _without_signed_zeros(column: Column) -> Column:
+    return pc.add(column, 0.0) if pa.types.is_floating(column.type) else column
+
+
+class _Level:
+    """The rows of a chunk as a take divides them into groups. Each row has the numbers of its
+    group, of its values of the order, and of those that tie; rows that are equal in these are
+    neighbours in their group."""
+
+    def __init__(
+        self,
+        take: Take,
+        groups: tuple[list[Key], Places],
+        equal: tuple[list[Key], Places],
+        tied: tuple[list[Key], Places],
+        earlier: Sequence[_Seen],
+    ) -> None:
+        self.take, self._earlier = take, earlier
+        self._keys, self._group = groups
+        self._values, self._equal = equal
+        self._tied = tied[1]
+        self._asked = np.array([e.asked for e in earlier], dtype=np.int64)
+        self._before = np.array([e.counted for e in earlier], dtype=np.int64)
+        self._last_before = _numbers_of([e.last for e in earlier], self._values)
+        ends = [None if e.last is None else e.last[: take.ties] for e in earlier]
+        self._closing = _numbers_of(ends, tied[0])
+        self.counted, self._last = self._before, self._last_before
+        """The rows of each group that count so far, or combinations of values; the number of the
+        values of the last one, -1 if the chunk has none."""
+
+    def inside(self, counted: Places) -> Masks:
+        """The rows that are not behind the last one of their group, if the rows at the places
+        ``counted`` count."""
+        count = self.take.count
+        end = np.where(self._before >= count, -1, len(self._group))
+        closing, times, last = (a.copy() for a in (self._closing, self._before, self._last_before))
+        places, number, new = self._counts(counted, self._last_before)
+        group = self._group[places]
+        number = number + self._before[group]
+        full = new & (number == count)
+        end[group[full]], closing[group[full]] = places[full], self._tied[places[full]]
+        inside = np.arange(len(self._group)) <= end[self._group]
+        if self.take.ties:
+            full_groups = end < len(self._group)
+            inside |= full_groups[self._group] & (self._tied == closing[self._group])
+        kept = inside[places]
+        times[group[kept]], last[group[kept]] = number[kept], self._equal[places[kept]]
+        self.counted, self._last = np.minimum(times, count), last
+        return inside
+
+    def lacks(self, places: Places, asked: Masks, at_once: int) -> Masks:
+        """Whether rows are among those that their groups lack; all of those that only tie."""
+        missing = self.take.count - self.counted
+        size = self._asked_now(asked) // (_SHARE if self.take.per else _SHARE_OF_ALL)
+        size = np.maximum(size, at_once // len(np.unique(self._group[places])))
+        ordered, number, _ = self._counts(places, self._last)
+        group = self._group[ordered]
+        wanted = (missing[group] <= 0) | (number <= missing[group])
+        wanted |= _sums(np.full(len(ordered), True), _starts(group)) <= size[group]
+        chosen = np.full(len(self._group), False)
+        chosen[ordered[wanted]] = True
+        return chosen[places]
+
+    def _counts(self, places: Places, last: Places) -> tuple[Places, Places, Masks]:
+        """(the rows at some places by group, how many rows of its group, or combinations of values
+        behind the ``last`` ones, there are up to each, whether it is the first of these)"""
+        ordered = places[np.argsort(self._group[places], kind="stable")]
+        group, equal = self._group[ordered], self._equal[ordered]
+        starts = _starts(group)
+        new = np.full(len(ordered), True)
+        if self.take.dense:
+            new = starts | (equal != np.roll(equal, 1))
+            new &= ~(starts & (equal == last[group]))
+        return ordered, _sums(new, starts), new
+
+    def _asked_now(self, asked: Masks) -> Places:
+        return self._asked + np.bincount(self._group[asked], minlength=len(self._keys))
+
+    def seen(self, asked: Masks) -> dict[Key, _Seen]:
+        """The rows of each group so far, by its key."""
+        parts = (a.tolist() for a in (self._asked_now(asked), self.counted, self._last))
+        lines = zip(self._keys, *parts, self._earlier, strict=True)
+        return {
+            key: _Seen(times, counted, earlier.last if last < 0 else self._values[last])
+            for key, times, counted, last, earlier in lines
+        }
+
+
+def _numbers_of(keys: Sequence[Key | None], values: Sequence[Key]) -> Places:
+    """The number of each key among ``values``; -1: none."""
+    number = {value: i for i, value in enumerate(values)}
+    found = (-1 if key is None else number.get(key, -1) for key in keys)
+    return np.fromiter(found, dtype=np.int64, count=len(keys))
+
+
+def _starts(group: Places) -> Masks:
+    """The places where a group starts."""
+    starts = np.full(len(group), True)
+    starts[1:] = group[1:] != group[:-1]
+    return starts
+
+
+def _sums(which: Masks, starts: Masks) -> Places:
+    """For each place, the number of true ones up to it since the last start."""
+    sums = np.cumsum(which)
+    return sums - np.maximum.accumulate(np.where(starts, sums - which, 0))

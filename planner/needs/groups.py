@@ -1,0 +1,138 @@
+"""What is read of the groups of an aggregate, as a need of the block below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from blendfusion.planner.ir.aggregates import (
+    Aggregation,
+    Measure,
+    aggregated,
+    aggregation,
+    has_order,
+)
+from blendfusion.planner.ir.builders import fetch_bounds
+from blendfusion.planner.ir.groups import GroupNeed
+from blendfusion.planner.ir.necessary import never_fails
+from blendfusion.planner.ir.nodes import (
+    Block,
+    Expr,
+    Field,
+    Rel,
+    all_fields,
+    asks,
+    conjuncts,
+    fields,
+    inline,
+    is_kept,
+    is_volatile,
+    literal_like,
+    may_move,
+    needs_model,
+    through_projection,
+)
+from blendfusion.planner.ir.sorts import directions_of
+from blendfusion.planner.needs.inputs import OF_EXTREME, order_of_value
+
+_ALL = 2**40
+"""In place of no limit, beside an offset."""
+
+
+def bounded(groups: Rel, above: Sequence[Rel]) -> Rel | None:
+    """An aggregate over a block that asks no more than what is ``above`` reads; None of others."""
+    if groups.kind != "aggregate":
+        return None
+    agg, (columns, block) = aggregation(groups), through_projection(groups.inputs[0])
+    if not isinstance(block, Block) or not agg.one_group_a_row or not agg.measures:
+        return None
+    if not _may_stop(block) or (agg.measures[0].n_sorts and _of_one_order(agg)):
+        return None
+    columns = tuple(inline(e, block.select) for e in columns)
+    keys = tuple(inline(key, columns) for key in agg.keys)
+    measures = tuple(
+        replace(m, exprs=tuple(inline(e, columns) for e in m.exprs)) for m in agg.measures
+    )
+    if any(needs_model(key) for key in keys) or not all(_may_wait(block, m) for m in measures):
+        return None
+    read = dict.fromkeys(e for m in measures for e in m.exprs if not literal_like(e))
+    select = (*keys, *(e for e in read if e not in keys))
+    place = {e: Field(i) for i, e in reversed([*enumerate(select)])}
+    over = tuple(replace(m, exprs=tuple(place.get(e, e) for e in m.exprs)) for m in measures)
+    need = _need(agg, over, above)
+    if not _spares(need, select, block):
+        return None
+    bounded = replace(block, select=select, until=need)
+    own = replace(agg, keys=all_fields(len(keys)), measures=over)
+    return aggregated(bounded, own)
+
+
+def _of_one_order(agg: Aggregation) -> bool:
+    """Whether all aggregates are values of one row, which the order of all rows finds."""
+    orders = {order_of_value(measure) for measure in agg.measures}
+    return len(orders) == 1 and None not in orders
+
+
+def _may_stop(block: Block) -> bool:
+    if block.once or not may_move(block) or block.has_subqueries or not block.calls_here:
+        return False
+    return all(is_kept(ask) and ask.domain is None for e in block.exprs for ask in asks(e))
+
+
+def _may_wait(block: Block, measure: Measure) -> bool:
+    """Whether an aggregate may be computed on rows that a predicate would have left out."""
+    if any(is_volatile(e) for e in measure.exprs):
+        return False
+    n = measure.n_sorts
+    if n and (not has_order(measure) or any(map(needs_model, measure.exprs[: n + measure.n_args]))):
+        return False
+    return not block.where or all(needs_model(e) or never_fails(e) for e in measure.exprs)
+
+
+def _need(agg: Aggregation, measures: tuple[Measure, ...], above: Sequence[Rel]) -> GroupNeed:
+    """The parts that the relations ``above`` read of groups, from below."""
+    columns: tuple[Expr, ...] = all_fields(len(agg.keys) + len(measures))
+    need = GroupNeed(len(agg.keys), measures)
+    for rel in above:
+        exprs = tuple(inline(e, columns) for e in rel.exprs)
+        if rel.kind == "project":
+            columns = exprs
+        elif need.limited:
+            need = replace(need, shown=(*need.shown, *exprs))
+        elif rel.kind == "filter":
+            tests = tuple(term for e in exprs for term in conjuncts(e))
+            need = replace(need, tests=(*need.tests, *tests))
+        elif rel.kind == "sort":
+            need = replace(need, order=exprs, directions=directions_of(rel))
+        else:
+            offset, count = fetch_bounds(rel)
+            need = replace(need, offset=offset, count=_ALL if count is None else count)
+    if not need.limited:  # an order that no limit counts is read in full
+        need = replace(need, shown=(*need.shown, *need.order), order=(), directions=())
+    shown = dict.fromkeys((*columns, *need.shown))
+    return replace(need, shown=tuple(e for e in shown if _measured(e, need)))
+
+
+def _measured(expr: Expr, need: GroupNeed) -> bool:
+    return any(i >= need.n_keys for i in fields(expr))
+
+
+def _spares(need: GroupNeed, select: Sequence[Expr], block: Block) -> bool:
+    """Whether some rows may need no answer."""
+    if need.limited or any(_measured(e, need) for e in need.tests):
+        return True
+    asking = any(map(needs_model, block.where))
+    read = [e for e in need.shown if asking or _reads_answers(e, need, select)]
+    return any(not isinstance(e, Field) or _is_extreme(e, need) for e in read)
+
+
+def _is_extreme(column: Field, need: GroupNeed) -> bool:
+    """Whether the first rows by value may decide an aggregate."""
+    measure = need.measures[column.index - need.n_keys]
+    return measure.name in OF_EXTREME or has_order(measure)
+
+
+def _reads_answers(expr: Expr, need: GroupNeed, select: Sequence[Expr]) -> bool:
+    read = [need.measures[i - need.n_keys] for i in fields(expr) if i >= need.n_keys]
+    columns = {e.index for m in read for e in m.exprs if isinstance(e, Field)}
+    return any(needs_model(select[i]) for i in columns)

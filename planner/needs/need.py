@@ -1,0 +1,89 @@
+"""The rows of a relation that are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from blendfusion.planner.ir.nodes import Expr, Field, fields, is_volatile, substitute
+from blendfusion.planner.ir.sorts import Direction
+from blendfusion.planner.ir.takes import Take
+
+Key = tuple[Expr, Direction]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The rows of a relation that are read. Other rows may come or not, except between these."""
+
+    takes: tuple[Take, ...] = ()
+    """The first ones; the second take is of the rows that the first one leaves. None: all."""
+    ranks: tuple[tuple[Expr, int], ...] = ()
+    """Before these: columns that number rows, and the last number that is read."""
+    once: bool = False
+    """Whether any one of rows that are equal to each other will do."""
+
+
+ALL = Need()
+
+
+def over(take: Take, columns: Mapping[int, Expr]) -> Take | None:
+    """``take`` over a relation whose column i is ``columns[i]``, of as many rows as can be told
+    apart there; None if these are all."""
+    found = cut(take, lambda e: is_other(e) or not fields(e) <= columns.keys())
+    if found is None:
+        return None
+    return replace(found, per=_inline(found.per, columns), order=_inline(found.order, columns))
+
+
+def cut(take: Take, unknown: Callable[[Expr], bool]) -> Take | None:
+    """``take`` without keys that are ``unknown``, of more rows; None if these are all."""
+    if any(map(unknown, take.per)):
+        return None
+    known = next((i for i, e in enumerate(take.order) if unknown(e)), len(take.order))
+    return first_keys(take, known)
+
+
+def is_other(expr: Expr) -> bool:
+    """Whether an expression may have another value when it is evaluated again."""
+    return is_volatile(expr) or bool(expr.rels)
+
+
+def first_keys(take: Take, count: int) -> Take | None:
+    """``take`` in the order of its first keys alone, with the rows that are equal in these; None if
+    these are all."""
+    if count >= len(take.order):
+        return take
+    ties = min(take.ties or count, count)
+    return replace(take.by(take.keys[:count]), ties=ties) if ties else None
+
+
+def _inline(exprs: Sequence[Expr], columns: Mapping[int, Expr]) -> tuple[Expr, ...]:
+    def column(part: Expr) -> Expr | None:
+        return columns[part.index] if isinstance(part, Field) else None
+
+    return tuple(substitute(e, column) for e in exprs)
+
+
+def without(keys: Sequence[Key], constant: Sequence[Expr]) -> tuple[Key, ...]:
+    """The order ``keys`` among rows that are equal in some expressions."""
+    return tuple(key for key in keys if key[0] not in constant)
+
+
+def agree(one: Sequence[Key], other: Sequence[Key]) -> bool:
+    """Whether one of two orders refines the other."""
+    return all(a == b for a, b in zip(one, other, strict=False))
+
+
+def chained(takes: Sequence[Take]) -> tuple[tuple[Take, ...], tuple[Key, ...]]:
+    """(those of the first two takes that one order serves, that order)"""
+    first, *others = takes
+    inner = without(first.keys, first.per)
+    if others and {*others[0].per} <= {*first.per}:
+        outer = others[0].keys
+        own = without(outer, first.per)
+        longer = len(own) > len(inner)
+        if agree(own, inner) and not (first.dense and longer):
+            more = tuple(key for key in inner if key not in outer)
+            return (first, others[0]), (*outer, *more)
+    return (first,), inner

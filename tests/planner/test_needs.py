@@ -1,0 +1,77 @@
+"""The first rows that a query reads, of an order, of groups, and of what stands above: no other
+answer is asked for, and the rows are those of all answers."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from first_row_queries import FirstRowQueries
+from group_queries import Adversary, check_rows, grouped_rows, seeded_script
+from scripts import Counted
+
+F = "llm_filter('f', x)"
+N = 400
+
+
+@pytest.mark.filterwarnings("ignore:.*got no valid answer:blendfusion.AnswerWarning")
+def test_random_queries_of_first_rows_have_the_rows_of_all_answers(
+    pytestconfig: pytest.Config,
+) -> None:
+    for seed in range(pytestconfig.getoption("--cases") // 20):
+        sql = FirstRowQueries(random.Random(f"query {seed}")).query()
+        script = Adversary() if seed % 4 == 3 else seeded_script(seed)
+        check_rows(sql, grouped_rows(random.Random(seed)), script)
+
+
+def _third(call: object) -> bool:
+    return sum(map(ord, call.values[0])) % 3 == 0  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def db() -> Counted:
+    ids = range(N)
+    columns: dict[str, list[object]] = {
+        "id": [*ids],
+        "g": [i % 8 for i in ids],
+        "d": [i * 37 % 101 for i in ids],
+        "x": [f"text {i}" for i in ids],
+    }
+    return Counted(_third).add("t", columns)
+
+
+_FIRST = "SELECT *, row_number() OVER (PARTITION BY g ORDER BY d, id) AS r FROM t"
+
+
+@pytest.mark.parametrize(
+    ("sql", "most"),
+    [
+        (f"SELECT id FROM t WHERE {F} QUALIFY rank() OVER (PARTITION BY g ORDER BY d) <= 2", 39),
+        (f"SELECT id FROM t WHERE {F} QUALIFY dense_rank() OVER (PARTITION BY g ORDER BY d) <= 2",
+         39),
+        (f"SELECT id FROM t WHERE {F} QUALIFY rank() OVER (ORDER BY d) <= 5", 20),
+        # A limit above, in the order of the groups, in that of their rows.
+        (f"SELECT id FROM ({_FIRST} WHERE {F}) WHERE r = 1 ORDER BY g LIMIT 2", 6),
+        (f"SELECT id FROM ({_FIRST} WHERE {F}) WHERE r <= 3 ORDER BY g, r LIMIT 5", 18),
+        (f"SELECT id FROM ({_FIRST} WHERE {F}) WHERE r <= 2 ORDER BY d, id LIMIT 3", 10),
+        (f"SELECT DISTINCT g FROM t WHERE {F} ORDER BY g LIMIT 2", 4),
+        # Windows that look back.
+        (f"SELECT id, row_number() OVER (ORDER BY d, id) AS v FROM t WHERE {F} LIMIT 3", 10),
+        (f"SELECT id, sum(d) OVER (ORDER BY id) AS v FROM t WHERE {F} ORDER BY id LIMIT 3", 8),
+        (f"SELECT id, lag(id) OVER (ORDER BY id) AS v FROM t WHERE {F} ORDER BY id LIMIT 3", 8),
+        # One of a whole partition.
+        (f"SELECT id, sum(d) OVER (PARTITION BY g) AS v FROM t WHERE {F} ORDER BY g, id LIMIT 3",
+         50),
+    ],
+)  # fmt: skip
+def test_only_the_rows_that_are_read_are_asked_about(db: Counted, sql: str, most: int) -> None:
+    assert db.asked(sql) <= most
+
+
+@pytest.mark.parametrize(
+    "window",
+    ["ntile(4) OVER (ORDER BY d, id)", "lead(id) OVER (ORDER BY id)", "count(*) OVER ()",
+     "percent_rank() OVER (ORDER BY d)"],
+)  # fmt: skip
+def test_windows_that_look_ahead_need_all_rows(db: Counted, window: str) -> None:
+    assert db.asked(f"SELECT id, {window} AS v FROM t WHERE {F} ORDER BY id LIMIT 3") == N
