@@ -22,6 +22,10 @@ def _no_sample(task: Task) -> bool:
     return False
 
 
+def _answers_all(task: Task) -> str | None:
+    return None
+
+
 def _no_check() -> None:
     return None
 
@@ -54,6 +58,8 @@ class Abilities:
     """Whether the fingerprint means the same in every process; only then files keep the answers."""
     loaded: bool = True
     """Whether ``info`` and ``count_tokens`` are cheap; False: they load the model."""
+    asks_together: bool = False
+    """Whether one request may hold several questions about a value: see ``protocol.together``."""
     name: str = ""
     """The name in ``info`` without loading the model; '': unknown."""
     fingerprint: str = ""
@@ -71,6 +77,10 @@ class Abilities:
     """The words by which the model scores the replies of a task, for EXPLAIN; None: their own."""
     takes_sample: Callable[[Task], bool] = _no_sample
     """Whether the sample of a task places the threshold of its answers."""
+
+    unanswerable: Callable[[Task], str | None] = _answers_all
+    """Why the model cannot answer a task, in words behind its name; None: it can. In a chain, the
+    next model gets such tasks."""
 
     def __post_init__(self) -> None:
         if self.at_once < 1:

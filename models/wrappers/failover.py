@@ -125,6 +125,7 @@ class FallbackModel(CachedModel):
             sees_images=own.sees_images or following.sees_images,
             hears_audio=own.hears_audio or following.hears_audio,
             hears_speech=own.hears_speech or following.hears_speech,
+            unanswerable=lambda task: own.unanswerable(task) and following.unanswerable(task),
         )
 
     def count_tokens(self, text: str) -> int:
@@ -169,8 +170,11 @@ class FallbackModel(CachedModel):
             else:
                 failed[place] = answer
 
-        if task.images and not super().abilities.sees_images:
+        own = super().abilities
+        if task.images and not own.sees_images:
             failed = dict.fromkeys(range(len(values)), Answer.failed("reads text only, no images"))
+        elif reason := own.unanswerable(task):
+            failed = dict.fromkeys(range(len(values)), Answer.failed(reason))
         elif self._out is None:
             try:
                 super().answer_each(task, values, hear)

@@ -66,7 +66,10 @@ def _token(text: str, logprobs: Mapping[str, float]) -> Body:
 
 Script = Callable[[Body], Reply]
 
-_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings")
+_PATHS = (
+    *("/v1/chat/completions", "/v1/completions", "/v1/embeddings"),
+    *("/v1/systemone", "/v1/decisions"),
+)
 
 
 def is_up(url: str) -> bool:

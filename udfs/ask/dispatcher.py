@@ -18,6 +18,7 @@ from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
 from blendfusion.models.protocol.allowance import OutOfCallsError, OutOfTimeError, allowing
 from blendfusion.models.protocol.images import any_lent
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.protocol.together import Open, asking_beside
 from blendfusion.models.registry.model_names import ModelNames
 from blendfusion.models.stores.answer_spill import AnswerSpill, SpillableAnswers
 from blendfusion.models.stores.entry import pieces
@@ -126,6 +127,8 @@ class Dispatcher:
         """Whether models read the names of values beside their prompts."""
         self._models: dict[ModelNames, CachedModel] = {}
         """The models that were asked or looked up."""
+        self._together: dict[Call, Sequence[Call]] = {}
+        """The calls that are asked about the same values, by each of them."""
         self._settled: dict[Task, Task] = {}
         self.lookup = AnswerLookup(self)
 
@@ -257,14 +260,43 @@ class Dispatcher:
             held.update({v: answered[v] for v in new})
         elif new:
             job = Job(task, self.model_of(call), names.names)
+            _check_kind(sent, job.model)
             for some in pieces(new, _AT_A_TIME):
                 given: dict[Values, Answer] = {}
                 try:
-                    self.dispatch(job, sent, some, given, call if stops else None)
+                    with asking_beside(self._beside(call, job.model, some)):
+                        self.dispatch(job, sent, some, given, call if stops else None)
                 finally:
                     held.update(given)
                     answered.update(given)
         return [answered[v] for v in values]
+
+    def ask_together(self, calls: Sequence[Call]) -> None:
+        """From here on the questions of these calls are about the same values, and each is needed
+        for every one of them."""
+        for call in calls:
+            self._together[call] = calls
+
+    def _beside(self, call: Call | None, model: CachedModel, values: Sequence[Values]) -> Open:
+        """The other questions about ``values`` that a request of ``call`` may hold, each with the
+        values that it has no answer for."""
+        calls = self._together.get(call, ()) if call is not None else ()
+        if len(calls) < 2 or not model.abilities.asks_together:
+            return {}
+        others = {}
+        for other in calls:
+            sent = self.sent(other.task)
+            if other == call or self._names(other) != self._names(call) or self._is_fixed(other):
+                continue
+            known = self.answers_of(other, values)
+            left = [v for v in values if v not in known]
+            stored = model.known(sent, left)
+            others[sent] = frozenset(v for v in left if v not in stored)
+        return others
+
+    def _is_fixed(self, call: Call) -> bool:
+        """Whether a call is asked in another way than by its one question."""
+        return self.certain(call.task) is not None or self.targets_of(call) is not None
 
     def _ask_with_media(
         self,
@@ -549,3 +581,14 @@ class Dispatcher:
             in_vain = allowance.requests - sum(answer.usage.calls for answer in answers)
             if in_vain > 0:
                 self.observer.in_vain(job, in_vain)
+
+
+def _check_kind(task: Task, model: CachedModel) -> None:
+    """Raise QueryError for a question that neither the model nor one behind it answers."""
+    reason = model.abilities.unanswerable(task)
+    if reason is not None:
+        raise QueryError(
+            f"{task.ingredient}: {model.name} {reason}",
+            hint="Name a model behind it, which is asked the rest: "
+            f"bf.connect(['{model.name}', 'openai:MODEL@http://…/v1']).",
+        )

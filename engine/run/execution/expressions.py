@@ -7,7 +7,7 @@ calls on the chunk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -59,6 +59,9 @@ _COMPARISONS = ("equal", "not_equal", "lt", "lte", "gt", "gte", "like")
 _ARITHMETIC = ("add", "subtract", "multiply", "divide", "modulus", "power")
 _STRICT = frozenset((*_COMPARISONS, *_ARITHMETIC, "str_concat"))
 """Functions that are NULL if either of their two operands is."""
+
+_IN_PARTS = frozenset((*GATES, "is_true", "is_not_true", "singular_or_list", "array_has"))
+"""Functions that may not need all of their operands for a row."""
 
 _ARGUMENTS = (
     pa.types.is_string_view,
@@ -344,7 +347,18 @@ class RowWise:
         if cheap:
             values = self.workbench().columns(cheap, rows.table)
             rows.known.update(zip(cheap, values, strict=True))
+        self._note_common_values(exprs)
         return [self.column(e, rows) for e in exprs]
+
+    def _note_common_values(self, exprs: Sequence[Expr]) -> None:
+        """Tell the dispatcher of calls about the same values that every row needs."""
+        calls: dict[tuple[Expr, ...], dict[Call, None]] = {}
+        for expr in exprs:
+            for ask in _always_asked(expr):
+                calls.setdefault(ask.args, {})[ask.call] = None
+        for own in calls.values():
+            if len(own) > 1:
+                self.dispatcher.ask_together([*own])
 
     def rehearse(self, exprs: Sequence[Expr], empty: pa.Table) -> None:
         """Evaluate every part of the expressions on no rows, so that errors of DataFusion appear
@@ -540,3 +554,20 @@ def _assembled(pieces: Sequence[pa.Array], place: np.ndarray) -> pa.Array:
     """Row i is value ``place[i]`` of the concatenated pieces; -1 is NULL."""
     whole = pa.concat_arrays(pieces)
     return whole.take(pa.array(place, mask=place < 0))
+
+
+def _always_asked(expr: Expr) -> Iterator[Ask]:
+    """The questions about rows that an expression asks for every row."""
+    if isinstance(expr, Ask):
+        if type(expr.call.ingredient.kind) is RowQuestion and expr.domain is None:
+            yield expr
+    elif _reads_all(expr):
+        for child in expr.children:
+            yield from _always_asked(child)
+
+
+def _reads_all(expr: Expr) -> bool:
+    """Whether a function needs all of its operands for every row."""
+    if not isinstance(expr, Node) or expr.rels or expr.name in _IN_PARTS:
+        return False
+    return expr.name not in _STRICT or all(map(literal_like, expr.children[1:]))

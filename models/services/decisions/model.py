@@ -1,0 +1,401 @@
+"""A decision model of a server: answers closed questions by probabilities, and writes no text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+import warnings
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from math import log
+from typing import Any, TypeAlias
+
+from blendfusion.errors import ModelFailed, ModelNotFound, ModelWarning, level_of_caller
+from blendfusion.models.constraints.constraint import Json
+from blendfusion.models.http.address import split_name
+from blendfusion.models.http.api import Api
+from blendfusion.models.http.client import Missing, NoAnswer, Refusal, ValueRequests
+from blendfusion.models.http.retry import Retry
+from blendfusion.models.http.server import Server
+from blendfusion.models.http.task_group import for_each
+from blendfusion.models.prompts.canonical import canonical
+from blendfusion.models.prompts.prompt import render
+from blendfusion.models.protocol.abilities import Abilities
+from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.run_coroutine import run_confined
+from blendfusion.models.protocol.together import open_questions
+from blendfusion.models.services.decisions.independence import differ, known_independence
+from blendfusion.models.services.decisions.protocols import (
+    PROTOCOLS,
+    Body,
+    Protocol,
+    UnusableAnswerError,
+)
+from blendfusion.models.services.decisions.question import Question, question_of
+from blendfusion.models.services.decisions.versions import keep_version, version_of
+from blendfusion.options import Options
+from blendfusion.types import Answer, ModelInfo, Task, Usage
+
+_WINDOW = 32_768
+"""Tokens of a state and a question: the least that a provider documents, but for short ones."""
+_BATCHES_IN_FLIGHT = 8
+_VERSION = "1"
+"""A part of fingerprints: change it with the wording of requests."""
+_FINAL = "not a decision model"
+MEASURED = 20
+"""Values by which it is measured whether questions of one request are independent."""
+_MOST_MOVED = 0.05
+"""The share of them that may move all the same: models do not repeat themselves to the last digit.
+"""
+_MOST_EARLY = 100_000
+"""Answers that may wait for their turn."""
+Client: TypeAlias = Any
+"""What ``Endpoint.client`` gives."""
+
+
+_Other: TypeAlias = tuple[Task, Question, Collection[Values]]
+"""An open question, and the values that it is open about."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A value with the question about it, and others of the same request."""
+
+    row: Values
+    task: Task
+    question: Question
+    others: list[Question] = field(default_factory=list)
+
+    @property
+    def json(self) -> Json:
+        """The state."""
+        return _state(self.task, self.row)
+
+    @property
+    def state(self) -> str:
+        """The state as a text."""
+        return json.dumps(self.json, ensure_ascii=False)
+
+    def add(self, others: Sequence[_Other], most: int) -> None:
+        """Add the questions that are open about the value, up to ``most`` in all."""
+        found = [question for _, question, rows in others if self.row in rows]
+        self.others = found[: most - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """The answers to the questions of one request: probabilities or problems; the model that gave
+    them; and the tokens that it took."""
+
+    odds: list[list[float] | UnusableAnswerError]
+    model: str
+    usage: Usage
+
+
+class DecisionModel:
+    """Asks a server one request a value. A boolean is true from a probability of one half on, a
+    choice is the likeliest option, the first of equals, and a score is the expected level.
+
+    The concrete model that a reply names is a part of the fingerprint: an alias that moves to
+    another model is asked anew, and a change within a run is a warning."""
+
+    def __init__(
+        self, protocol: Protocol, name: str, url: str, key: str | None, options: Options
+    ) -> None:
+        self._protocol, self._name, self._options = protocol, name, options
+        api = Api(
+            name=protocol.name,
+            url=protocol.url,
+            url_variable=protocol.url_variable,
+            key_variables=(protocol.key_variable,),
+            headers=lambda key: {"Authorization": f"Bearer {key}"},
+            request=lambda body: (protocol.path, body),
+            reply=lambda reply: reply,
+        )
+        retry = Retry(attempts=1 + options.retries)
+        self._server = Server.at(url, name, key, options, retry, api=api)
+        self._answering = version_of(self._server.url, name)
+        """The concrete model that answered last; '' before the first reply."""
+        self._extra = Usage()
+        """What a measurement took; the next answer counts it."""
+        self._lock = threading.Lock()
+        self._independent: bool | None = None
+        """Whether the questions of one request leave one another alone; None: not known yet."""
+        self._early: dict[tuple[Question, str], list[float]] = {}
+        """Probabilities that came before they were asked for, by question and state."""
+
+    def __repr__(self) -> str:
+        return f"DecisionModel({self._name!r}, {self._server.url!r})"
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(
+            at_once=self._server.endpoint.in_flight.limit,
+            call_per_value=True,
+            scores_options=True,
+            asks_together=True,
+            fingerprint_lasts=True,
+            unanswerable=unanswerable,
+        )
+
+    @property
+    def info(self) -> ModelInfo:
+        key = f"{self._server.url}\n{self._name}\n{self._answering}\n{_VERSION}"
+        digest = hashlib.sha256(key.encode()).hexdigest()[:32]
+        return ModelInfo(
+            name=f"{self._protocol.name}:{self._name}@{self._server.url}",
+            fingerprint=f"{self._protocol.name}:{digest}",
+            window=_WINDOW,
+            settings={"answers": self._answering} if self._answering else {},
+        )
+
+    @property
+    def batch_size(self) -> int:
+        full = self._server.endpoint.in_flight.limit * _BATCHES_IN_FLIGHT
+        return min(full, self._options.requests_per_minute or full)
+
+    def count_tokens(self, text: str) -> int:
+        """An upper estimate: three bytes a token, since the server's tokenizer is not here."""
+        return -(-len(text.encode()) // 3)
+
+    def close(self) -> None:
+        """Nothing to free: connections end with each batch."""
+
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        """One answer a tuple, in order. Raises ModelFailed if there is no server or no access."""
+        return self.answer_each(task, values, ignore_answer)
+
+    def answer_each(
+        self, task: Task, values: Sequence[Values], on_answer: OnAnswer
+    ) -> list[Answer]:
+        """Like ``answer``; answers are reported in the server's order. A request also holds the
+        open questions about its value, whose answers wait here for their turn."""
+        own = question_of(task)
+        if own is None:
+            raise ModelFailed(f"{self.info.name} {unanswerable(task)}")
+        if not values:
+            return []
+        others = [(t, q, v) for t, v in open_questions().items() if (q := question_of(t))]
+        return run_confined(lambda: self._all(task, own, others, values, on_answer))
+
+    async def _all(
+        self,
+        task: Task,
+        own: Question,
+        others: Sequence[_Other],
+        values: Sequence[Values],
+        on_answer: OnAnswer,
+    ) -> list[Answer]:
+        asked = [_Asked(row, task, own) for row in values]
+        found: dict[int, Answer] = {}
+        in_flight = self._server.endpoint.in_flight
+
+        async with self._server.endpoint.client() as client:
+
+            async def settle(place: int) -> None:
+                found[place] = await self._one(client, asked[place])
+                on_answer(place, found[place])
+
+            places = range(len(asked))
+            if not self._answering and known_independence(self._name) is None:
+                await settle(0)  # alone: it tells which model answers
+                places = places[1:]
+            rest = [asked[place] for place in places]
+            if others and await self._independent_at(client, rest, others):
+                for one in rest:
+                    one.add(others, self._protocol.limits.questions)
+            await for_each(places, in_flight.most, settle)
+        return [found[place] for place in range(len(asked))]
+
+    async def _independent_at(
+        self, client: Client, asked: Sequence[_Asked], others: Sequence[_Other]
+    ) -> bool:
+        """Whether the questions of one request leave one another alone: known of the model, or
+        measured where there are values enough. Values that were measured have their answers."""
+        if self._independent is None:
+            self._independent = known_independence(self._answering or self._name)
+        if self._independent is None and len(asked) >= 2 * MEASURED:
+            self._independent = await self._measure(client, asked[:MEASURED], others)
+        return self._independent is True
+
+    async def _measure(
+        self, client: Client, asked: Sequence[_Asked], others: Sequence[_Other]
+    ) -> bool:
+        """Ask the questions about some values together and one by one, and compare. The answers of
+        one by one are kept."""
+        moved = 0
+
+        async def compare(place: int) -> None:
+            nonlocal moved
+            one = asked[place]
+            questions = [one.question, *(q for _, q, rows in others if one.row in rows)]
+            errand = ValueRequests([value for value in one.row if value])
+            try:
+                together = await self._post(client, one.json, questions, errand)
+                alone = [await self._post(client, one.json, [q], errand) for q in questions]
+            except (Refusal, NoAnswer, Missing):
+                return  # the value is asked again, and shows it
+            finally:
+                self._extra += Usage(calls=errand.calls)
+            self._extra += Usage.total(reply.usage for reply in (together, *alone))
+            odds = [reply.odds[0] for reply in alone]
+            moved += any(map(differ, together.odds, odds))
+            self._keep(one.state, questions, odds)
+
+        await for_each(range(len(asked)), self._server.endpoint.in_flight.most, compare)
+        if moved > _MOST_MOVED * len(asked):
+            warnings.warn(
+                f"the questions of one request change one another's answers at {self.info.name} "
+                f"({moved} of {len(asked)} values moved): each is asked by itself",
+                ModelWarning,
+                stacklevel=level_of_caller(),
+            )
+            return False
+        return True
+
+    async def _one(self, client: Client, asked: _Asked) -> Answer:
+        """The answer to the first question about a value. Those to the others are kept."""
+        own, state = asked.question, asked.state
+        early = self._early.pop((own, state), None)
+        if early is not None:
+            spent, self._extra = Usage(values=1) + self._extra, Usage()
+            return _answer(asked.task, own, early).with_usage(spent)
+        questions = [own, *(q for q in asked.others if (q, state) not in self._early)]
+        errand = ValueRequests([value for value in asked.row if value])
+        try:
+            reply = await self._post(client, asked.json, questions, errand)
+        except (Refusal, NoAnswer) as error:
+            if isinstance(error, Refusal) and _FINAL in error.words:
+                raise ModelFailed(
+                    f"{self._name} at {self._server.url} answers no decisions: {error}",
+                    hint="A chat model is named 'openai:MODEL@URL'.",
+                    foreign=True,
+                ) from None
+            too_long = isinstance(error, Refusal) and error.too_long
+            answer, spent = Answer.failed(str(error), too_long=too_long), Usage()
+        except Missing as missing:
+            raise ModelNotFound(
+                f"{self._server.url} does not have {self._name} ({missing})", foreign=True
+            ) from None
+        else:
+            self._note(reply.model)
+            self._keep(state, questions[1:], reply.odds[1:])
+            answer, spent = _answer(asked.task, own, reply.odds[0]), reply.usage
+        failed = int(answer.error is not None)
+        return answer.with_usage(replace(spent, values=1, failed=failed, calls=errand.calls))
+
+    def _keep(
+        self,
+        state: str,
+        questions: Sequence[Question],
+        odds: Sequence[list[float] | UnusableAnswerError],
+    ) -> None:
+        """Keep answers until they are asked for."""
+        if len(self._early) > _MOST_EARLY:
+            self._early.clear()
+        for question, one in zip(questions, odds, strict=True):
+            if not isinstance(one, UnusableAnswerError):
+                self._early[question, state] = one
+
+    async def _post(
+        self, client: Client, state: Json, questions: Sequence[Question], errand: ValueRequests
+    ) -> _Reply:
+        body = self._protocol.request(self._name, state, questions)
+
+        def read(reply: Body) -> _Reply:
+            wrapped = reply.get("result")  # Cloudflare's
+            if "answers" not in reply and isinstance(wrapped, dict):
+                reply = wrapped
+            odds = self._protocol.answers(reply, questions)
+            named = reply.get("model")
+            return _Reply(odds, named if isinstance(named, str) else self._name, _usage(reply))
+
+        return await self._server.endpoint.post(
+            client,
+            self._protocol.path,
+            body,
+            errand,
+            read=read,
+            final=lambda words: _FINAL in words,
+        )
+
+    def _note(self, model: str) -> None:
+        """Keep which model answered, and warn of a change."""
+        with self._lock:
+            before, self._answering = self._answering, model
+        if before != model:
+            keep_version(self._server.url, self._name, model)
+        if before and before != model:
+            warnings.warn(
+                f"{self._name} at {self._server.url} was answered by {before}, and is now answered "
+                f"by {model}: answers before and after may differ",
+                ModelWarning,
+                stacklevel=level_of_caller(),
+            )
+
+
+def unanswerable(task: Task) -> str | None:
+    """Why decision models do not answer a task; None if they do."""
+    if question_of(task) is not None:
+        return None
+    return "answers yes or no, choices and scores alone"
+
+
+def model_named(scheme: str, argument: str, options: Options) -> DecisionModel:
+    """The model of ``MODEL@URL``, or of the server that the environment names. Raises
+    ModelNotFound."""
+    protocol = PROTOCOLS[scheme]
+    name, named = split_name(argument, scheme)
+    url = named or os.environ.get(protocol.url_variable, "").strip() or protocol.url
+    if not url:
+        raise ModelNotFound(
+            f"'{scheme}:{name}' names no server, and {protocol.url_variable} is not set",
+            hint=f"Write '{scheme}:{name}@http://HOST:PORT'.",
+        )
+    key = os.environ.get(protocol.key_variable, "").strip() or None
+    return DecisionModel(protocol, name, url.removesuffix(protocol.path), key, options)
+
+
+def _state(task: Task, row: Values) -> Json:
+    """The values as a state: a text, a list of the rows of a context, or an object by the names of
+    the columns."""
+    if task.aggregate:
+        return [value for value in row if value is not None]
+    if len(row) == 1:
+        return row[0] or ""
+    return dict(render(task, shots=False, listed=False).named(row))
+
+
+def _answer(task: Task, question: Question, odds: list[float] | UnusableAnswerError) -> Answer:
+    """The answer by the probabilities of a question's options or levels."""
+    if isinstance(odds, UnusableAnswerError):
+        return Answer.failed(str(odds))
+    if question.kind == "score":
+        expected = sum(level * p for level, p in zip(question.levels, odds, strict=True))
+        return Answer(canonical(expected, task.constraint))
+    texts = ("true", "false") if question.kind == "boolean" else question.options
+    place = max(range(len(odds)), key=lambda at: (odds[at], -at))
+    return Answer(texts[place], logprob=log(max(odds[place], 1e-300)))
+
+
+def _usage(reply: Body) -> Usage:
+    stated = reply.get("usage")
+    counts = stated if isinstance(stated, dict) else {}
+    details = counts.get("input_tokens_details")
+    cached = _count(details if isinstance(details, dict) else {}, "cached_tokens")
+    prompt = _count(counts, "input_tokens") or _count(counts, "prompt_tokens")
+    completion = _count(counts, "output_tokens") or _count(counts, "completion_tokens")
+    return Usage(
+        prompt_tokens=prompt,
+        evaluated_tokens=max(0, prompt - cached),
+        completion_tokens=completion,
+    )
+
+
+def _count(counts: Body, name: str) -> int:
+    """A count of tokens; 0 for anything that cannot be one."""
+    stated = counts.get(name)
+    whole = isinstance(stated, int) and not isinstance(stated, bool)
+    return stated if whole and 0 <= stated < 1 << 40 else 0  # type: ignore[operator,return-value]
