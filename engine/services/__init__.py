@@ -53,6 +53,7 @@ METHODS: Mapping[str, str] = {
     "dialects": "enums register_enum translated",
     "documents": "documents read_documents register_documents",
     "evaluate": "choose_model evaluate improve register_question",
+    "independence": "check_independence",
     "meanings": "entities groups",
     "replay": "changes manifest",
     "search": "attach_lancedb index indexes open_index register_lance search",

@@ -180,6 +180,36 @@ class DecisionModel:
         others = [(t, q, v) for t, v in open_questions().items() if (q := question_of(t))]
         return run_confined(lambda: self._all(task, own, others, values, on_answer))
 
+    def answer_together(
+        self, tasks: Sequence[Task], values: Sequence[Values]
+    ) -> list[list[Answer]]:
+        """The answers of all ``tasks`` to each tuple of values, with one request a tuple, whether
+        they leave one another alone or not. The usage is that of the first."""
+        questions = [question for task in tasks if (question := question_of(task))]
+        return run_confined(lambda: self._together(tasks, questions, values))
+
+    async def _together(
+        self, tasks: Sequence[Task], questions: Sequence[Question], values: Sequence[Values]
+    ) -> list[list[Answer]]:
+        found: dict[int, list[Answer]] = {}
+
+        async with self._server.endpoint.client() as client:
+
+            async def ask(place: int) -> None:
+                errand = ValueRequests([value for value in values[place] if value])
+                try:
+                    state = _state(tasks[0], values[place])
+                    reply = await self._post(client, state, questions, errand)
+                except (Refusal, NoAnswer, Missing) as error:
+                    found[place] = [Answer.failed(str(error))] * len(tasks)
+                    return
+                answers = list(map(_answer, tasks, questions, reply.odds))
+                spent = replace(reply.usage, values=1, calls=errand.calls)
+                found[place] = [answers[0].with_usage(spent), *answers[1:]]
+
+            await for_each(range(len(values)), self._server.endpoint.in_flight.most, ask)
+        return [found[place] for place in range(len(values))]
+
     async def _all(
         self,
         task: Task,
