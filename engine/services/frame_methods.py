@@ -10,9 +10,10 @@ from blendfusion.services import parts
 
 if TYPE_CHECKING:
     from blendfusion.services.evaluate.frame import Measuring
+    from blendfusion.services.independence.frame import Checking
     from blendfusion.services.replay.frame import Replaying
 
-    class FrameMethods(Measuring, Replaying):
+    class FrameMethods(Checking, Measuring, Replaying):
         """The methods of all services."""
 
 else:

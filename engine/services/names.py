@@ -11,6 +11,7 @@ from blendfusion.services.evaluate.evaluation import Comparison, Evaluation
 from blendfusion.services.evaluate.figures import Figure
 from blendfusion.services.evaluate.improve import Improvement
 from blendfusion.services.evaluate.question_file import StoredQuestion
+from blendfusion.services.independence.check import Independence
 from blendfusion.services.replay.manifest import Manifest
 from blendfusion.services.search.build import IndexReport
 
@@ -19,6 +20,7 @@ __all__ = [
     "Evaluation",
     "Figure",
     "Improvement",
+    "Independence",
     "IndexReport",
     "Manifest",
     "ModelChoice",

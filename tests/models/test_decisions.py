@@ -317,3 +317,32 @@ def test_another_model_behind_a_name_is_asked_anew_and_told(tmp_path: Path) -> N
             again.sql(query.replace("FROM t", "FROM u")).collect()
         again.sql(query).collect()
         assert len(server.bodies) == 5 + 2 + 5  # the answers of the other model do not count
+
+
+# ---------------------------------------------------------------- independence
+
+
+@pytest.mark.parametrize("scheme", PROTOCOLS)
+@pytest.mark.parametrize("leaks", [0.0, 0.3])
+def test_a_check_finds_answers_that_depend_on_their_company(scheme: str, leaks: float) -> None:
+    with asking(Decisions(odds, leaks=leaks), scheme) as (session, _):
+        frame = session.sql("SELECT llm_filter('A refund?', text) FROM t")
+        found = frame.check_independence(k=20)
+        assert (found.asked, found.moved) == (4, 4 if leaks else 0)
+        assert repr(found) == f"{4 if leaks else 0} of 4 answers moved in other company"
+        assert found.rows["probability_alone"].to_pylist() == pytest.approx(
+            [0.9 if "refund" in values[0] else 0.75 for values in found.rows["values"].to_pylist()]
+        )
+        assert session.ledger.usage.values == 4 + 4 + 4
+
+
+def test_a_check_of_any_other_model_has_other_values_for_company() -> None:
+    model = bf.ScriptedModel(lambda call: "refund" in str(call.values[0]), batch_size=8)
+    session = bf.connect(model, cache=None, progress="off")
+    session.from_pydict({"text": TEXTS}, name="t")
+    frame = session.sql("SELECT llm_filter('A refund?', text), llm_filter('Rude?', text) FROM t")
+    found = frame.check_independence(k=3)
+    assert (found.asked, found.moved) == (6, 0)
+    assert len(model.calls) == 8 + 12
+    with pytest.raises(bf.errors.ArgumentError, match="k=0 is not possible"):
+        frame.check_independence(k=0)

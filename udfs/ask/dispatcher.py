@@ -285,12 +285,12 @@ class Dispatcher:
             return {}
         others = {}
         for other in calls:
-            sent = self.sent(other.task)
+            sent = self.task_to_send(other.task)
             if other == call or self._names(other) != self._names(call) or self._is_fixed(other):
                 continue
             known = self.answers_of(other, values)
             left = [v for v in values if v not in known]
-            stored = model.known(sent, left)
+            stored = model.known_answers(sent, left)
             others[sent] = frozenset(v for v in left if v not in stored)
         return others
 

@@ -49,12 +49,12 @@ class Independence:
 
     @property
     def asked(self) -> int:
-        """The values that were asked again."""
+        """The number of values that were asked again."""
         return int(self.rows.num_rows)
 
     @property
     def moved(self) -> int:
-        """Those of them with another answer, or another probability, in company."""
+        """The number of them with another answer, or another probability, in company."""
         return sum(self.rows["moved"].to_pylist())
 
     def __repr__(self) -> str:
@@ -70,17 +70,17 @@ def check_independence(frame: Frame, k: int, seed: int) -> Independence:
     for task, values, _ in frame.trace.batches:
         by_task.setdefault(task.in_full, {}).update(dict.fromkeys(values))
     model = frame.session.model
-    asked = {t: list(v) for t, v in by_task.items() if model.abilities.unanswerable(t) is None}
-    if not asked:
+    questions = {t: list(v) for t, v in by_task.items() if model.abilities.unanswerable(t) is None}
+    if not questions:
         raise QueryError("the run asked nothing that can be asked again")
     ledger = frame.session.ledger.for_query()
     ledger.open(model)
     draw = random.Random(seed)
     rows: list[dict[str, object]] = []
-    for task, values in asked.items():
+    for task, values in questions.items():
         some = draw.sample(values, min(k, len(values)))
         alone = [_ask(ledger, model, task, [row])[0] for row in some]
-        company = _in_company(ledger, model, task, some, [*asked], draw)
+        company = _in_company(ledger, model, task, some, [*questions], draw)
         rows += map(_row, [task] * len(some), some, alone, company)
     return Independence(pa.Table.from_pylist(rows, _SCHEMA))
 

@@ -52,7 +52,7 @@ _MOST_MOVED = 0.05
 _MOST_EARLY = 100_000
 """Answers that may wait for their turn."""
 Client: TypeAlias = Any
-"""What ``Endpoint.client`` gives."""
+"""A client as ``Endpoint.client`` gives it."""
 
 
 _Other: TypeAlias = tuple[Task, Question, Collection[Values]]
@@ -60,7 +60,7 @@ _Other: TypeAlias = tuple[Task, Question, Collection[Values]]
 
 
 @dataclass(slots=True)
-class _Asked:
+class _Posed:
     """A value with the question about it, and others of the same request."""
 
     row: Values
@@ -119,7 +119,7 @@ class DecisionModel:
         self._answering = version_of(self._server.url, name)
         """The concrete model that answered last; '' before the first reply."""
         self._extra = Usage()
-        """What a measurement took; the next answer counts it."""
+        """The usage of a measurement; the next answer counts it."""
         self._lock = threading.Lock()
         self._independent: bool | None = None
         """Whether the questions of one request leave one another alone; None: not known yet."""
@@ -218,40 +218,40 @@ class DecisionModel:
         values: Sequence[Values],
         on_answer: OnAnswer,
     ) -> list[Answer]:
-        asked = [_Asked(row, task, own) for row in values]
+        posed = [_Posed(row, task, own) for row in values]
         found: dict[int, Answer] = {}
         in_flight = self._server.endpoint.in_flight
 
         async with self._server.endpoint.client() as client:
 
             async def settle(place: int) -> None:
-                found[place] = await self._one(client, asked[place])
+                found[place] = await self._one(client, posed[place])
                 on_answer(place, found[place])
 
-            places = range(len(asked))
+            places = range(len(posed))
             if not self._answering and known_independence(self._name) is None:
                 await settle(0)  # alone: it tells which model answers
                 places = places[1:]
-            rest = [asked[place] for place in places]
+            rest = [posed[place] for place in places]
             if others and await self._independent_at(client, rest, others):
                 for one in rest:
                     one.add(others, self._protocol.limits.questions)
             await for_each(places, in_flight.most, settle)
-        return [found[place] for place in range(len(asked))]
+        return [found[place] for place in range(len(posed))]
 
     async def _independent_at(
-        self, client: Client, asked: Sequence[_Asked], others: Sequence[_Other]
+        self, client: Client, posed: Sequence[_Posed], others: Sequence[_Other]
     ) -> bool:
         """Whether the questions of one request leave one another alone: known of the model, or
         measured where there are values enough. Values that were measured have their answers."""
         if self._independent is None:
             self._independent = known_independence(self._answering or self._name)
-        if self._independent is None and len(asked) >= 2 * MEASURED:
-            self._independent = await self._measure(client, asked[:MEASURED], others)
+        if self._independent is None and len(posed) >= 2 * MEASURED:
+            self._independent = await self._measure(client, posed[:MEASURED], others)
         return self._independent is True
 
     async def _measure(
-        self, client: Client, asked: Sequence[_Asked], others: Sequence[_Other]
+        self, client: Client, posed: Sequence[_Posed], others: Sequence[_Other]
     ) -> bool:
         """Ask the questions about some values together and one by one, and compare. The answers of
         one by one are kept."""
@@ -259,7 +259,7 @@ class DecisionModel:
 
         async def compare(place: int) -> None:
             nonlocal moved
-            one = asked[place]
+            one = posed[place]
             questions = [one.question, *(q for _, q, rows in others if one.row in rows)]
             errand = ValueRequests([value for value in one.row if value])
             try:
@@ -274,28 +274,28 @@ class DecisionModel:
             moved += any(map(differ, together.odds, odds))
             self._keep(one.state, questions, odds)
 
-        await for_each(range(len(asked)), self._server.endpoint.in_flight.most, compare)
-        if moved > _MOST_MOVED * len(asked):
+        await for_each(range(len(posed)), self._server.endpoint.in_flight.most, compare)
+        if moved > _MOST_MOVED * len(posed):
             warnings.warn(
                 f"the questions of one request change one another's answers at {self.info.name} "
-                f"({moved} of {len(asked)} values moved): each is asked by itself",
+                f"({moved} of {len(posed)} values moved): each is asked by itself",
                 ModelWarning,
                 stacklevel=level_of_caller(),
             )
             return False
         return True
 
-    async def _one(self, client: Client, asked: _Asked) -> Answer:
+    async def _one(self, client: Client, posed: _Posed) -> Answer:
         """The answer to the first question about a value. Those to the others are kept."""
-        own, state = asked.question, asked.state
+        own, state = posed.question, posed.state
         early = self._early.pop((own, state), None)
         if early is not None:
             spent, self._extra = Usage(values=1) + self._extra, Usage()
-            return _answer(asked.task, own, early).with_usage(spent)
-        questions = [own, *(q for q in asked.others if (q, state) not in self._early)]
-        errand = ValueRequests([value for value in asked.row if value])
+            return _answer(posed.task, own, early).with_usage(spent)
+        questions = [own, *(q for q in posed.others if (q, state) not in self._early)]
+        errand = ValueRequests([value for value in posed.row if value])
         try:
-            reply = await self._post(client, asked.json, questions, errand)
+            reply = await self._post(client, posed.json, questions, errand)
         except (Refusal, NoAnswer) as error:
             if isinstance(error, Refusal) and _FINAL in error.words:
                 raise ModelFailed(
@@ -312,7 +312,7 @@ class DecisionModel:
         else:
             self._note(reply.model)
             self._keep(state, questions[1:], reply.odds[1:])
-            answer, spent = _answer(asked.task, own, reply.odds[0]), reply.usage
+            answer, spent = _answer(posed.task, own, reply.odds[0]), reply.usage
         failed = int(answer.error is not None)
         return answer.with_usage(replace(spent, values=1, failed=failed, calls=errand.calls))
 
@@ -395,7 +395,7 @@ def _state(task: Task, row: Values) -> Json:
         return [value for value in row if value is not None]
     if len(row) == 1:
         return row[0] or ""
-    return dict(render(task, shots=False, listed=False).named(row))
+    return dict(render(task, shots=False, listed=False).named_values(row))
 
 
 def _answer(task: Task, question: Question, odds: list[float] | UnusableAnswerError) -> Answer:

@@ -31,7 +31,7 @@ class UnusableAnswerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a request may hold."""
+    """The most that a request may hold."""
 
     questions: int
     options: int
@@ -63,8 +63,8 @@ def _ids(count: int) -> list[str]:
 
 def _systemone_request(model: str, state: Json, questions: Sequence[Question]) -> Body:
     pairs = zip(_ids(len(questions)), questions, strict=True)
-    asked: Body = {name: _systemone_question(question) for name, question in pairs}
-    return {"model": model, "state": state, "questions": asked}
+    entries: Body = {name: _systemone_question(question) for name, question in pairs}
+    return {"model": model, "state": state, "questions": entries}
 
 
 def _systemone_question(question: Question) -> Body:
@@ -108,7 +108,7 @@ def _places(question: Question) -> list[str]:
 
 def _openai_request(model: str, state: Json, questions: Sequence[Question]) -> Body:
     names = _ids(len(questions))
-    asked: list[Json] = [
+    entries: list[Json] = [
         _openai_question(question) | {"name": name}
         for name, question in zip(names, questions, strict=True)
     ]
@@ -116,7 +116,7 @@ def _openai_request(model: str, state: Json, questions: Sequence[Question]) -> B
     if not isinstance(state, str) or not state:
         part: Json = {"type": "input_json", "data": state}
         content = [{"role": "user", "content": [part]}]
-    return {"model": model, "input": content, "questions": asked}
+    return {"model": model, "input": content, "questions": entries}
 
 
 def _openai_question(question: Question) -> Body:
@@ -168,11 +168,11 @@ def _openai_odds(answer: Body, question: Question) -> list[float]:
 
 def _sglang_request(model: str, state: Json, questions: Sequence[Question]) -> Body:
     names = _ids(len(questions))
-    asked: list[Json] = [
+    entries: list[Json] = [
         _sglang_question(question) | {"id": name}
         for name, question in zip(names, questions, strict=True)
     ]
-    return {"model": model, "input": state, "questions": asked}
+    return {"model": model, "input": state, "questions": entries}
 
 
 def _sglang_question(question: Question) -> Body:
