@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from blendfusion.errors import ModelFailed, ModelNotFound, ModelWarning, level_of_caller
 from blendfusion.models.constraints.constraint import Json
@@ -20,9 +20,11 @@ from blendfusion.models.http.client import Missing, NoAnswer, Refusal, ValueRequ
 from blendfusion.models.http.retry import Retry
 from blendfusion.models.http.server import Server
 from blendfusion.models.http.task_group import for_each
+from blendfusion.models.http.transport import Client
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.prompts.prompt import render
 from blendfusion.models.protocol.abilities import Abilities
+from blendfusion.models.protocol.events import model_call
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.protocol.run_coroutine import run_confined
 from blendfusion.models.protocol.together import open_questions
@@ -51,9 +53,6 @@ _MOST_MOVED = 0.05
 """
 _MOST_EARLY = 100_000
 """Answers that may wait for their turn."""
-Client: TypeAlias = Any
-"""A client as ``Endpoint.client`` gives it."""
-
 
 _Other: TypeAlias = tuple[Task, Question, Collection[Values]]
 """An open question, and the values that it is open about."""
@@ -342,14 +341,19 @@ class DecisionModel:
             named = reply.get("model")
             return _Reply(odds, named if isinstance(named, str) else self._name, _usage(reply))
 
-        return await self._server.endpoint.post(
-            client,
-            self._protocol.path,
-            body,
-            errand,
-            read=read,
-            final=lambda words: _FINAL in words,
-        )
+        endpoint = self._server.endpoint
+        with model_call(
+            self._protocol.name, self._name, server=endpoint.host, port=endpoint.port
+        ) as call:
+            found = await endpoint.post(
+                client,
+                endpoint.request(self._protocol.path, body),
+                errand,
+                read=read,
+                final=lambda words: _FINAL in words,
+            )
+            call.spent = found.usage
+        return found
 
     def _note(self, model: str) -> None:
         """Keep which model answered, and warn of a change."""
