@@ -145,7 +145,7 @@ def test_the_systems_message_begins_the_first_of_the_user() -> None:
     ) == [{"role": "user", "content": [{"type": "text", "text": "x"}, image]}]
 
 
-@pytest.mark.parametrize("status", [400, 403, 404, 405, 500, 501])
+@pytest.mark.parametrize("status", [400, 403, 404, 405, 429, 500, 501])
 @pytest.mark.parametrize("key", [True, False])
 def test_a_server_need_not_list_its_models(
     status: int, key: bool, monkeypatch: pytest.MonkeyPatch
