@@ -14,12 +14,16 @@ from collections.abc import Callable, Mapping
 from datafusion import DataFrame
 
 from blendfusion.language.query_text.type_calls import Typed
+from blendfusion.udfs.ask.media import list_of_bytes
 
 Bytes = Mapping[int, tuple[int, ...]]
 """Places of the values of calls, from 0, by the numbers of the calls in the text."""
 
 _BYTES = re.compile(r"Binary")
 """In the text of a plan with its columns' types."""
+_LIST_OF_BYTES = re.compile(r"\w*List\w*\((?:\d+ x )?\w*Binary")
+_TYPE = r"(\w+(?:\(\w+(?:(?:, | x )\w+)?)?)"
+"""A type, with the types in it as far as they say whether it is of bytes."""
 _OF_BYTES = frozenset({"Binary", "BinaryView", "LargeBinary"})
 _MAKE_BYTES = re.compile(
     r"\b(decode|arrow_cast|digest|md5|sha\d+|blake\w+)\s*\(|\b(bytea|blob|\w*binary)\b|(?<![\w'])x'",
@@ -45,6 +49,10 @@ def values_in_bytes(
     plan = frame.logical_plan().display_indent_schema()
     if not (_BYTES.search(plan) or _MAKE_BYTES.search(text)):
         return {}
+    for (number, _), value in asking.items():
+        kinds = _kinds(value, plan)
+        if kinds and all(map(_LIST_OF_BYTES.match, kinds)):
+            raise list_of_bytes(ready.sites[number].ingredient.name)
     answers = {text for texts in ready.written.values() for text in texts}
     known = {
         one: " ".join(value.split()) not in answers and _is_bytes(value, plan)
@@ -59,15 +67,22 @@ def values_in_bytes(
 
 def _is_bytes(value: str, plan: str) -> bool | None:
     """Whether a value is bytes in a plan with types; None if its name does not say so."""
+    kinds = _kinds(value, plan)
+    if kinds is None:
+        return None
+    if not any("Binary" in kind for kind in kinds):
+        return None if not kinds else False
+    return True if kinds <= _OF_BYTES else None
+
+
+def _kinds(value: str, plan: str) -> set[str] | None:
+    """The types of the columns of a plan that a value may name; None if it is no column."""
     column = _COLUMN.fullmatch(value)
     if column is None:
         return None
     name = re.escape(column[1] or column[2])
-    kind = re.compile(rf'(?<!\w)"?{name}"?: ?(?:non-null )?(\w+(?:\(\w+, \w+)?)', re.IGNORECASE)
-    kinds = set(kind.findall(plan))
-    if not any("Binary" in kind for kind in kinds):
-        return None if not kinds else False
-    return True if kinds <= _OF_BYTES else None
+    kind = re.compile(rf'(?<!\w)"?{name}"?: ?(?:non-null )?{_TYPE}', re.IGNORECASE)
+    return set(kind.findall(plan))
 
 
 def _by_number(places: set[tuple[int, int]]) -> Bytes:

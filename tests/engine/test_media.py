@@ -283,6 +283,33 @@ def test_bytes_that_nobody_reads_are_failures_that_are_told(call: str) -> None:
     assert rows == [{"a": None}]
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.list_(pa.binary()),
+        pa.list_(pa.binary_view()),
+        pa.large_list(pa.large_binary()),
+        pa.list_(pa.binary(), 1),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "call", ["llm_map('q', m)", "llm_filter('q', m)", "llm_qa('q', t.m)", "llm_answer('q', m)"]
+)
+def test_a_list_of_bytes_is_no_text_of_their_digits(call: str, kind: pa.DataType) -> None:
+    table = pa.table({"id": [1], "m": pa.array([[RED]], kind)})
+    session = connected(bf.ScriptedModel(eyes := Eyes()), table)
+    with pytest.raises(bf.QueryError, match="LIST of BINARY is no text") as caught:
+        session.sql(f"SELECT {call} AS a FROM t").collect()
+    assert "SELECT unnest(images) AS image" in str(caught.value.hint)
+    if "map" in call and kind != pa.list_(pa.binary(), 1):
+        with pytest.raises(bf.QueryError, match="LIST of BINARY is no text"):
+            session.table("t").select(bf.llm_map("q", "m")).collect()
+    assert not eyes.seen
+    rows = session.sql("SELECT llm_qa('q', i) AS a FROM (SELECT unnest(m) AS i FROM t)").to_pylist()
+    assert (rows, eyes.seen) == ([{"a": "seen"}], [("RED",)])
+
+
 def test_texts_in_bytes_are_texts_and_a_text_that_looks_like_a_name_is_one() -> None:
     fake = "image/png, 13 bytes, " + "0" * 32
     table = pa.table({"m": pa.array([b"a bag", fake.encode(), RED], pa.binary())})

@@ -91,6 +91,15 @@ def is_unreadable(values: Values) -> bool:
     return any(value is not None and "unreadable" in images.kinds_in(value) for value in values)
 
 
+def list_of_bytes(function: str) -> QueryError:
+    """The error of a value that is a list of bytes, which as a text would be their digits."""
+    return QueryError(
+        f"{function}: a value of type LIST of BINARY is no text",
+        hint="Write one image or recording a row: SELECT unnest(images) AS image FROM t in a "
+        "subquery. llm_qa(question, image) … GROUP BY reads those of a group together.",
+    )
+
+
 def check_senses(function: str, model: str, abilities: Abilities, values: Sequence[Values]) -> None:
     """Raise QueryError for a model that does not see the images, or hear the recordings, that are
     among ``values``."""

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blendfusion.datafusion.arrow_types import is_bytes
+from blendfusion.datafusion.arrow_types import is_bytes, is_list
 from blendfusion.datafusion.error_gate import is_error
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.models.protocol.model import Values
@@ -48,6 +48,7 @@ from blendfusion.run.execution.truth_table import (
 )
 from blendfusion.udfs.ask.dispatcher import Dispatcher, UnknownAnswerError
 from blendfusion.udfs.ask.image_columns import may_hold_images
+from blendfusion.udfs.ask.media import list_of_bytes
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import RowQuestion, UserBody
 from blendfusion.udfs.evaluate.distinct import distinct
@@ -397,6 +398,8 @@ class RowWise:
         may_be_bytes = isinstance(call.ingredient.kind, RowQuestion)
         if isinstance(inner, Field):
             column = rows.table.column(inner.index)
+            if is_list(column.type) and is_bytes(column.type.value_type):
+                raise list_of_bytes(call.ingredient.name)
             if any(known(column.type) for known in _ARGUMENTS) or (
                 may_be_bytes and pa.types.is_binary(column.type)
             ):
