@@ -8,7 +8,7 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from blendfusion.budget import Budget, PriceList, Prices
 from blendfusion.errors import OptionError
-from blendfusion.models.stores.store_names import Cache, store_for
+from blendfusion.models.stores.store_names import Cache, LateStore, store_for
 from blendfusion.options import OptionArguments, Options
 from blendfusion.services import parts
 from blendfusion.session import Session
@@ -69,6 +69,8 @@ def connect(
     """
     chosen = Options().with_(**options)
     store = store_for(cache, chosen.cache_size)
+    if isinstance(store, LateStore):
+        store.write_behind()
     if ctx is not None and (config is not None or runtime is not None):
         raise OptionError(
             "ctx has its config and runtime already", hint="Pass them to SessionContext(…)."
@@ -114,6 +116,8 @@ def register(
 
     chosen = Options().with_(**options)
     store = store_for(cache, chosen.cache_size)
+    if isinstance(store, LateStore):
+        store.write_behind()
     if chosen.confirm_above:
         raise OptionError(
             "confirm_above needs a session: registered functions cannot know the number of values",

@@ -43,6 +43,15 @@ class CopiedStore(AnswerStore, Protocol):
         ...
 
 
+@runtime_checkable
+class LateStore(Protocol):
+    """A store that is far, and can write behind those who store."""
+
+    def write_behind(self) -> None:
+        """From now on, answers are written a moment after they are stored."""
+        ...
+
+
 def store_for(cache: Cache, limit_mb: int) -> AnswerStore:
     """The store of ``connect(cache=…)``: a path, the URL of a database or folder, a store, None or
     "off" for memory, or "auto" (that which BLENDFUSION_CACHE names, else one in the user's cache
@@ -52,13 +61,13 @@ def store_for(cache: Cache, limit_mb: int) -> AnswerStore:
     """
     if cache == "auto" and _is_address(os.environ.get(CACHE_VARIABLE, "").strip()):
         cache = os.environ[CACHE_VARIABLE].strip()
+    if isinstance(cache, str) and _is_address(cache):
+        return store_at(cache)
     if cache == "auto":
         path = cache_path()
         return MemoryStore() if path is None else SqliteStore(path, limit_mb=limit_mb)
     if cache is None or (isinstance(cache, str) and cache.lower() in MEMORY_WORDS):
         return MemoryStore()
-    if isinstance(cache, str) and _is_address(cache):
-        return store_at(cache)
     if isinstance(cache, str | os.PathLike):
         path = Path(cache).expanduser()
         if not path.name or os.path.isdir(path):  # False where it may not look

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +26,11 @@ T = TypeVar("T")
 TABLE = "blendfusion_answers_1"
 """Ends with the version of its columns, so that two versions of BlendFusion share no table."""
 _ROWS_AT_ONCE = 5_000
+_LASTING = re.compile(
+    r"password|authentication|does not exist|permission denied|\bssl\b|certificate|pg_hba",
+    re.IGNORECASE,
+)
+"""Words of problems that do not pass by themselves."""
 _MAKE = f"""
 CREATE TABLE IF NOT EXISTS {TABLE} (
     key bytea PRIMARY KEY,
@@ -64,6 +70,7 @@ class PostgresStore(SharedStore):
         self._wait_seconds = wait_seconds
         self._held: list[psycopg.Connection[tuple[Any, ...]]] = []
         """The connection, if it is open."""
+        self._second: PostgresStore | None = None
         self._process = os.getpid()
         weakref.finalize(self, _close_all, self._held, self._process)
         psycopg = _driver()
@@ -79,9 +86,20 @@ class PostgresStore(SharedStore):
         """A store of the same place, for another process; with its secrets."""
         return PostgresStore, (self._url,)
 
-    def close(self) -> None:
+    def _let_go(self) -> None:
         with self._lock:
             self._discard()
+        with self._write_lock:
+            if self._second is not None:
+                self._second._let_go()
+
+    def _writer(self) -> PostgresStore:
+        """Another connection, where this one writes behind those who read."""
+        if not self._is_behind:
+            return self
+        if self._second is None or self._second._url != self._url:
+            self._second = PostgresStore(self._url, wait_seconds=self._wait_seconds)
+        return self._second
 
     # --- rows ------------------------------------------------------------------------------------
 
@@ -161,7 +179,10 @@ class PostgresStore(SharedStore):
                     continue
                 self._discard()
                 refused = isinstance(problem, psycopg.errors.InsufficientPrivilege)
-                raise Unreachable(self._remedy(problem), readable=refused) from None
+                lasting = refused or _LASTING.search(str(problem)) is not None
+                raise Unreachable(
+                    self._remedy(problem), readable=refused, lasting=lasting
+                ) from None
             except BaseException:  # an interrupt: what the connection is at is not known
                 self._discard()
                 raise
@@ -192,14 +213,24 @@ class PostgresStore(SharedStore):
 
     def _remedy(self, problem: Exception) -> str:
         psycopg = _driver()
-        text = clean_message(problem, self._url).rstrip(
-            "?"
-        )  # libpq asks whether the server is running
+        primary = problem.diag.message_primary if isinstance(problem, psycopg.Error) else None
+        # libpq asks whether the server is running
+        told = problem if primary is None else RuntimeError(primary)
+        text = clean_message(told, self._url).rstrip("?")
         if isinstance(problem, psycopg.errors.InsufficientPrivilege):
             return (
                 f"{text}. Grant this user SELECT, INSERT, UPDATE and DELETE on {TABLE}, and CREATE "
                 "on its schema for the first use"
             )
+        if re.search(r"\b(ssl|tls|certificate)\b|sslmode|pg_hba", text, re.IGNORECASE):
+            return (
+                f"{text}. The server and this address differ in encryption: state it in the address, "
+                "?sslmode=require or verify-full (with sslrootcert), or disable for a server without"
+            )
+        if re.search(r"database .* does not exist", text):
+            return f"{text}. Make it (createdb), or name another database at the end of the address"
+        if re.search(r"role .* does not exist|permission denied for database", text):
+            return f"{text}. Name a user that the server knows, with the right to connect"
         if "password" in text or "authentication" in text:
             return f"{text}. Set PGPASSWORD or ~/.pgpass, and check the user's name"
         if isinstance(problem, psycopg.errors.QueryCanceled):

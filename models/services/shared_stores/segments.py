@@ -68,7 +68,7 @@ class SegmentStore(SharedStore):
         """A store of the same place, for another process; with its secrets."""
         return SegmentStore, (self._url,)
 
-    def close(self) -> None:
+    def _let_go(self) -> None:
         with self._lock:
             self._shelves.clear()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import time
@@ -24,30 +25,38 @@ from blendfusion.models.stores.entry import (
     row_of,
 )
 from blendfusion.models.stores.key import Keys, model_prefix
-from blendfusion.models.stores.memory import MemoryStore, StoreStats
+from blendfusion.models.stores.memory import StoreStats
 from blendfusion.types import Answer, Task
 
 T = TypeVar("T")
 
 _ROWS_AT_ONCE = 5_000
 _PAUSE_SECONDS = 30.0
-"""How long a store that failed is left alone before it is tried again."""
+"""How long a store that failed again and again is left alone before it is tried again,"""
+_FIRST_PAUSE_SECONDS = 0.25
+"""and how long one that failed for the first time is."""
+_CLOSE_SECONDS = 10.0
+"""How long closing waits for a place that is out of reach, with answers to write."""
+_IDLE_SECONDS = 1.0
 
 
 class Unreachable(Exception):
     """The store cannot be used now; the text says why and what to do, without secrets."""
 
-    def __init__(self, text: str, *, readable: bool = False) -> None:
+    def __init__(self, text: str, *, readable: bool = False, lasting: bool = False) -> None:
         super().__init__(text)
         self.readable = readable
         """Only writing is what fails."""
+        self.lasting = lasting
+        """It does not pass by itself: a password, a right, a database that is not there."""
 
 
 class SharedStore(ABC):
     """A store of answers by key in a place that several machines reach.
 
     A subclass reads and writes rows. In an outage, answers stay in the memory of this process and
-    one CacheWarning says so; half a minute later the place is tried again, and gets them then.
+    one CacheWarning says so; the place is tried again after moments that grow to half a minute, and
+    gets them then. Sessions write behind their batches: see ``write_behind``.
     """
 
     outlives_process = True
@@ -58,11 +67,17 @@ class SharedStore(ABC):
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._lock = threading.RLock()
-        self._beside = MemoryStore()
         self._late: dict[bytes, Row] = {}
-        """The rows that could not be written."""
+        """The rows that are to be written."""
+        self._late_lock = threading.Condition()
+        self._write_lock = threading.RLock()
+        self._is_behind = False
+        self._thread: threading.Thread | None = None
         self._read_at = self._write_at = 0.0
         """When it may be tried next."""
+        self._pause_seconds = 0.0
+        self._problem: Unreachable | None = None
+        """The outage at present."""
         self._warned: set[str] = set()
         self._due: list[str] = []
         _STORES.add(self)
@@ -108,41 +123,132 @@ class SharedStore(ABC):
     def get_many(
         self, fingerprint: str, task: Task, values: Sequence[Values]
     ) -> dict[Values, Answer]:
-        found = self._beside.get_many(fingerprint, task, values)
         if not values:
-            return found
+            return {}
         keys = Keys(fingerprint, task)
         wanted = keys.of_each(values)
+        with self._late_lock:
+            late = [self._late[key] for key in wanted if key in self._late]
+        found = {wanted[key]: answer for key, answer, _ in check_rows(late)}
         read = self._attempt(lambda: self._find(keys.prefix, wanted), None)
         return found if read is None else read | found
 
     def store_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
         keys, now = Keys(fingerprint, task), int(self._clock())
         rows = [r for v, a in answers.items() if (r := row_of(Entry(keys.of(v), a, now)))]
-        written: int | None = None
-        try:
-            written = self._attempt(lambda: self._write(rows), None, writes=True)
-        finally:
-            if written is None:
-                self._beside.store_many(fingerprint, task, answers)
-                self._late |= {row[0]: row for row in rows}
+        with self._late_lock:
+            self._late |= {row[0]: row for row in rows}
+        if self._is_behind:
+            self._wake()
+            self._warn()
+        else:
+            self._attempt(self._write_late, None, writes=True)
 
     def earlier(self, fingerprint: str, task: Task, most: int) -> list[str]:
         prefix = Keys(fingerprint, task).prefix
         stored = self._attempt(lambda: self._texts(prefix, most), list[str]())
-        return (stored + self._beside.earlier(fingerprint, task, most))[:most]
+        with self._late_lock:
+            late = [row[1] for key, row in self._late.items() if key.startswith(prefix)]
+        return [*stored, *(text for text in late if text is not None)][:most]
 
     def clear(self, fingerprint: str | None = None) -> None:
         prefix = b"" if fingerprint is None else model_prefix(fingerprint)
-        self._beside.clear(fingerprint)
-        self._late = {k: row for k, row in self._late.items() if not k.startswith(prefix)}
+        with self._write_lock, self._late_lock:
+            self._late = {k: row for k, row in self._late.items() if not k.startswith(prefix)}
         self._attempt(lambda: self._forget(prefix), None, writes=True)
 
     def stats(self) -> StoreStats:
         return self._attempt(self._stats, StoreStats(0, 0))
 
+    def close(self) -> None:
+        """Write what is to be written, also after an outage of some seconds, and let go of the
+        place. Warns (CacheWarning) of answers that could not be written."""
+        if self._late and not self.flush(_CLOSE_SECONDS if self._is_behind else 0.0):
+            if self._problem is not None and not self._problem.lasting:
+                self._tell(
+                    f"{len(self._late):,} answers are not yet in the answer cache {self.path}: "
+                    f"{self._problem}. As long as this process lives, the next use of the session, "
+                    "or closing it once more, writes them."
+                )
+            self._warn()
+        self._let_go()
+
     @abstractmethod
-    def close(self) -> None: ...
+    def _let_go(self) -> None:
+        """Let go of connections and the like."""
+
+    # --- writing behind --------------------------------------------------------------------------
+
+    def write_behind(self) -> None:
+        """From now on, ``store_many`` returns at once, and another thread writes what has come
+        together. ``flush`` and ``close`` wait for it, and so does the end of the program."""
+        self._is_behind = True
+
+    def flush(self, seconds: float = _CLOSE_SECONDS) -> bool:
+        """Write what is to be written; whether that was possible within so many seconds."""
+        deadline = time.monotonic() + seconds
+        while self._late:
+            if self._write_now() or not self._late:
+                continue
+            lasting = self._problem is not None and self._problem.lasting
+            if lasting or time.monotonic() >= deadline:
+                return False
+            time.sleep(_FIRST_PAUSE_SECONDS)
+        return True
+
+    def _wake(self) -> None:
+        with self._late_lock:
+            self._late_lock.notify_all()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, daemon=True, name="answers")
+                self._thread.start()
+
+    def _work(self) -> None:
+        """Write rows as they come, until none has come for a moment."""
+        while True:
+            with self._late_lock:
+                pause = self._write_at - time.monotonic()
+                if not self._late:
+                    self._late_lock.wait(_IDLE_SECONDS)
+                elif pause > 0:
+                    self._late_lock.wait(pause)
+                if not self._late:
+                    self._thread = None
+                    return
+            if time.monotonic() >= self._write_at:
+                self._write_now()
+
+    def _write_now(self) -> bool:
+        """Write what is to be written; False in an outage, whose warning is given at the next use."""
+        begun = time.monotonic()
+        try:
+            self._write_late()
+        except Unreachable as problem:
+            self._pause(problem, time.monotonic() - begun)
+            return False
+        return True
+
+    def _write_late(self) -> None:
+        """Write the rows that are to be written. Raises Unreachable."""
+        with self._write_lock:
+            while True:
+                with self._late_lock:
+                    rows = list(islice(self._late.values(), _ROWS_AT_ONCE))
+                if not rows:
+                    return
+                writer = self._writer()
+                with writer._lock:
+                    writer._write(rows)
+                self._resume()
+                with self._late_lock:
+                    for row in rows:
+                        if self._late.get(row[0]) is row:
+                            del self._late[row[0]]
+
+    def _writer(self) -> SharedStore:
+        """What writes: the store itself, or another one of the same place, so that those who read
+        need not wait."""
+        return self
 
     # --- copies ----------------------------------------------------------------------------------
 
@@ -196,15 +302,18 @@ class SharedStore(ABC):
         """The result of ``operation``; ``otherwise`` in an outage."""
         try:
             with self._lock:
-                now = time.monotonic()
-                if now < (self._write_at if writes else self._read_at):
+                begun = time.monotonic()
+                if begun < (self._write_at if writes else self._read_at):
                     return otherwise
                 try:
-                    self._catch_up(now)
-                    return operation()
+                    if self._late and not self._is_behind and begun >= self._write_at:
+                        self._write_late()
+                    found = operation()
                 except Unreachable as problem:
-                    self._pause(problem)
+                    self._pause(problem, time.monotonic() - begun)
                     return otherwise
+                self._resume()
+                return found
         finally:
             self._warn()
 
@@ -215,21 +324,26 @@ class SharedStore(ABC):
             cache_trouble(text)
             warnings.warn(text, CacheWarning, stacklevel=4)
 
-    def _catch_up(self, now: float) -> None:
-        """Write what an outage has kept from being written."""
-        if self._late and now >= self._write_at:
-            self._write(list(self._late.values()))
-            self._late = {}
-
-    def _pause(self, problem: Unreachable) -> None:
-        self._write_at = time.monotonic() + _PAUSE_SECONDS
+    def _pause(self, problem: Unreachable, took_seconds: float) -> None:
+        """Leave the place alone for a while, longer each time, and longer where it took long to
+        find that out."""
+        grown = max(2 * self._pause_seconds, _FIRST_PAUSE_SECONDS, 3 * took_seconds)
+        self._pause_seconds = min(grown, _PAUSE_SECONDS)
+        self._problem = problem
+        self._write_at = time.monotonic() + self._pause_seconds
         if not problem.readable:
             self._read_at = self._write_at
         use = "written: " if problem.readable else "used: "
         self._tell(
             f"the answer cache {self.path} cannot be {use}{problem}. New answers are kept in memory, "
-            f"and it is tried again every {_PAUSE_SECONDS:.0f} seconds."
+            f"and it is tried again, at least every {_PAUSE_SECONDS:.0f} seconds."
         )
+
+    def _resume(self) -> None:
+        """Note that the place is in reach."""
+        if self._problem is not None and not self._problem.readable:
+            self._problem, self._pause_seconds = None, 0.0
+            self._read_at = self._write_at = 0.0
 
     def _tell(self, text: str) -> None:
         """Warn of this, once a store."""
@@ -255,7 +369,16 @@ _STORES: weakref.WeakSet[SharedStore] = weakref.WeakSet()
 
 def _after_fork() -> None:
     for store in list(_STORES):  # another thread of the parent may have held the lock
-        store._lock = threading.RLock()
+        store._lock, store._write_lock = threading.RLock(), threading.RLock()
+        store._late_lock, store._thread = threading.Condition(), None
+        store._is_behind = False  # a forked process may end without a word
+
+
+@atexit.register
+def _write_at_exit() -> None:
+    for store in list(_STORES):
+        if store._late and store._is_behind:
+            store.close()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
