@@ -57,7 +57,7 @@ ORDER = """
     services.dialects.suql services.dialects
     services.documents services.search services.sources services.meanings services.cluster
     services.replay
-    services.evaluate services.dbapi services.mcp
+    services.evaluate services.dbapi services.mcp services.server
     services.ask.schema services.ask.grammar services.ask
     apps
     apps.notebooks

@@ -31,6 +31,7 @@ _COMMANDS = {
     "query": "run one SQL query over files",
     "demo": "a few queries over the example tables",
     "ui": "queries, plans and answers in a browser, on this machine",
+    "serve": "queries for ADBC, JDBC and ODBC drivers, over Arrow Flight SQL",
     "mcp": "tools for agents, over the Model Context Protocol",
     "replay": "repeat a recorded run without asking a model",
     "evaluate": "measure calls against a column of labels",

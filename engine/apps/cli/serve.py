@@ -1,0 +1,90 @@
+"""``blendfusion serve``: a server of Arrow Flight SQL until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from threading import Event
+
+from blendfusion.apps.cli.sessions import add_session, budget_of, session_of
+from blendfusion.errors import OptionError
+from blendfusion.services.server.health import watched
+from blendfusion.services.server.listening import serving
+
+_TOKEN = "BLENDFUSION_TOKEN"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``serve``."""
+    parser.set_defaults(run=_serve)
+    add_session(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="the address (default: 127.0.0.1)")
+    parser.add_argument(
+        "--port", type=int, default=0, metavar="N", help="the port (default: a free one)"
+    )
+    parser.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="a token a line, of which each call needs one (default: the one in the environment "
+        f"variable {_TOKEN}); beyond the loopback there must be one",
+    )
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="a certificate, for TLS")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key")
+    parser.add_argument(
+        "--most-queries",
+        type=int,
+        default=8,
+        metavar="N",
+        help="queries that run at a time (default: 8); others wait",
+    )
+    parser.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="N",
+        help="serve http://127.0.0.1:N/health and /metrics",
+    )
+
+
+def _tokens(arguments: argparse.Namespace) -> list[str]:
+    if arguments.token_file is not None:
+        lines = arguments.token_file.read_text("utf-8").splitlines()
+        found = [line.strip() for line in lines if line.strip()]
+        if not found:
+            raise OptionError(f"'{arguments.token_file}' has no token")
+        return found
+    given = os.environ.get(_TOKEN)
+    return [given] if given else []
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    arguments.read_only = True
+    arguments.read_files = "off"
+    if arguments.most_queries < 1:
+        raise OptionError("--most-queries is at least 1")
+    with session_of(arguments) as session:
+        session.budget = budget_of(arguments)
+        server, statements, address = serving(
+            session,
+            host=arguments.host,
+            port=arguments.port,
+            tokens=_tokens(arguments),
+            certificate=arguments.tls_cert,
+            key=arguments.tls_key,
+            most_queries=arguments.most_queries,
+        )
+        watch = (
+            None if arguments.metrics_port is None else watched(statements, arguments.metrics_port)
+        )
+        try:
+            print(f"Arrow Flight SQL at {address}", flush=True)
+            while True:
+                Event().wait(3600)
+        except KeyboardInterrupt:
+            return 0
+        finally:
+            server.shutdown()
+            if watch is not None:
+                watch.shutdown()
+                watch.server_close()

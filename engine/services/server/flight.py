@@ -1,0 +1,200 @@
+"""Answers the calls of Arrow Flight SQL."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import flight
+
+from blendfusion.errors import BlendFusionError, BudgetExceeded, QueryError
+from blendfusion.frame import Frame
+from blendfusion.services.server import catalogs
+from blendfusion.services.server.messages import bare, packed, unpacked
+from blendfusion.services.server.statements import Busy, Statements
+
+_CREATE, _CLOSE = "CreatePreparedStatement", "ClosePreparedStatement"
+_READ_ONLY = "this server only reads: it takes queries, and no statement that changes anything"
+
+
+class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow ships no types
+    """A server over the statements of a session. It listens as soon as it is made."""
+
+    def __init__(self, statements: Statements, location: str, **options: Any) -> None:
+        super().__init__(location, **options)
+        self._statements = statements
+
+    def get_flight_info(self, context: Any, descriptor: Any) -> Any:
+        """The schema of a command's rows, and the ticket for them."""
+        with _refusals():
+            name, command = unpacked(descriptor.command)
+            if name == "CommandStatementQuery":
+                schema = plain_schema(self._statements.frame(command.query).schema())
+                ticket = packed("TicketStatementQuery", statement_handle=command.query.encode())
+            elif name == "CommandPreparedStatementQuery":
+                frame = self._prepared(command)
+                schema, ticket = plain_schema(frame.schema()), descriptor.command
+            else:
+                schema, ticket = self._listing(name, command)[0], descriptor.command
+            endpoint = flight.FlightEndpoint(ticket, [])
+            return flight.FlightInfo(schema, descriptor, [endpoint], -1, -1)
+
+    def get_schema(self, context: Any, descriptor: Any) -> Any:
+        """The schema of a command's rows."""
+        return flight.SchemaResult(self.get_flight_info(context, descriptor).schema)
+
+    def do_get(self, context: Any, ticket: Any) -> Any:
+        """The rows of a ticket, as they are computed. A client that leaves ends the query."""
+        with _refusals():
+            name, command = unpacked(ticket.ticket)
+            if name == "TicketStatementQuery":
+                frame = self._statements.frame(command.statement_handle.decode())
+            elif name == "CommandPreparedStatementQuery":
+                frame = self._prepared(command)
+            else:
+                return flight.RecordBatchStream(self._listing(name, command)[1]())
+            schema = plain_schema(frame.schema())
+            return flight.GeneratorStream(schema, self._rows(context, frame, schema))
+
+    def _rows(self, context: Any, frame: Frame, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        with _refusals(), self._statements.slot():
+            stream = frame.execute_stream()
+            try:
+                for found in stream:
+                    if context.is_cancelled():
+                        return
+                    batch = found.to_pyarrow()
+                    columns = [
+                        column.cast(field.type)
+                        for column, field in zip(batch.columns, schema, strict=True)
+                    ]
+                    made = pa.RecordBatch.from_arrays(columns, schema=schema)
+                    yield self._statements.passed(made)
+            finally:
+                stream.close()
+
+    def _prepared(self, command: Any) -> Frame:
+        found = self._statements.prepared(command.prepared_statement_handle)
+        return self._statements.frame(found.sql, found.values)
+
+    def _listing(self, name: str, command: Any) -> tuple[pa.Schema, Callable[[], pa.Table]]:
+        """The schema and the rows of a command about catalogs."""
+        session = self._statements.session
+        with_schema = name == "CommandGetTables" and command.include_schema
+        known: Mapping[str, tuple[pa.Schema, Callable[[], pa.Table]]] = {
+            "CommandGetCatalogs": (catalogs.CATALOGS, lambda: catalogs.catalogs(session)),
+            "CommandGetDbSchemas": (catalogs.SCHEMAS, lambda: catalogs.schemas(session, command)),
+            "CommandGetTables": (
+                catalogs.tables_schema(with_schema=with_schema),
+                lambda: catalogs.tables(session, command),
+            ),
+            "CommandGetTableTypes": (
+                catalogs.TYPES,
+                lambda: pa.table({"table_type": ["TABLE", "VIEW"]}, schema=catalogs.TYPES),
+            ),
+            "CommandGetSqlInfo": (catalogs.INFO, lambda: catalogs.server_info(list(command.info))),
+            "CommandGetPrimaryKeys": (catalogs.KEYS, catalogs.KEYS.empty_table),
+        }
+        if name not in known:
+            raise ValueError(f"the command '{name}' is not supported")
+        return known[name]
+
+    def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
+        """Prepare a statement, or forget it."""
+        with _refusals():
+            if action.type == _CREATE:
+                _, request = unpacked(action.body.to_pybytes())
+                handle = self._statements.prepare(request.query)
+                try:
+                    schema = plain_schema(self._statements.frame(request.query).schema())
+                    described = schema.serialize().to_pybytes()
+                except QueryError:
+                    if "?" not in request.query and "$" not in request.query:
+                        raise
+                    described = b""  # its values decide its types
+                yield packed(
+                    "ActionCreatePreparedStatementResult",
+                    prepared_statement_handle=handle,
+                    dataset_schema=described,
+                )
+            elif action.type == _CLOSE:
+                _, request = unpacked(action.body.to_pybytes())
+                self._statements.release(request.prepared_statement_handle)
+            else:
+                raise ValueError(f"the action '{action.type}' is not supported")
+
+    def list_actions(self, context: Any) -> list[tuple[str, str]]:
+        """The actions of the server."""
+        return [(_CREATE, "keep a statement for values"), (_CLOSE, "forget it")]
+
+    def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """Bind values to a prepared statement. Raises for an update."""
+        with _refusals():
+            name, command = unpacked(descriptor.command)
+            if name != "CommandPreparedStatementQuery":
+                raise flight.FlightUnauthorizedError(_READ_ONLY)
+            rows = reader.read_all()
+            if rows.num_rows > 1:
+                raise ValueError("a query takes one set of values")
+            found = self._statements.prepared(command.prepared_statement_handle)
+            found.values = [column[0].as_py() for column in rows.columns] if rows.num_rows else []
+            handle = command.prepared_statement_handle
+            answer = bare("DoPutPreparedStatementResult", prepared_statement_handle=handle)
+            writer.write(pa.py_buffer(answer))
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Raise the errors of Flight in place of BlendFusion's."""
+    try:
+        yield
+    except BudgetExceeded as problem:
+        raise flight.FlightServerError(str(problem)) from None
+    except QueryError as problem:
+        read_only = problem.message.startswith("read-only")
+        kind = flight.FlightUnauthorizedError if read_only else pa.ArrowInvalid
+        raise kind(str(problem)) from None
+    except BlendFusionError as problem:
+        raise flight.FlightServerError(str(problem)) from None
+    except Busy:
+        raise flight.FlightUnavailableError("too many queries at a time: try again") from None
+    except (ValueError, UnicodeDecodeError) as problem:
+        if isinstance(problem, pa.ArrowException):
+            raise
+        raise pa.ArrowInvalid(str(problem)) from None
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """A schema without views of texts and bytes, which not all clients know."""
+    return pa.schema([field.with_type(_plain(field.type)) for field in schema])
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(kind) else kind
+
+
+class TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow ships no types
+    """Lets calls through that have one of the tokens."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        super().__init__()
+        self._wanted = [f"Bearer {token}".encode() for token in tokens]
+
+    def start_call(self, info: Any, headers: Mapping[str, list[str]]) -> None:
+        """Raises FlightUnauthenticatedError for a call without a token."""
+        given = [
+            value if isinstance(value, bytes) else value.encode()
+            for name, values in headers.items()
+            if name.lower() == "authorization"
+            for value in values
+        ]
+        checked = [hmac.compare_digest(one, wanted) for one in given for wanted in self._wanted]
+        if not any(checked):
+            raise flight.FlightUnauthenticatedError(
+                "a call needs the header 'authorization: Bearer TOKEN'"
+            )

@@ -1,0 +1,66 @@
+"""Where a server listens, and whom it lets in."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pyarrow import flight
+
+from blendfusion.errors import OptionError
+from blendfusion.services.server.flight import FlightSqlServer, TokenCheck
+from blendfusion.services.server.statements import Statements
+from blendfusion.session import Session
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def serving(
+    session: Session,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    tokens: Sequence[str] = (),
+    certificate: Path | None = None,
+    key: Path | None = None,
+    most_queries: int = 8,
+    wait_seconds: float = 30.0,
+) -> tuple[FlightSqlServer, Statements, str]:
+    """A server over ``session`` that listens, its statements, and its address. Raises OptionError
+    for an address beyond the loopback without tokens, and for one that is taken."""
+    if not is_loopback(host) and not tokens:
+        raise OptionError(
+            f"'{host}' is reached from other machines, and no token is asked for",
+            hint="--token-file FILE: a token a line. Without one, serve the loopback: 127.0.0.1.",
+        )
+    if (certificate is None) != (key is None):
+        raise OptionError(
+            "TLS needs a certificate and its key", hint="--tls-cert FILE --tls-key FILE."
+        )
+    scheme = "grpc" if certificate is None else "grpc+tls"
+    options: dict[str, Any] = {}
+    if tokens:
+        options["middleware"] = {"tokens": TokenCheck(list(tokens))}
+    if certificate is not None and key is not None:
+        options["tls_certificates"] = [
+            flight.CertKeyPair(certificate.read_bytes(), key.read_bytes())
+        ]
+    statements = Statements(session, most_queries, wait_seconds)
+    shown = f"[{host}]" if ":" in host else host
+    try:
+        server = FlightSqlServer(statements, f"{scheme}://{shown}:{port}", **options)
+    except (OSError, flight.FlightError) as problem:
+        raise OptionError(
+            f"cannot listen at {shown}:{port}: {str(problem).splitlines()[0]}"
+        ) from problem
+    return server, statements, f"{scheme}://{shown}:{server.port}"

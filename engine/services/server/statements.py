@@ -1,0 +1,109 @@
+"""The statements of a server: who may run them, how many at a time, and what they were."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import BoundedSemaphore, Lock
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from blendfusion.errors import QueryError
+from blendfusion.frame import Frame
+from blendfusion.services.dbapi.placeholders import numbered
+from blendfusion.session import Session
+
+_MOST_TEXT = 1 << 20
+"""The longest query, in characters."""
+_MOST_PREPARED = 1000
+"""The prepared statements that are kept; the oldest go first."""
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A prepared statement, and the values that were bound to it last."""
+
+    sql: str
+    values: list[Any] = field(default_factory=list)
+
+
+class Busy(Exception):
+    """Too many queries run at the moment."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a server has done so far."""
+
+    queries: int = 0
+    failed: int = 0
+    rows: int = 0
+    running: int = 0
+
+
+class Statements:
+    """The queries of all clients of a session."""
+
+    def __init__(self, session: Session, most: int, wait_seconds: float) -> None:
+        self.session, self.counts = session, Counts()
+        self._prepared: OrderedDict[bytes, Prepared] = OrderedDict()
+        self._lock = Lock()
+        self._slots, self._wait = BoundedSemaphore(most), wait_seconds
+
+    def frame(self, sql: str, values: list[Any] | None = None) -> Frame:
+        """The frame of a query. Raises QueryError for one that does more than read."""
+        if len(sql) > _MOST_TEXT:
+            raise QueryError(f"a query has at most {_MOST_TEXT:,} characters")
+        text, kept = numbered(sql, values) if values else (sql, [])
+        return self.session.sql(text, param_values=kept or None, read_only=True)
+
+    def prepare(self, sql: str) -> bytes:
+        """Keep a statement; returns its handle."""
+        handle = uuid4().bytes
+        with self._lock:
+            self._prepared[handle] = Prepared(sql)
+            while len(self._prepared) > _MOST_PREPARED:
+                self._prepared.popitem(last=False)
+        return handle
+
+    def prepared(self, handle: bytes) -> Prepared:
+        """A prepared statement. Raises QueryError if it was closed."""
+        with self._lock:
+            found = self._prepared.get(handle)
+        if found is None:
+            raise QueryError("this prepared statement was closed", hint="Prepare it again.")
+        return found
+
+    def release(self, handle: bytes) -> None:
+        """Forget a prepared statement."""
+        with self._lock:
+            self._prepared.pop(handle, None)
+
+    @contextmanager
+    def slot(self) -> Iterator[None]:
+        """One of the queries that may run at a time. Raises Busy if none is free for long."""
+        if not self._slots.acquire(timeout=self._wait):
+            raise Busy
+        self._count(queries=1, running=1)
+        try:
+            yield
+        except BaseException:
+            self._count(failed=1)
+            raise
+        finally:
+            self._count(running=-1)
+            self._slots.release()
+
+    def _count(self, **changes: int) -> None:
+        with self._lock:
+            for name, change in changes.items():
+                setattr(self.counts, name, getattr(self.counts, name) + change)
+
+    def passed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Count the rows of a batch."""
+        self._count(rows=batch.num_rows)
+        return batch

@@ -1,0 +1,306 @@
+"""The server of Arrow Flight SQL, through ADBC's driver."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import flight
+
+import blendfusion as bf
+from blendfusion.apps.cli.main import main
+from blendfusion.services.server.health import watched
+from blendfusion.services.server.listening import is_loopback, serving
+from blendfusion.services.server.messages import packed, unpacked
+
+adbc = pytest.importorskip("adbc_driver_flightsql.dbapi")
+from adbc_driver_flightsql import DatabaseOptions  # noqa: E402
+from adbc_driver_manager import Error  # noqa: E402
+
+
+def session(**options: Any) -> bf.Session:
+    found = bf.connect(
+        bf.ScriptedModel(lambda call: "good" in str(call.values[0])),
+        cache=None,
+        read_only=True,
+        **options,
+    )
+    found.from_pydict({"id": [1, 2, 3], "x": ["good", "bad", None]}, name="t")
+    return found
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[bf.Session, str]]:
+    own = session()
+    server, _, address = serving(own)
+    yield own, address
+    server.shutdown()
+
+
+def connected(address: str, **options: str) -> Any:
+    return adbc.connect(address, db_kwargs=options, autocommit=True)
+
+
+def rows(address: str, sql: str, values: Any = None, **options: str) -> list[Any]:
+    with connected(address, **options) as connection, connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        return cursor.fetchall()  # type: ignore[no-any-return]
+
+
+def test_queries_ask_and_answer(served: tuple[bf.Session, str]) -> None:
+    own, address = served
+    query = "SELECT id, llm_filter('Good?', x) AS g FROM t ORDER BY id"
+    assert rows(address, query) == [(1, True), (2, False), (3, None)]
+    assert own.ledger.usage.values == 2
+    assert rows(address, query) == [(1, True), (2, False), (3, None)]
+    assert own.ledger.usage.values == 2  # answers are shared
+
+
+def test_prepared_statements_take_values(served: tuple[bf.Session, str]) -> None:
+    _, address = served
+    with connected(address) as connection, connection.cursor() as cursor:
+        for value, expected in ((1, [(1,)]), (3, [(3,)]), (9, [])):
+            cursor.execute("SELECT id FROM t WHERE id = ?", (value,))
+            assert cursor.fetchall() == expected
+        cursor.execute("SELECT id FROM t WHERE x = ?", ("it's; DROP TABLE t",))
+        assert cursor.fetchall() == []
+        cursor.adbc_prepare("SELECT id FROM t")
+        cursor.execute("SELECT count(*) AS n FROM t")
+        assert cursor.fetch_arrow_table().to_pydict() == {"n": [3]}
+
+
+def test_types(served: tuple[bf.Session, str]) -> None:
+    own, address = served
+    table = pa.table(
+        {
+            "b": [True, None],
+            "f": [1.5, None],
+            "m": pa.array([Decimal("1.25"), None], pa.decimal128(10, 2)),
+            "d": [datetime.date(2024, 1, 31), None],
+            "ts": pa.array([datetime.datetime(2024, 1, 31), None], pa.timestamp("us", "UTC")),
+            "l": [[1, 2], None],
+            "s": [{"k": "v"}, None],
+            "v": pa.array(["x", None], pa.string_view()),
+            "bs": [b"\x00", None],
+        }
+    )
+    own.from_arrow(table, name="types")
+    with connected(address) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM types")
+        assert cursor.fetch_arrow_table().to_pylist() == table.to_pylist()
+
+
+def test_catalogs(served: tuple[bf.Session, str]) -> None:
+    _, address = served
+    with connected(address) as connection:
+        info = connection.adbc_get_info()
+        assert info["vendor_name"] == "BlendFusion"
+        found = connection.adbc_get_objects(depth="all").read_all().to_pylist()
+        tables = [
+            (catalog["catalog_name"], schema["db_schema_name"], table["table_name"])
+            for catalog in found
+            for schema in catalog["catalog_db_schemas"]
+            for table in schema["db_schema_tables"]
+        ]
+        assert tables == [("datafusion", "public", "t")]
+        assert sorted(connection.adbc_get_table_types()) == ["TABLE", "VIEW"]
+        assert connection.adbc_get_table_schema("t").names == ["id", "x"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *(
+            "DROP TABLE t",
+            "DELETE FROM t",
+            "INSERT INTO t VALUES (9, 'x')",
+            "SELECT 1; DROP TABLE t",
+        ),
+        *("CREATE TABLE u AS SELECT 1", "COPY t TO '/tmp/stolen.csv'", "SET a.b = 1", "SELEC"),
+        *("SELECT * FROM '/etc/passwd'", "ATTACH 'x.db' AS x", "SELECT nothing FROM t"),
+    ],
+)
+def test_it_only_reads(served: tuple[bf.Session, str], statement: str) -> None:
+    own, address = served
+    with pytest.raises(Error):
+        rows(address, statement)
+    with connected(address) as connection, connection.cursor() as cursor:
+        cursor.adbc_statement.set_sql_query(statement)
+        with pytest.raises(Error):
+            cursor.adbc_statement.execute_update()
+    assert own.sql("SELECT count(*) AS n FROM t").to_pylist() == [{"n": 3}]
+
+
+def test_tokens() -> None:
+    server, _, address = serving(session(), tokens=["secret", "other"])
+    key = DatabaseOptions.AUTHORIZATION_HEADER.value
+    try:
+        for given in ({}, {key: "Bearer wrong"}, {key: "secret"}, {key: "Basic secret"}):
+            with pytest.raises(Error, match=r"(?i)unauthenticated"):
+                rows(address, "SELECT 1 AS a", **given)
+        assert rows(address, "SELECT 1 AS a", **{key: "Bearer other"}) == [(1,)]
+    finally:
+        server.shutdown()
+
+
+def test_it_refuses_to_listen_beyond_the_loopback_without_a_token(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for host in ("0.0.0.0", "::", "192.168.0.1", "example.org"):
+        with pytest.raises(bf.OptionError, match="no token"):
+            serving(session(), host=host)
+    assert main(["serve", "--host", "0.0.0.0", "--cache", "off"]) == 2
+    assert "no token" in capsys.readouterr().err
+    assert is_loopback("127.0.0.7")
+    assert is_loopback("::1")
+
+
+def test_a_budget_holds_for_all_clients() -> None:
+    own = session(budget=bf.Budget(values=3))
+    own.from_pydict({"x": [f"good {n}" for n in range(50)]}, name="many")
+    server, _, address = serving(own)
+    problems: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            rows(address, "SELECT llm_filter('Good?', x) FROM many")
+        except Error as problem:
+            problems.append(problem)
+
+    try:
+        clients = [threading.Thread(target=ask) for _ in range(6)]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+    finally:
+        server.shutdown()
+    assert len(problems) == 6
+    assert own.ledger.usage.values <= 3
+
+
+def test_many_clients(served: tuple[bf.Session, str]) -> None:
+    _, address = served
+    found: list[int] = []
+
+    def run(number: int) -> None:
+        with connected(address) as connection, connection.cursor() as cursor:
+            for turn in range(5):
+                cursor.execute("SELECT id + ? AS n FROM t WHERE id = 1", (number * 100 + turn,))
+                found.append(cursor.fetchone()[0])
+
+    clients = [threading.Thread(target=run, args=(number,)) for number in range(8)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    assert sorted(found) == sorted(n * 100 + turn + 1 for n in range(8) for turn in range(5))
+
+
+def test_a_client_that_leaves_ends_its_query() -> None:
+    own = session()
+    own.from_pydict({"x": [f"good {n}" for n in range(5000)]}, name="many")
+    own.change_option("chunk_rows", "16")
+    server, statements, address = serving(own)
+    try:
+        client = flight.connect(address)
+        query = "SELECT llm_filter('Good?', x) AS g FROM many"
+        command = packed("CommandStatementQuery", query=query)
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(command))
+        reader = client.do_get(info.endpoints[0].ticket)
+        reader.read_chunk()
+        reader.cancel()
+        client.close()
+    finally:
+        server.shutdown()
+    assert own.ledger.usage.values < 5000
+    assert statements.counts.running == 0
+
+
+def test_messages_that_are_none_are_refused(served: tuple[bf.Session, str]) -> None:
+    _, address = served
+    client = flight.connect(address)
+    for command in (b"", b"\xff\xff", b"hello", packed("CommandStatementUpdate", query="SELECT 1")):
+        with pytest.raises((pa.ArrowInvalid, flight.FlightError, pa.ArrowNotImplementedError)):
+            client.get_flight_info(flight.FlightDescriptor.for_command(command))
+        with pytest.raises((pa.ArrowInvalid, flight.FlightError, pa.ArrowNotImplementedError)):
+            client.do_get(flight.Ticket(command)).read_all()
+    long = packed("CommandStatementQuery", query="SELECT '" + "a" * (1 << 20) + "'")
+    with pytest.raises(pa.ArrowInvalid, match="characters"):
+        client.get_flight_info(flight.FlightDescriptor.for_command(long))
+    closed = packed("CommandPreparedStatementQuery", prepared_statement_handle=b"nothing")
+    with pytest.raises(pa.ArrowInvalid, match="was closed"):
+        client.get_flight_info(flight.FlightDescriptor.for_command(closed))
+    client.close()
+
+
+def test_a_message_goes_there_and_back() -> None:
+    name, message = unpacked(
+        packed("CommandGetTables", catalog="c", table_types=["TABLE"], include_schema=True)
+    )
+    assert (name, message.catalog, list(message.table_types)) == (
+        "CommandGetTables",
+        "c",
+        ["TABLE"],
+    )
+    assert not message.HasField("db_schema_filter_pattern")
+    with pytest.raises(ValueError, match="no message"):
+        unpacked(b"\xff")
+
+
+def test_health_and_metrics() -> None:
+    server, statements, address = serving(session())
+    watch = watched(statements, 0)
+    place = f"http://127.0.0.1:{watch.server_address[1]}"
+    try:
+        rows(address, "SELECT id, llm_filter('Good?', x) AS g FROM t")
+        assert urllib.request.urlopen(f"{place}/health").read() == b"ok\n"
+        text = urllib.request.urlopen(f"{place}/metrics").read().decode()
+        assert "blendfusion_queries_total 1\n" in text
+        assert "blendfusion_rows_total 3\n" in text
+        assert "blendfusion_values_total 2\n" in text
+        assert "blendfusion_running 0\n" in text
+    finally:
+        watch.shutdown()
+        watch.server_close()
+        server.shutdown()
+
+
+@pytest.mark.long
+def test_the_command(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id\n1\n2\n")
+    command = [
+        sys.executable,
+        "-c",
+        "from blendfusion.apps.cli.main import main; raise SystemExit(main())",
+    ]
+    process = subprocess.Popen(
+        [*command, "serve", "--table", str(tmp_path / "t.csv"), "--cache", "off"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=dict(os.environ),
+    )
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        assert address.startswith("grpc://127.0.0.1:")
+        assert rows(address, "SELECT sum(id) AS n FROM t") == [(3,)]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
