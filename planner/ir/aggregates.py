@@ -85,11 +85,16 @@ def order_of_first(measure: Measure) -> tuple[tuple[Expr, ...], tuple[Direction,
     aggregates, and without an order."""
     if measure.name not in ("first_value", "last_value") or not measure.n_sorts:
         return None
-    message = RelMessage.FromString(measure.template).aggregate.measures[0].measure
-    directions = tuple(key.direction for key in message.sorts)
+    keys, directions = sorts_of(measure)
     if measure.name == "last_value":
         directions = tuple(map(reverse, directions))
-    return measure.exprs[: measure.n_sorts], directions
+    return keys, directions
+
+
+def sorts_of(measure: Measure) -> tuple[tuple[Expr, ...], tuple[Direction, ...]]:
+    """The order in which an aggregate reads its rows."""
+    message = RelMessage.FromString(measure.template).aggregate.measures[0].measure
+    return measure.exprs[: measure.n_sorts], tuple(key.direction for key in message.sorts)
 
 
 def has_order(measure: Measure) -> bool:

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from blendfusion.planner.ir.aggregates import Aggregation, Measure, aggregation, order_of_first
-from blendfusion.planner.ir.builders import fetch_bounds
+from blendfusion.planner.ir.aggregates import (
+    Aggregation,
+    Measure,
+    aggregation,
+    order_of_first,
+    sorts_of,
+)
+from blendfusion.planner.ir.builders import fetch_bounds, literal
 from blendfusion.planner.ir.joins import is_union_all, join_type, outputs
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -114,7 +120,10 @@ def _aggregate(plan: Rel, need: Need) -> tuple[Need, ...]:
         return (Need(() if outer is None else _of_groups(agg, outer), once=once),)
     if not agg.measures and (outer is None or not outer.order):
         return (Need(once=True),)
-    inner = Take(1, agg.keys, *(order or ((), ())))
+    count = max(map(_rows_read, agg.measures), default=1)
+    inner = Take(count, agg.keys, *(order or ((), ())))
+    if count > 1:  # of which the limit counts groups
+        return (Need((inner, *(() if outer is None else _of_groups(agg, outer)))),)
     columns = dict(enumerate(agg.keys)) | _extremes(agg, outer)
     own = None if outer is None else over(_by_keys(agg, outer), columns)
     return (Need((inner,) if own is None else (inner, own), once=once and own is None),)
@@ -163,12 +172,25 @@ def _set(plan: Rel, need: Need) -> tuple[Need, ...]:
 
 
 def order_of_value(measure: Measure) -> tuple[tuple[Expr, ...], tuple[Direction, ...]] | None:
-    """The order of whose first row an aggregate is the value; None for others."""
+    """The order by whose first rows an aggregate has its value; None for others."""
     if measure.filter is not None or not measure.args:
         return None
     if measure.name in OF_EXTREME and not measure.n_sorts:
         return measure.args[:1], (OF_EXTREME[measure.name],)
-    return order_of_first(measure)
+    return sorts_of(measure) if _place(measure) else order_of_first(measure)
+
+
+def _place(measure: Measure) -> int:
+    """The place of the row of which ``nth_value`` has the value; 0 of other aggregates."""
+    if measure.name != "nth_value" or not measure.n_sorts:
+        return 0
+    place = literal(measure.args[1])
+    return place if type(place) is int and place > 0 else 0
+
+
+def _rows_read(measure: Measure) -> int:
+    """The number of first rows by which an aggregate has its value."""
+    return _place(measure) or 1
 
 
 NEEDS: Mapping[str, Callable[[Rel, Need], tuple[Need, ...]]] = {

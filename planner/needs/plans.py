@@ -14,6 +14,7 @@ from blendfusion.planner.ir.nodes import (
     Field,
     Plan,
     Rel,
+    Stored,
     all_fields,
     asks,
     fields,
@@ -23,7 +24,7 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.sorts import ASC, Direction, sorted_by
 from blendfusion.planner.ir.takes import Take
-from blendfusion.planner.ir.traversal import asks_anything
+from blendfusion.planner.ir.traversal import asks_anything, subplans
 from blendfusion.planner.needs.need import Need, chained, over
 
 
@@ -31,7 +32,7 @@ def realised(block: Block, need: Need) -> Block:
     """``block`` with the rows that are read, perhaps more."""
     if block.once or not may_move(block) or not block.calls_here:
         return block
-    takes = takes_of(block, need)
+    takes = () if _has_constant_branches(block.source) else takes_of(block, need)
     if takes and any(map(needs_model, block.where)):
         if not _orders_by_answers(block, need):
             return with_takes(block, takes)
@@ -42,6 +43,14 @@ def realised(block: Block, need: Need) -> Block:
         rows = Block(block.source, (), all_fields(block.source.width))
         return block.with_inputs(with_takes(rows, takes))
     return replace(block, once=True) if need.once and _may_differ(block) else block
+
+
+def _has_constant_branches(source: Plan) -> bool:
+    """Whether a UNION ALL has columns that are constant in a branch: DataFusion refuses some sorts
+    of these."""
+    unions = (p for p in subplans(source) if is_union_all(p)) if "set" in source.kinds else ()
+    branches = (p for union in unions for p in union.inputs if not isinstance(p, Stored))
+    return any(p.kind == "project" and any(map(literal_like, p.exprs)) for p in branches)
 
 
 def _orders_by_answers(block: Block, need: Need) -> bool:
@@ -88,10 +97,10 @@ def among_equal(block: Block) -> tuple[Expr, ...]:
     that pass whatever the answers are, then by values, so that a second run asks nothing."""
     texts = dict.fromkeys(arg for e in block.where for ask in asks(e) for arg in ask.args)
     others = (t for t in texts if isinstance(cast_to_text(t) or t, Field))
-    return (*certain_first(block), *others)
+    return (*_certain_first(block), *others)
 
 
-def certain_first(block: Block) -> tuple[Expr, ...]:
+def _certain_first(block: Block) -> tuple[Expr, ...]:
     """The order in which the rows of a block come first that pass whatever the answers are; none if
     there are none such."""
     fails = any_of([to_fail(term) for term in block.where])

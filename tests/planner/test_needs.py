@@ -55,6 +55,9 @@ _FIRST = "SELECT *, row_number() OVER (PARTITION BY g ORDER BY d, id) AS r FROM 
         (f"SELECT id FROM ({_FIRST} WHERE {F}) WHERE r <= 3 ORDER BY g, r LIMIT 5", 18),
         (f"SELECT id FROM ({_FIRST} WHERE {F}) WHERE r <= 2 ORDER BY d, id LIMIT 3", 10),
         (f"SELECT DISTINCT g FROM t WHERE {F} ORDER BY g LIMIT 2", 4),
+        # The first values of each group.
+        (f"SELECT g, array_agg(id ORDER BY d, id)[1] AS v FROM t WHERE {F} GROUP BY g", 20),
+        (f"SELECT g, nth_value(id, 2 ORDER BY d, id) AS v FROM t WHERE {F} GROUP BY g", 39),
         # Windows that look back.
         (f"SELECT id, row_number() OVER (ORDER BY d, id) AS v FROM t WHERE {F} LIMIT 3", 10),
         (f"SELECT id, sum(d) OVER (ORDER BY id) AS v FROM t WHERE {F} ORDER BY id LIMIT 3", 8),

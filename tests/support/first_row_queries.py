@@ -35,13 +35,12 @@ class FirstRowQueries:
             return f"(SELECT * FROM t WHERE {term} ORDER BY n, id LIMIT {source.randrange(1, 30)})"
         return f"(SELECT * FROM t WHERE {term})"
 
-    def _key(self) -> str:
-        end = self._source.choice(("", " DESC", " NULLS FIRST", " DESC NULLS LAST"))
-        return f"{self._source.choice(_KEYS)}{end}"
-
     def _order(self, *, total: bool) -> str:
-        keys = [self._key() for _ in range(self._source.randrange(0 if total else 1, 3))]
-        return ", ".join([*keys, "id"] if total else keys)
+        source = self._source
+        keys = source.sample(_KEYS, source.randrange(0 if total else 1, 3))
+        ends = ("", " DESC", " NULLS FIRST", " DESC NULLS LAST")
+        ordered = [f"{key}{source.choice(ends)}" for key in keys]
+        return ", ".join([*ordered, "id"] if total else ordered)
 
     def _partition(self) -> str:
         return self._source.choice(("", "PARTITION BY k ", "PARTITION BY k ", "PARTITION BY k, l "))
@@ -93,6 +92,8 @@ class FirstRowQueries:
             (
                 f"first_value(id ORDER BY {order})",
                 f"last_value(id ORDER BY {order})",
+                f"array_agg(id ORDER BY {order})[1]",
+                f"nth_value(id, 2 ORDER BY {order})",
                 *("max(id)", "min(m)", "max(dec)", "min(l)", "max(n), min(n)"),
                 "count(*)",
             )
