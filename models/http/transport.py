@@ -13,6 +13,7 @@ import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Self
 from urllib.request import getproxies, proxy_bypass
 
@@ -34,6 +35,7 @@ _JSON = {"Content-Type": "application/json"}
 _IDLE_SECONDS = 5.0
 """An idle connection is closed after so long, before most servers do it."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_LARGE_BYTES = 1 << 20
 _LONGEST_HEADER = 64 << 10
 
 
@@ -186,7 +188,7 @@ class Client:
             settings = settings | {"timeout": self._times(silence_seconds)}
         content = request.content
         headers = self._json_headers if isinstance(content, bytes) else self._headers
-        data = content.encoded() if isinstance(content, Form) else content
+        data = content.encoded() if isinstance(content, Form) else _in_parts(content)
         method = "GET" if content is None else "POST"
         with _own_errors():
             async with self._session.request(
@@ -232,6 +234,11 @@ async def beginning(chunks: AsyncIterator[bytes], most_bytes: int) -> bytes:
 def basic_login(user: str, password: str) -> str:
     """The value of an Authorization header."""
     return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+def _in_parts(content: bytes | None) -> bytes | BytesIO | None:
+    """A large body (of images, say) as aiohttp sends it part by part: other requests go on."""
+    return BytesIO(content) if content is not None and len(content) > _LARGE_BYTES else content
 
 
 async def _whole(reply: aiohttp.ClientResponse, most_bytes: int) -> bytes:
