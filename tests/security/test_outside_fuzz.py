@@ -389,6 +389,30 @@ def test_files_of_questions(request: pytest.FixtureRequest, tmp_path: Path, kind
     assert [text for text in refusals if str(file) not in text] == []
 
 
+@pytest.mark.parametrize(
+    "value", ["x", "\0", None, -1, 0, 10**30, 1.5, float("nan"), [1], {}, True]
+)
+@pytest.mark.parametrize(
+    "name", ["at_once", "sees_images", "scores_options", "window", "batch_size"]
+)
+def test_a_model_of_a_manifest_is_one_that_there_may_be(
+    manifest: Path, name: str, value: object
+) -> None:
+    """Also where its digests are computed anew."""
+    whole = json.loads(manifest.read_text())
+    assert name in whole["models"]["own"][0]
+    whole["models"]["own"][0][name] = value
+    whole["digests"]["models"] = digest_of(whole["models"])
+    manifest.write_text(json.dumps(whole))
+    replay = ["replay", str(manifest), "--table", f"t={manifest.parent / 't.parquet'}"]
+    if value is True and name in ("sees_images", "scores_options"):
+        assert main(replay) == 0
+        return
+    with pytest.raises(QueryError, match="not what BlendFusion records"):
+        Manifest.load(manifest)
+    assert main(replay) == 2
+
+
 def test_offsets_outside_of_their_buffer_are_refused(manifest: Path) -> None:
     """Arrow does not look at them by itself: they would read foreign memory."""
     rows = manifest.parent / "run.result.arrow"

@@ -26,6 +26,7 @@ from blendfusion.models.stores.key import KEY_BYTES, KEY_VERSION
 from blendfusion.models.stores.recording import FAILED
 from blendfusion.places.whole_file import write_private
 from blendfusion.services.replay.digests import file_digest, table_digest
+from blendfusion.services.replay.model import check_described
 from blendfusion.types import Answer
 
 MANIFEST_VERSION = 1
@@ -122,13 +123,15 @@ class Manifest:
 
 def _check_pairs(sections: Mapping[str, Any]) -> None:
     """Raises Unfit unless each column of each table has a name and a type, the embedder a name and
-    a fingerprint, and the number of partitions is one."""
+    a fingerprint, the number of partitions is one, and models are described."""
     partitions = sections["options"].get("partitions")
     if partitions is not None and (type(partitions) is not int or not 0 < partitions < 1 << 16):
         raise Unfit("the number of partitions is not possible")
     embedder = sections["models"]["embedder"]
     if embedder is not None and len(embedder) != 2:
         raise Unfit("the embedder is no pair")
+    for one in (*sections["models"]["own"], *sections["models"]["named"].values()):
+        check_described(one)
     for name, one in sections["inputs"].items():
         if any(len(column) != 2 for column in one["columns"]):
             raise Unfit(f"the columns of '{name[:60]}' are no pairs")

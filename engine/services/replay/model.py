@@ -7,6 +7,7 @@ from typing import Any
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
+from blendfusion.models.protocol.gate import MOST_TOKENS, Unfit, check_shape
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.recording import FAILED, KeyedStore, text_digest
 from blendfusion.models.wrappers.cache import CachedModel
@@ -37,6 +38,17 @@ def description(model: CachedModel) -> dict[str, Any]:
     }
 
 
+def check_described(described: dict[str, Any]) -> None:
+    """Raises Unfit for a description that no model has. Abilities may be missing: those of an
+    earlier version."""
+    for name in _ABILITIES:
+        kind = int if name == "at_once" else bool
+        check_shape(described.get(name, kind(1)), kind, f"the {name} of a model")
+    for name in ("window", "batch_size", "at_once"):
+        if not 0 < described.get(name, 1) < MOST_TOKENS:
+            raise Unfit(f"the {name} of a model is not possible")
+
+
 class RecordedModel:
     """Stands for the model that ``described`` describes; all answers come from ``store``."""
 
@@ -45,7 +57,7 @@ class RecordedModel:
     ) -> None:
         self.info = ModelInfo(described["name"], described["fingerprint"], described["window"])
         self.batch_size = int(described["batch_size"])
-        chosen = {name: described.get(name, False) for name in _ABILITIES}
+        chosen = {name: described[name] for name in _ABILITIES if name in described}
         self.abilities = Abilities(name=self.info.name, fingerprint_lasts=True, **chosen)
         self._store, self._tokens = store, tokens
 
