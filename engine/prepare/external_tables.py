@@ -64,6 +64,8 @@ def external_table(session: Session, sql: str) -> str:
 
 
 def _parsed(sql: str) -> _Statement | None:
+    if "external" not in sql.lower():
+        return None
     tree = TokenTree(sql)
     words = tree.words
     if words[:1] != ["CREATE"] or "EXTERNAL" not in words[:5] or "LOCATION" not in words:

@@ -45,10 +45,11 @@ def informed(
     sql: str, session: Session, ingredients: Callable[[], Mapping[str, Ingredient]]
 ) -> str:
     """``sql`` over tables that know BlendFusion's functions and options."""
-    sources = {**_SOURCES, **{name: found() for name, found in offers("tables").items()}}
-    translation, names = from_information(sql, sources)
+    offered = offers("tables")
+    translation, names = from_information(sql, {*_SOURCES, *offered})
     for name in names:
-        session.information.tables[name] = sources[name](session, ingredients())
+        source = offered[name]() if name in offered else _SOURCES[name]
+        session.information.tables[name] = source(session, ingredients())
     return translation.sql
 
 

@@ -80,7 +80,8 @@ def services() -> Mapping[str, Service]:
     return {name: one for package in PACKAGES for name, one in services_in(package).items()}
 
 
-def offers(field: str) -> dict[str, Callable[[], Any]]:
+@cache
+def offers(field: str) -> Mapping[str, Callable[[], Any]]:
     """The entries of a mapping of all services, by name, as functions that import them."""
     return {
         name: partial(_imported, module, reference)
