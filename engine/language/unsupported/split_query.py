@@ -86,6 +86,8 @@ class _Splitting:
         calls = self._answers(select)
         if calls is None or (calls and not with_answers):
             return False
+        if select.where is None and not calls:
+            return False  # a query in FROM is a part by itself
         end = source.end if select.where is None else select.where[1]
         answers = "".join(
             f", {self.reader.written(*span)} AS {_CALL.format(i)}" for i, span in enumerate(calls)
