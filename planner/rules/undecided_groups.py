@@ -32,10 +32,8 @@ from blendfusion.planner.ir.nodes import (
     walk,
 )
 from blendfusion.planner.ir.traversal import (
-    Change,
     asks_anything,
     expressions,
-    from_top,
     meets_pairs,
     with_subplans,
 )
@@ -46,71 +44,80 @@ from blendfusion.planner.needs.reads import read_above, read_of_side, read_of_su
 
 def undecided_groups(plan: Plan) -> Plan:
     """The whole plan."""
-    return from_top(plan, _undecided_groups)
+    return _Reader().changed(plan)
 
 
-def _undecided_groups(plan: Plan, below: Change) -> Plan:
-    return _of_read(plan, None, below)
+class _Reader:
+    """Relations by what is read of them. Each is changed once for the same."""
 
+    def __init__(self) -> None:
+        self._done: dict[tuple[int, tuple[Expr, ...] | None], tuple[Plan, Plan]] = {}
+        """By identity; a relation is held with its result, so that no other one gets it."""
 
-def _of_read(plan: Plan, read: tuple[Expr, ...] | None, below: Change) -> Plan:
-    """``plan``, of whose columns only the expressions ``read`` are read, without questions that
-    change nothing; None: of whose columns all are read."""
-    if isinstance(plan, Stored) or not asks_anything(plan) or "aggregate" not in plan.kinds:
-        return plan
-    above: list[Rel] = [] if read is None else [Rel("project", b"", (plan,), read, len(read))]
-    start = len(above)
-    groups: Plan = plan
-    while isinstance(groups, Rel) and _is_above(groups):
-        above.append(groups)
-        groups = groups.inputs[0]
-    result: Plan | None = _grouped(groups, above[::-1], below) if isinstance(groups, Rel) else None
-    if result is None:
-        return with_subplans(_of_subqueries(plan, expressions(plan), below), below)
-    if result is groups:
-        return plan
-    for rel in above[start:][::-1]:
-        result = rel.with_inputs(result)
-    return result
+    def changed(self, plan: Plan, read: tuple[Expr, ...] | None = None) -> Plan:
+        """``plan`` without questions that change nothing, if only the expressions ``read`` are read
+        of its columns; None: all are read."""
+        if isinstance(plan, Stored) or not asks_anything(plan) or "aggregate" not in plan.kinds:
+            return plan
+        if (id(plan), read) not in self._done:
+            self._done[id(plan), read] = plan, self._changed(plan, read)
+        return self._done[id(plan), read][1]
 
+    def _changed(self, plan: Plan, read: tuple[Expr, ...] | None) -> Plan:
+        above: list[Rel] = [] if read is None else [Rel("project", b"", (plan,), read, len(read))]
+        start = len(above)
+        groups: Plan = plan
+        while isinstance(groups, Rel) and _is_above(groups):
+            above.append(groups)
+            groups = groups.inputs[0]
+        result: Plan | None = (
+            self._grouped(groups, above[::-1]) if isinstance(groups, Rel) else None
+        )
+        if result is None:
+            return with_subplans(self._of_subqueries(plan, expressions(plan)), self.changed)
+        if result is groups:
+            return plan
+        for rel in above[start:][::-1]:
+            result = rel.with_inputs(result)
+        return result
 
-def _grouped(groups: Rel, above: Sequence[Rel], below: Change) -> Plan | None:
-    """An aggregate, or a join with one, that asks no more than what is ``above`` reads."""
-    if groups.kind in ("join", "cross"):
-        return _joined(groups, above, below)
-    if groups.kind == "project" and groups.has_subqueries:
-        read = tuple(inline(e, groups.exprs) for e in read_above(groups.width, above))
-        return with_subplans(_of_subqueries(groups, read, below), below)
-    new = bounded(groups, above)
-    if new is not None:
-        return with_subplans(new, lambda block: with_subplans(block, below))
-    if groups.kind != "aggregate" or not meets_pairs(groups.inputs[0]):
-        return None
-    enough = rows_to_count(aggregation(groups), read_above(groups.width, above))
-    return None if enough is None else groups.with_inputs(limited(groups.inputs[0], 0, enough))
+    def _grouped(self, groups: Rel, above: Sequence[Rel]) -> Plan | None:
+        """An aggregate, or a join with one, that asks no more than what is ``above`` reads."""
+        if groups.kind in ("join", "cross"):
+            return self._joined(groups, above)
+        if groups.kind == "project" and groups.has_subqueries:
+            read = tuple(inline(e, groups.exprs) for e in read_above(groups.width, above))
+            return with_subplans(self._of_subqueries(groups, read), self.changed)
+        new = bounded(groups, above)
+        if new is not None:
+            return with_subplans(new, lambda block: with_subplans(block, self.changed))
+        if groups.kind != "aggregate" or not meets_pairs(groups.inputs[0]):
+            return None
+        enough = rows_to_count(aggregation(groups), read_above(groups.width, above))
+        return None if enough is None else groups.with_inputs(limited(groups.inputs[0], 0, enough))
 
+    def _joined(self, join: Rel, above: Sequence[Rel]) -> Plan | None:
+        if join.has_subqueries:
+            return None
+        read = read_above(join.width, above)
+        sides = range(len(join.inputs))
+        new = [self.changed(join.inputs[i], read_of_side(join, i, read)) for i in sides]
+        return join if all(map(is_, new, join.inputs)) else join.with_inputs(*new)
 
-def _joined(join: Rel, above: Sequence[Rel], below: Change) -> Plan | None:
-    if join.has_subqueries:
-        return None
-    read = read_above(join.width, above)
-    sides = range(len(join.inputs))
-    new = [_of_read(join.inputs[i], read_of_side(join, i, read), below) for i in sides]
-    return join if all(map(is_, new, join.inputs)) else join.with_inputs(*new)
-
-
-def _of_subqueries(plan: Plan, read: Sequence[Expr], below: Change) -> Plan:
-    """``plan`` with its subqueries of one value, of which the expressions ``read`` may read less."""
-    if not isinstance(plan, Rel) or not plan.has_subqueries:
-        return plan
-    new: dict[Expr, Expr] = {}
-    for own in {p for e in plan.exprs for p in walk(e) if isinstance(p, Node) and p.rels}:
-        (rows, *others) = own.rels
-        if not others and not own.children and rows.width == 1:
-            found = _of_read(rows, read_of_subquery(own, read), below)
-            if found is not rows:
-                new[own] = replace(own, rels=(found,))
-    return replace(plan, exprs=tuple(substitute(e, new.get) for e in plan.exprs)) if new else plan
+    def _of_subqueries(self, plan: Plan, read: Sequence[Expr]) -> Plan:
+        """``plan`` with its subqueries of one value, of which the expressions ``read`` may read less."""
+        if not isinstance(plan, Rel) or not plan.has_subqueries:
+            return plan
+        new: dict[Expr, Expr] = {}
+        for own in {p for e in plan.exprs for p in walk(e) if isinstance(p, Node) and p.rels}:
+            (rows, *others) = own.rels
+            if not others and not own.children and rows.width == 1:
+                found = self.changed(rows, read_of_subquery(own, read))
+                if found is not rows:
+                    new[own] = replace(own, rels=(found,))
+        return (
+            replace(plan, exprs=tuple(substitute(e, new.get) for e in plan.exprs)) if new else plan
+        )
 
 
 def _is_above(plan: Rel) -> bool:
