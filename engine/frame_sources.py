@@ -13,7 +13,12 @@ from datafusion import CsvReadOptions, DataFrame, SessionContext
 from blendfusion.datafusion.context import OwnContext
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import ArgumentError, half_a_pair
-from blendfusion.files.foreign_tables import check_types, table_of_columns, table_of_pandas
+from blendfusion.files.foreign_tables import (
+    check_types,
+    is_hub_dataset,
+    table_of_columns,
+    table_of_pandas,
+)
 from blendfusion.prepare.verbs.placement import in_place_of
 from blendfusion.run.hooks import Hooks
 
@@ -153,7 +158,14 @@ class FrameSources(Hooks, OwnContext):
         """A table of pandas, Polars or Arrow as a frame; any other value as it is."""
         if hasattr(value, "collect") and not isinstance(value, DataFrame):
             value = value.collect()  # a lazy frame of Polars
-        if isinstance(value, DataFrame) or not hasattr(value, "__arrow_c_stream__"):
+        if isinstance(value, DataFrame):
+            return value
+        if is_hub_dataset(value):
+            value = cast("Any", value).with_format("arrow")[:]
+        foreign = self.foreign_table(value)
+        if foreign is not None:
+            return self.read_table(foreign)
+        if not hasattr(value, "__arrow_c_stream__"):
             return value
         if hasattr(value, "iloc"):
             return self.new_table(

@@ -64,7 +64,7 @@ INTERNAL = frozenset(
     "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept "
     "lazy_embedder leaf_maker measured new_frame new_table own_names places_of plain_dispatcher plain_frame "
     "plan_warnings pooled query_files reads_paths remembered_vectors rules_off similar_first_pays small_rows "
-    "add_hidden_schema scan_notes table_functions telling time_zone unnamed views whole workbench_source".split()
+    "add_hidden_schema foreign_table scan_notes table_functions telling time_zone unnamed views whole workbench_source".split()
 )
 """The names of a session for other modules of the package; completion and the reference omit
 them."""

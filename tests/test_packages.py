@@ -55,7 +55,7 @@ ORDER = """
     services.dialects.shared services.dialects.functions
     services.dialects.mysql services.dialects.blendsql services.dialects.warehouses
     services.dialects.suql services.dialects
-    services.documents services.search services.sources services.meanings services.cluster
+    services.documents services.search services.sources services.lakes services.meanings services.cluster
     services.replay
     services.evaluate services.dbapi services.mcp services.server
     services.ask.schema services.ask.grammar services.ask

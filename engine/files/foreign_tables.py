@@ -19,6 +19,12 @@ _WITHOUT_ARROW = {"Object", "Int128", "UInt128"}
 """Types of Polars that Arrow lacks; of objects, Polars passes on their addresses."""
 
 
+def is_hub_dataset(value: object) -> bool:
+    """Whether a value is a dataset of the library ``datasets``."""
+    kind = type(value)
+    return kind.__name__ == "Dataset" and kind.__module__.partition(".")[0] == "datasets"
+
+
 def table_of_columns(data: Mapping[str, Any]) -> pa.Table:
     """A dict of columns as an Arrow table. Raises ArgumentError where it is none."""
     arrays = {

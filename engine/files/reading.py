@@ -14,7 +14,7 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from blendfusion.datafusion.file_errors import INFERRED_ROWS
-from blendfusion.errors import QueryError
+from blendfusion.errors import ModelNotFound, QueryError
 from blendfusion.files.conversions import (
     are_lines,
     folder_of,
@@ -39,7 +39,13 @@ from blendfusion.files.texts import (
 )
 from blendfusion.files.typed_tables import typed_table
 from blendfusion.places.folders import File, Listing, list_files, note_hidden
-from blendfusion.places.lakes import check_below, check_folders, check_url
+from blendfusion.places.lakes import (
+    READ_WHOLE,
+    check_below,
+    check_folders,
+    check_url,
+    kind_of_lake,
+)
 from blendfusion.places.remote import (
     LOCAL,
     SCHEMES,
@@ -158,6 +164,8 @@ def _workbook(path: str) -> tuple[str, str | None]:
 
 
 def _register_local(catalog: SessionContext, name: str, path: str, reading: Reading) -> None:
+    if _register_lake(catalog, name, path):
+        return
     path, sheet = _workbook(path)
     reading = reading if sheet is None else replace(reading, sheet=sheet)
     listing = _listed(path)
@@ -179,6 +187,20 @@ def _register_local(catalog: SessionContext, name: str, path: str, reading: Read
         raise
     except Exception as problem:  # DataFusion's and pyarrow's, of which each has its own
         raise _unreadable(listing, kind, problem) from problem
+
+
+def _register_lake(catalog: SessionContext, name: str, path: str) -> bool:
+    """Register the folder of a table of a lake by its log, if a service and its library can read
+    it. Whether it did."""
+    folder = Path(path).expanduser()
+    register = getattr(catalog, "register_lake", None)
+    if register is None or not folder.is_dir() or kind_of_lake(folder) not in READ_WHOLE:
+        return False
+    try:
+        register(name, folder)
+    except (QueryError, ModelNotFound):
+        return False  # what else reads it refuses it, with the remedy
+    return True
 
 
 def _listed(path: str) -> Listing:

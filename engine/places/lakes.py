@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -18,18 +19,21 @@ from blendfusion.places.remote import LOCAL, local_path, scheme_of
 
 _REMEDIES = {
     "Delta Lake": (
-        "pip install deltalake; then session.from_arrow(deltalake.DeltaTable({place!r})"
-        ".to_pyarrow_table(), name='t') reads it as it is now."
+        "pip install deltalake; then session.register_lake('t', {place!r}), or "
+        "session.register_table('t', deltalake.DeltaTable(…)), reads it as it is now."
     ),
     "Iceberg": (
-        "pip install 'pyiceberg[pyarrow]'; then session.from_arrow(pyiceberg.table.StaticTable"
-        ".from_metadata('…/metadata/….metadata.json').scan().to_arrow(), name='t') reads it as it is now."
+        "pip install 'pyiceberg[pyarrow]'; then session.register_lake('t', {place!r}) reads it as "
+        "it is now."
     ),
     "Hudi": (
         "pip install hudi; then session.from_arrow(pyarrow.Table.from_batches(hudi"
         ".HudiTableBuilder.from_base_uri({place!r}).build().read()), name='t') reads it as it is now."
     ),
 }
+ICEBERG = "Iceberg"
+READ_WHOLE = ("Delta Lake", ICEBERG)
+"""The kinds that the service blendfusion/services/lakes reads."""
 _FOLDERS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
 _MARKERS = (
     ("_delta_log/", ".json", "Delta Lake"),
@@ -37,6 +41,8 @@ _MARKERS = (
     ("metadata/", ".metadata.json", "Iceberg"),
 )
 """Folders in a table's own, the ending of files in them, and the kind of the table."""
+_NUMBER = re.compile(r"^v|[-.].*$", re.DOTALL)
+"""What stands around the number of ``00003-….metadata.json`` and ``v3.metadata.json``."""
 _UNREAD = "Json error"
 _METADATA = "metadata"
 _METADATA_FILE = ".metadata.json"
@@ -78,6 +84,21 @@ def _kind_of(folder: str) -> str | None:
     if os.path.isdir(inner) and any(f.endswith(_METADATA_FILE) for f in os.listdir(inner)):
         return "Iceberg"
     return None
+
+
+def kind_of_lake(folder: str | os.PathLike[str]) -> str | None:
+    """The kind of the table whose folder on this machine this is; None for any other folder."""
+    return _kind_of(os.fspath(folder))
+
+
+def newest_metadata(folder: str) -> str:
+    """The file of metadata with the highest number of the table of Iceberg in a folder. Raises
+    QueryError if there is none."""
+    inner = Path(folder, _METADATA)
+    files = [f.name for f in inner.glob(f"*{_METADATA_FILE}")] if inner.is_dir() else []
+    if not files:
+        raise QueryError(f"'{folder}' is no folder of a table of Iceberg")
+    return str(inner / max(files, key=lambda name: (int(_NUMBER.sub("", name) or 0), name)))
 
 
 def check_place(context: Any, place: object) -> None:

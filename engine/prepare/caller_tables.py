@@ -12,6 +12,7 @@ from datafusion import DataFrame
 
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import QueryError
+from blendfusion.files.foreign_tables import is_hub_dataset
 from blendfusion.language.query_text.letter_case import either
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.source_map import Translation, edited
@@ -137,6 +138,8 @@ def is_frame(value: object) -> bool:
     library that gives its rows as Arrow's; a series is none."""
     kind = type(value)
     if isinstance(value, DataFrame) or hasattr(kind, "collect_schema"):
+        return True
+    if hasattr(kind, "__datafusion_table_provider__") or is_hub_dataset(value):
         return True
     has_columns = hasattr(kind, "columns") or hasattr(kind, "schema")
     return has_columns and hasattr(kind, "__arrow_c_stream__")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from datafusion import DataFrame
-    from datafusion.catalog import Schema, SchemaProvider
+    from datafusion.catalog import Schema, SchemaProvider, Table
 
     from blendfusion.models.embedders.cache import LazyEmbedder
     from blendfusion.models.protocol.model import Model
@@ -60,6 +60,10 @@ class Hooks:
     def scan_notes(self, frame: DataFrame) -> list[str]:
         """What scans of a frame of DataFusion send to other systems, for EXPLAIN."""
         return []
+
+    def foreign_table(self, value: object) -> Table | None:
+        """A table of another library as a table of DataFusion; None for any other value."""
+        return None
 
     def elsewhere(self) -> Elsewhere | None:
         """The function that runs a stage in the cluster; None without one."""

@@ -54,6 +54,7 @@ METHODS: Mapping[str, str] = {
     "documents": "documents read_documents register_documents",
     "evaluate": "choose_model evaluate improve register_question",
     "independence": "check_independence",
+    "lakes": "register_lake",
     "meanings": "entities groups",
     "replay": "changes manifest",
     "search": "attach_lancedb index indexes open_index register_lance search",

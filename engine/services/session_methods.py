@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from blendfusion.services.dialects.session import Translating
     from blendfusion.services.documents.session import DocumentReading
     from blendfusion.services.evaluate.session import Evaluations
+    from blendfusion.services.lakes.session import LakeReading
     from blendfusion.services.meanings.session import Meanings
     from blendfusion.services.search.session import Searching
     from blendfusion.services.sources.session import Attaching
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         Translating,
         DocumentReading,
         Evaluations,
+        LakeReading,
         Meanings,
         Searching,
     ):

@@ -1,0 +1,5 @@
+"""Tables of Delta Lake and Iceberg, as their logs say which rows count."""
+
+from blendfusion.services import Service
+
+SERVICE = Service(session="session:LakeReading")

@@ -1,0 +1,124 @@
+"""Tables of Delta Lake and Iceberg, read by their logs."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import blendfusion as bf
+
+
+def session() -> bf.Session:
+    return bf.connect(bf.ScriptedModel(lambda call: True), cache=None, read_files="local")
+
+
+def ids(found: bf.Session, sql: str) -> list[Any]:
+    return sorted(found.sql(sql).to_pydict()["x"])
+
+
+@pytest.fixture
+def delta(tmp_path: Path) -> Path:
+    deltalake = pytest.importorskip("deltalake")
+    place = tmp_path / "orders"
+    rows = pa.table({"p": ["a", "a", "b"], "x": [1, 2, 3]})
+    deltalake.write_deltalake(place, rows, partition_by=["p"])
+    deltalake.write_deltalake(place, pa.table({"p": ["c"], "x": [4]}), mode="append")
+    deltalake.DeltaTable(place).delete("x = 2")
+    return place
+
+
+def test_delta_has_versions_and_no_deleted_rows(delta: Path) -> None:
+    found = session()
+    found.register_lake("now", delta)
+    found.register_lake("first", delta, version=0)
+    found.register_lake("later", str(delta), at=datetime.datetime.now(datetime.UTC))
+    assert ids(found, "SELECT x FROM now") == [1, 3, 4]
+    assert ids(found, "SELECT x FROM first") == [1, 2, 3]
+    assert ids(found, "SELECT x FROM later WHERE p = 'a'") == [1]
+    asked = found.sql("SELECT x FROM now WHERE p IN ('a', 'b') AND llm_filter('Good?', p)")
+    assert sorted(asked.to_pydict()["x"]) == [1, 3]
+    assert asked.trace.usage.values == 2
+    assert found.register_file(delta, "file").count() == 3
+    assert ids(found, f"SELECT x FROM '{delta}'") == [1, 3, 4]
+
+
+def test_a_version_that_is_not_there(delta: Path) -> None:
+    with pytest.raises(bf.QueryError, match="no table of Delta Lake at"):
+        session().register_lake("t", delta, version=99)
+    with pytest.raises(bf.ArgumentError, match="not both"):
+        session().register_lake("t", delta, version=1, at="2024-01-31")
+    with pytest.raises(bf.ArgumentError, match="is no time"):
+        session().register_lake("t", delta, at="yesterday")
+    with pytest.raises(bf.ArgumentError, match="is no table of a lake"):
+        session().register_lake("t", 5)
+
+
+def test_iceberg(tmp_path: Path) -> None:
+    sql = pytest.importorskip("pyiceberg.catalog.sql")
+    catalog = sql.SqlCatalog(
+        "c", uri=f"sqlite:///{tmp_path / 'c.db'}", warehouse=f"file://{tmp_path}"
+    )
+    catalog.create_namespace("n")
+    schema = pa.schema([("p", pa.string()), ("x", pa.int64()), ("f", pa.float64())])
+    table = catalog.create_table("n.t", schema=schema)
+    try:
+        table.append(pa.table({"p": ["a", None], "x": [1, 2], "f": [1.5, None]}, schema=schema))
+        first = table.current_snapshot().snapshot_id
+        table.append(pa.table({"p": ["c"], "x": [3], "f": [2.5]}, schema=schema))
+        table.delete("x = 1")
+        found = session()
+        found.register_lake("now", tmp_path / "n" / "t")
+        found.register_lake("first", table, version=first)
+        assert ids(found, "SELECT x FROM now") == [2, 3]
+        assert ids(found, "SELECT x FROM first") == [1, 2]
+        for where, expected in [
+            ("x > 1", [2, 3]),
+            ("p = 'c'", [3]),
+            ("p <> 'c'", []),
+            ("p NOT IN ('c', 'd', 'e', 'f')", []),
+            ("p IS NULL", [2]),
+            ("x IN (3, 4, 5, 6) OR f > 1", [3]),
+            ("f > 2 AND x < 9", [3]),
+        ]:
+            assert ids(found, f"SELECT x FROM now WHERE {where}") == expected, where
+        assert found.sql("SELECT count(*) AS n FROM now").to_pylist() == [{"n": 2}]
+        assert sorted(found.sql("SELECT x FROM table").to_pydict()["x"]) == [2, 3]
+        assert found.register_file(tmp_path / "n" / "t", "file").count() == 2
+        with pytest.raises(bf.QueryError, match="no such version"):
+            found.register_lake("none", table, version=7)
+    finally:
+        catalog.close()
+
+
+def test_variables_of_other_libraries(delta: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import deltalake
+
+    orders = deltalake.DeltaTable(delta)
+    relation = duckdb.sql("SELECT 7 AS x")
+
+    class Dataset:
+        def with_format(self, kind: str) -> dict[slice, pa.Table]:
+            assert kind == "arrow"
+            return _Whole()
+
+    class _Whole(dict):  # type: ignore[type-arg]
+        def __getitem__(self, key: object) -> pa.Table:
+            return pa.table({"x": [8]})
+
+    module = types.ModuleType("datasets.arrow_dataset")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    Dataset.__module__ = module.__name__
+    reviews = Dataset()
+    found = session()
+    query = "SELECT x FROM orders UNION ALL SELECT x FROM relation UNION ALL SELECT x FROM reviews"
+    assert sorted(found.sql(query).to_pydict()["x"]) == [1, 3, 4, 7, 8]
+    assert orders.version() == 2
+    assert relation.columns == ["x"]
+    assert reviews is not None
