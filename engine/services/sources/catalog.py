@@ -59,8 +59,7 @@ class RemoteSchema(SchemaProvider):
         shown = self._database.place.shown
         return QueryError(
             f"tables of the database '{shown}' are not made or dropped here",
-            hint="frame.write_table('name.table', mode=…) writes rows to one that is attached with "
-            "read_only=False.",
+            hint="It is attached for reading: write to it with its own tools.",
         )
 
     def forget(self, name: str) -> None:

@@ -39,8 +39,8 @@ class Attaching(FrameSources):
         ``name`` (None: from the file or the database) stands in front of tables: ``shop.orders`` is
         a table of the default schema, ``shop.public.orders`` one of any. ``kind`` is the kind of a
         file whose bytes do not tell it. Rows stream in when a query reads them; columns, and
-        filters that mean the same there, are left to the database (docs/databases.md). Nothing
-        writes to it unless ``read_only`` is False. Raises QueryError for a place without a
+        filters that mean the same there, are left to the database (docs/databases.md). No query
+        writes to it; ``read_only`` says whether its connection refuses to. Raises QueryError for a place without a
         database, or a name that is taken, and ModelNotFound without the extra 'databases'.
         """
         from blendfusion.services.sources.attached import attached_database
