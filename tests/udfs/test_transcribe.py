@@ -157,3 +157,39 @@ def test_made_speech_is_understood_in_part(recordings: Path, tmp_path: Path) -> 
     session.from_pylist([{"a": file.read_bytes()}], "calls")
     (row,) = session.sql("SELECT llm_transcribe(a) AS t FROM calls").to_pylist()
     assert "never arrived" in row["t"]
+
+
+# --- recordings that are cut, or quiet -----------------------------------------------------------
+
+
+def _recording(kind: str) -> bytes:
+    soundfile = pytest.importorskip("soundfile", reason="the extra 'speech' is not installed")
+    import numpy as np
+
+    held = io.BytesIO()
+    chance = np.random.default_rng(7)
+    samples = (0.3 * chance.standard_normal(40_000)).clip(-1, 1)
+    form, subtype = kind.split()
+    soundfile.write(held, samples, 16_000, format=form, subtype=subtype)
+    return held.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["WAV PCM_16", "WAV FLOAT", "OGG VORBIS", "FLAC PCM_16"])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+def test_a_recording_without_its_end_is_no_recording(kind: str, share: float) -> None:
+    data = _recording(kind)
+    assert len(samples_of(data)[0]) == 40_000
+    with pytest.raises(NoAudio, match="damaged audio"):
+        samples_of(data[: int(share * len(data))])
+
+
+def test_a_size_that_a_program_did_not_know_is_no_cut() -> None:
+    data = bytearray(_recording("WAV PCM_16"))
+    data[4:8] = data[40:44] = b"\xff\xff\xff\xff"
+    assert len(samples_of(bytes(data))[0]) > 0
+
+
+@pytest.mark.parametrize("tone", [1, 7, 30])
+def test_quiet_speech_is_made_louder(tone: int) -> None:
+    samples, _ = samples_of(wav(tone=tone))
+    assert abs(float(samples.max()) - 0.25) < 0.01

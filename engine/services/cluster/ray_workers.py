@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import sys
 import threading
 import time
@@ -10,13 +12,17 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 from uuid import uuid4
 
-from blendfusion.errors import OptionError
+from blendfusion.errors import ModelFailed, OptionError
 from blendfusion.services.cluster import protocol
 from blendfusion.services.cluster.grace import Endings
 from blendfusion.services.cluster.protocol import Place, PlaceGone
 
 _WAIT_SECONDS = 0.2
 _START_SECONDS = 120.0
+_HEAD_SECONDS = 5.0
+_STARTING = threading.Lock()
+"""Held by the session that starts Ray for all of this process."""
+_OTHER_CLUSTER = re.compile(r"different cluster|Failed to submit|actor|Ray Client", re.IGNORECASE)
 _GONE = "a worker of the Ray cluster is gone"
 _PULSE = "pulse"
 _GROUPS = {"concurrency_groups": {_PULSE: 1}}
@@ -33,12 +39,14 @@ class RayPlace:
         self._ended = False
 
     def call(self, message: bytes) -> bytes:
-        ray = _ray()
         if self._ended:  # Ray takes its time to notice
             raise PlaceGone(_GONE)
         try:
             return bytes(self._awaited(self.actor.call.remote(message)))
-        except ray.exceptions.RayActorError as problem:
+        except Exception as problem:
+            if not _is_of_ray(problem):
+                raise
+            self._ended = True
             raise PlaceGone(_GONE) from problem
 
     def _awaited(self, reply: Any) -> Any:
@@ -62,7 +70,11 @@ class RayPlace:
                 raise PlaceGone(_GONE)
 
     def close(self) -> None:
-        _ray().kill(self.actor)
+        try:
+            _ray().kill(self.actor)
+        except Exception as problem:  # it has ended, or its cluster has
+            if not _is_of_ray(problem):
+                raise
 
 
 class RayWorkers:
@@ -70,7 +82,8 @@ class RayWorkers:
     of values. Where Ray has GPUs, each actor that asks gets one.
 
     ``address`` is that of a cluster; None: the one of the environment, or a new one on this
-    machine.
+    machine. An instance of Ray belongs to the process: sessions share it, and it lives as long as
+    the process, or until the program ends it. One that has ended is started, or connected to, anew.
     """
 
     def __init__(self, address: str | None) -> None:
@@ -79,29 +92,31 @@ class RayWorkers:
         self._lock = threading.Lock()
         self._places: dict[tuple[int, str], RayPlace] = {}
         self._size: int | None = None
-        self._own = False
         self._gpus = 0
         self._endings = Endings()
 
     @property
     def size(self) -> int:
         with self._lock:
-            if self._size is None:
-                ray = _ray()
-                if not ray.is_initialized():
-                    self._own = True
-                    here = {"PYTHONPATH": os.pathsep.join(sys.path)}  # modules of models
-                    ray.init(
-                        address=self._address,
-                        runtime_env=None if self._address else {"env_vars": here},
-                        log_to_driver=False,
-                        include_dashboard=False,
-                        configure_logging=False,
-                    )
+            return self._reach()
+
+    def _reach(self) -> int:
+        """The number of workers of the instance, which is started where there is none. Raises
+        ModelFailed where it cannot be reached."""
+        ray = _ray()
+        with _STARTING:
+            if not ray.is_initialized():
+                self._places.clear()
+                self._size = None
+                _start(ray, self._address)
+        if self._size is None:
+            try:
                 resources = ray.cluster_resources()
-                self._gpus = int(resources.get("GPU", 0))
-                self._size = self._gpus or max(1, int(resources.get("CPU", 1)))
-            return self._size
+            except Exception as problem:
+                raise _unreachable(self._address, problem) from problem
+            self._gpus = int(resources.get("GPU", 0))
+            self._size = self._gpus or max(1, int(resources.get("CPU", 1)))
+        return self._size
 
     @property
     def one_machine(self) -> bool:
@@ -115,6 +130,7 @@ class RayWorkers:
             if place is not None:
                 return place
             ray = _ray()
+            _check_head(ray, self._address)
             gpus = 1 if self._gpus and lane == "answers" else 0
             actor = ray.remote(num_cpus=0, num_gpus=gpus, max_restarts=0, **_GROUPS)(_Actor)
             name = f"blendfusion-{uuid4().hex}"
@@ -123,7 +139,10 @@ class RayWorkers:
                 options["scheduling_strategy"] = "SPREAD"
             if lane == "range":  # whoever waits for answers takes a thread
                 options["max_concurrency"] = 4 * size + 4
-            return RayPlace(actor.options(**options).remote(name), name, self._endings)
+            try:
+                return RayPlace(actor.options(**options).remote(name), name, self._endings)
+            except Exception as problem:
+                raise _unreachable(self._address, problem) from problem
 
     def give_back(self, worker: int, lane: str, place: Place) -> None:
         assert isinstance(place, RayPlace)
@@ -134,13 +153,72 @@ class RayWorkers:
         return self._endings.ending()
 
     def close(self) -> None:
+        """End the actors of this session; Ray itself stays."""
         with self._lock:
-            for place in self._places.values():
-                place.close()
+            if _ray().is_initialized():
+                for place in self._places.values():
+                    place.close()
             self._places.clear()
-            if self._own and _ray().is_initialized():
-                _ray().shutdown()
-            self._size, self._own = None, False
+            self._size = None
+
+
+def _start(ray: Any, address: str | None) -> None:
+    here = {"PYTHONPATH": os.pathsep.join(sys.path)}  # modules of models
+    try:
+        ray.init(
+            address=address,
+            runtime_env=None if address else {"env_vars": here},
+            log_to_driver=False,
+            include_dashboard=False,
+            configure_logging=False,
+        )
+    except Exception as problem:
+        if address or os.environ.get("RAY_ADDRESS"):
+            raise _unreachable(address, problem) from problem
+        raise ModelFailed(
+            f"Ray cannot be started on this machine: {_words(problem)}",
+            hint="Look at its log in /tmp/ray/session_latest/logs; where other programs keep the "
+            "machine busy, RAY_raylet_start_wait_time_s=120 in the environment gives it more time.",
+            foreign=True,
+        ) from problem
+
+
+def _check_head(ray: Any, address: str | None) -> None:
+    """Raises ModelFailed where the head of the cluster is gone: Ray itself waits for it, and then
+    ends the process."""
+    if (address or "").startswith("ray://"):
+        return
+    host, _, port = str(ray.get_runtime_context().gcs_address).rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_HEAD_SECONDS).close()
+    except OSError as problem:
+        raise _unreachable(address, problem) from problem
+
+
+def _unreachable(address: str | None, problem: Exception) -> ModelFailed:
+    where = f" at {address}" if address else ""
+    return ModelFailed(
+        f"the Ray cluster{where} cannot be reached: {_words(problem)}",
+        hint="Look whether it runs (ray status). Then end what is left of the connection, "
+        "ray.shutdown(), and run the query again.",
+        foreign=True,
+    )
+
+
+def _words(problem: Exception) -> str:
+    return " ".join(str(problem).split())[:200] or type(problem).__name__
+
+
+def _is_of_ray(problem: Exception) -> bool:
+    """Whether an exception says that an actor, or Ray, is gone; Ray raises plain ones, too."""
+    ray = _ray()
+    if isinstance(problem, ray.exceptions.RayTaskError):
+        return False
+    if isinstance(problem, (ray.exceptions.RayError, ConnectionError)):
+        return True
+    return type(problem) in (Exception, RuntimeError, ValueError) and bool(
+        not ray.is_initialized() or _OTHER_CLUSTER.search(str(problem))
+    )
 
 
 class _Actor:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blendfusion.errors import ModelNotFound
+from blendfusion.models.services.speech.cut_recordings import is_cut
 
 Samples: TypeAlias = npt.NDArray[np.float32]
 
@@ -17,6 +18,9 @@ _RATES = range(4000, 200_000)
 _MOST_CHANNELS = 32
 _SILENCE = 1e-3
 """Below 60 dB under the loudest sample that a file can have, a model would invent words."""
+
+_QUIET, _LOUD = 0.05, 0.25
+"""A recording whose loudest sample is below the first is made as loud as the second."""
 
 
 class NoAudio(Exception):
@@ -37,6 +41,8 @@ def _soundfile() -> Any:
 def samples_of(data: bytes) -> tuple[Samples, int]:
     """The samples of one channel, from -1 to 1, and their rate in hertz. Raises NoAudio."""
     soundfile = _soundfile()
+    if is_cut(data):
+        raise NoAudio("damaged audio: its end is missing")
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
             rate, channels = file.samplerate, file.channels
@@ -53,6 +59,9 @@ def samples_of(data: bytes) -> tuple[Samples, int]:
     if not len(found):
         raise NoAudio("audio without samples")
     mono = np.nan_to_num(found.mean(axis=1), nan=0.0, posinf=0.0, neginf=0.0)
-    if np.abs(mono).max() < _SILENCE:
+    loudest = np.abs(mono).max()
+    if loudest < _SILENCE:
         raise NoAudio("audio without sound")
+    if loudest < _QUIET:
+        mono *= _LOUD / loudest
     return np.clip(mono, -1, 1).astype(np.float32), rate

@@ -1,0 +1,157 @@
+"""Ray belongs to the process: sessions share it, and its troubles are errors of ours. Ray itself is
+played by a script; ``test_two_sessions`` takes the real one, where it is installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from ray_here import ray_or_skip
+
+import blendfusion as bf
+from blendfusion.services.cluster import ray_workers
+from blendfusion.services.cluster.protocol import PlaceGone
+from blendfusion.services.cluster.ray_workers import RayPlace, RayWorkers
+
+
+class RayError(Exception):
+    pass
+
+
+class RayTaskError(RayError):
+    pass
+
+
+class FakeRay(ModuleType):
+    """What of Ray is used, and how often it was started and ended."""
+
+    def __init__(self) -> None:
+        super().__init__("ray")
+        self.started = self.ended = 0
+        self.problem: Exception | None = None
+        self.exceptions = SimpleNamespace(
+            RayError=RayError, RayTaskError=RayTaskError, GetTimeoutError=TimeoutError
+        )
+
+    def is_initialized(self) -> bool:
+        return self.started > self.ended
+
+    def init(self, **options: object) -> None:
+        if self.problem is not None:
+            raise self.problem
+        self.started += 1
+
+    def shutdown(self) -> None:
+        self.ended += 1
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 2.0}
+
+    def kill(self, actor: object) -> None:
+        if self.problem is not None:
+            raise self.problem
+
+
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
+    made = FakeRay()
+    monkeypatch.setitem(sys.modules, "ray", made)
+    return made
+
+
+def test_sessions_share_what_belongs_to_the_process(ray: FakeRay) -> None:
+    first, second = RayWorkers(None), RayWorkers(None)
+    assert (first.size, second.size, ray.started) == (2, 2, 1)
+    first.close()
+    assert ray.is_initialized()
+    second.close()
+    second.close()
+    assert (ray.started, ray.ended) == (1, 0)
+
+
+def test_an_instance_that_the_program_ended_is_started_anew(ray: FakeRay) -> None:
+    workers = RayWorkers(None)
+    assert workers.size == 2
+    ray.shutdown()
+    assert workers.size == 2
+    assert ray.started == 2
+
+
+def test_a_cluster_that_does_not_start_is_an_error_of_ours(ray: FakeRay) -> None:
+    ray.problem = RuntimeError("The current node timed out during startup.")
+    with pytest.raises(bf.ModelFailed, match=r"Ray cannot be started.*timed out") as raised:
+        assert RayWorkers(None).size
+    assert "RAY_raylet_start_wait_time_s" in str(raised.value.hint)
+    with pytest.raises(bf.ModelFailed, match=r"the Ray cluster at h:1 cannot be reached") as raised:
+        assert RayWorkers("h:1").size
+    assert "ray status" in str(raised.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("problem", "gone"),
+    [
+        (RayError("The actor is unavailable"), True),
+        (Exception("Failed to submit task to actor … from a different cluster"), True),
+        (ConnectionError("GRPC connection failed"), True),
+        (RayTaskError("the model raised"), False),
+        (KeyError("of ours"), False),
+    ],
+)
+def test_an_actor_of_another_instance_is_gone(ray: FakeRay, problem: Exception, gone: bool) -> None:
+    def call(message: bytes) -> Any:
+        raise problem
+
+    ray.init()
+    place = RayPlace(SimpleNamespace(call=SimpleNamespace(remote=call)), "a")
+    with pytest.raises(PlaceGone if gone else type(problem)):
+        place.call(b"")
+
+
+def test_a_place_that_is_gone_closes(ray: FakeRay) -> None:
+    ray.problem = RayError("ActorHandleNotFoundError")
+    RayPlace(None, "a").close()
+
+
+def test_a_head_that_is_gone_is_found_before_ray_waits_for_it(ray: FakeRay) -> None:
+    context = SimpleNamespace(gcs_address="127.0.0.1:1")
+    ray.get_runtime_context = lambda: context  # type: ignore[attr-defined]
+    with pytest.raises(bf.ModelFailed, match="the Ray cluster cannot be reached"):
+        ray_workers._check_head(ray, None)
+
+
+TWO = """
+import blendfusion as bf
+import cluster_scripts
+
+def session():
+    made = bf.connect(bf.ScriptedModel(cluster_scripts.hashed, fingerprint="h"), cache=None, cluster="ray")
+    made.from_pydict({"x": [f"v{n}" for n in range(9)]}, name="t")
+    return made
+
+if __name__ == "__main__":
+    first, second = session(), session()
+    query = "SELECT x FROM t WHERE llm_filter('q', x) OR x >= 'v'"
+    assert len(first.sql(query).to_pylist()) == len(second.sql(query).to_pylist()) == 9
+    first.close()
+    assert len(second.sql(query.replace("'q'", "'r'")).to_pylist()) == 9
+    second.close()
+    print("lives")
+"""
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_two_sessions(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray_or_skip(monkeypatch)
+    (tmp_path / "two.py").write_text(TWO, encoding="utf-8")
+    from pathlib import Path
+
+    support = str(Path(__file__).parents[1] / "support")
+    monkeypatch.setenv("PYTHONPATH", support)
+    found = subprocess.run(
+        [sys.executable, str(tmp_path / "two.py")], capture_output=True, encoding="utf-8"
+    )
+    assert (found.returncode, found.stdout) == (0, "lives\n"), found.stderr
