@@ -120,24 +120,21 @@ def test_a_value_that_is_asked_in_several_ways_is_several_calls() -> None:
     assert model.batches == [3, 3, 3, 1, 1, 1]
 
 
-def test_tokens_begin_with_what_a_model_answers_at_once_and_end_with_what_fits() -> None:
+def test_tokens_begin_with_one_value_and_end_with_what_fits() -> None:
     model = Told()
     made = spent(model, Budget(prompt_tokens=100), 20)
-    assert model.batches == [4, 6]
+    assert model.batches == [1, 8, 1]
     assert made.ledger.usage.prompt_tokens == 100
 
 
 def test_completion_tokens_and_cost_are_limited_alike() -> None:
     model = Told()
     spent(model, Budget(completion_tokens=20), 20)
-    assert model.batches == [4, 6]
+    assert model.batches == [1, 8, 1]
     model = Told()
     made = spent(model, Budget(cost=145e-6), 20)
-    assert model.batches == [
-        4,
-        6,
-        1,
-    ]  # a value costs 14e-6: what is left for a part of one is spent
+    # A value costs 14e-6: what is left for a part of one is spent.
+    assert model.batches == [1, 8, 1, 1]
     assert made.ledger.cost == pytest.approx(154e-6)
 
 
@@ -146,7 +143,7 @@ def test_other_tasks_have_other_sizes() -> None:
     made = dispatcher(model, Budget(prompt_tokens=10_000))
     made.ask(TASK, rows(12))
     made.ask(Task("llm_map", "What else?", columns=("text",)), rows(12))
-    assert model.batches == [4, 8, 4, 8]
+    assert model.batches == [1, 8, 3, 1, 8, 3]
 
 
 def test_what_a_session_has_seen_of_a_task_its_next_query_knows() -> None:
@@ -183,7 +180,7 @@ def test_the_error_says_which_limit_what_was_done_and_what_remains() -> None:
         made.ask(TASK, rows(20))
     error = raised.value
     assert error.message == (
-        "the query's budget is spent: values=11. Done: values=11, calls=2, prompt_tokens=110, "
+        "the query's budget is spent: values=11. Done: values=11, calls=3, prompt_tokens=110, "
         f"completion_tokens=22, seconds={error.usage.seconds:.1f}, cost=0.000154. "
         "Still to be asked: 9 value(s) of this step."
     )
