@@ -115,7 +115,7 @@ def test_rules_are_switched_off_by_an_option_or_a_statement() -> None:
     data = {"id": list(range(4)), "x": ["a", "b", "a", "c"]}
     sql = "SELECT llm_int('n', x) FROM v ORDER BY id LIMIT 1"
     assert Counted(hashed).add("v", data).asked(sql) == 1
-    without = Counted(hashed, rules_off="late_projection, predicate_order").add("v", data)
+    without = Counted(hashed, rules_off="late_projection, predicate_order, needs").add("v", data)
     assert without.asked(sql) == 3
     without.session.sql("SET blendfusion.rules_off = ''")
     assert without.asked(sql) == 1
