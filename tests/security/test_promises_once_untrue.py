@@ -225,7 +225,7 @@ def test_5_answers_of_a_cluster_without_a_cache_are_gone_after_a_kill(tmp_path: 
 @pytest.mark.alone
 def test_6_budgets_of_seconds_and_ctrl_c_hold_while_a_worker_stands_still(tmp_path: Path) -> None:
     """Also: test_cluster_stands_still.py."""
-    says("scale.md", "Both take effect within a second with local workers")
+    says("scale.md", "Both take effect within a second")
     says("operations.md", "**Ctrl-C** raises KeyboardInterrupt within a second")
     data = files(tmp_path)
     for seconds, error in ((2.0, "BudgetExceeded"), (None, "KeyboardInterrupt")):
