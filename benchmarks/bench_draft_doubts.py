@@ -24,7 +24,7 @@ from blendfusion.services.ask.doubt_case import Case
 from blendfusion.services.ask.doubt_rules import RULES, Rule, doubts
 from blendfusion.services.ask.links import ValueIndex
 from blendfusion.services.ask.schema.catalog import Catalog, read_catalog
-from blendfusion.services.ask.where import parsed
+from blendfusion.services.ask.where import parse
 
 _SWAPPED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.Max: exp.Min,
@@ -95,7 +95,7 @@ class Checks:
 
     def right(self, database: str, gold: str) -> exp.Expr | None:
         spelled = self._databases.spelled(database, gold)
-        return parsed(transpile(spelled, read="mysql", write="postgres")[0])
+        return parse(transpile(spelled, read="mysql", write="postgres")[0])
 
     def rows(self, database: str, tree: exp.Expr) -> list[str] | None:
         """The rows of a query, in some order; None if it does not run."""

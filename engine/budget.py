@@ -164,7 +164,7 @@ class Prices:
         """The price of the model with this name; None if unknown."""
         return next((self._named[n] for n in _forms(model) if n in self._named), self._any)
 
-    def required(self, model: str) -> Price:
+    def require(self, model: str) -> Price:
         """The price of the model with this name. Raises OptionError if unknown."""
         price = self.of(model)
         if price is None:

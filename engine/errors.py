@@ -11,9 +11,9 @@ BlendFusionError
 │   └── ModelFailed       the model could not answer; ``retryable`` says whether to try again
 ├── AnswerError           a value got no valid answer and the call says on_error => 'raise'
 ├── BudgetExceeded        a limit of a budget is reached; what was answered is kept
-├── NotConfirmed          a query that confirm_above asks about was not confirmed (before any model call)
-└── PlanError             the planner met a plan that it does not understand (never seen by a
-                          user: the plain path takes over, and EXPLAIN says why)
+├── NotConfirmed          a query that confirm_above asks about was not confirmed (before any model
+call) └── PlanError             the planner met a plan that it does not understand (never seen by a
+user: the plain path takes over, and EXPLAIN says why)
 
 CacheWarning (a UserWarning) says that a file of stored answers could not be used, ModelWarning that
 one of several models was left out, PlanWarning that a query runs without the planner for a type,
@@ -54,14 +54,14 @@ class BlendFusionError(Exception):
         """Print the message and the hint on standard error, in place of a traceback; on a terminal,
         lines are broken between words."""
         shown = [f"error: {self.message}"] + [f"Hint: {self.hint}"] * bool(self.hint)
-        print("\n".join(map(fitted, shown)), file=sys.stderr)
+        print("\n".join(map(fit_terminal, shown)), file=sys.stderr)
 
     def _render_traceback_(self) -> list[str]:
         """The lines that a notebook shows: the error and its hint, without DataFusion's own."""
         return [f"{type(self).__name__}: {self.message}"] + [f"Hint: {self.hint}"] * bool(self.hint)
 
 
-def fitted(text: str) -> str:
+def fit_terminal(text: str) -> str:
     """``text`` in lines as wide as the terminal; unchanged where standard error is none."""
     if not sys.stderr.isatty():
         return text
@@ -211,7 +211,7 @@ def half_a_pair(problem: UnicodeEncodeError) -> QueryError:
     )
 
 
-def needed(package: str, otherwise: str) -> None:
+def require_package(package: str, otherwise: str) -> None:
     """Raise ArgumentError if ``package`` is not installed, before anything is asked for it."""
     if package not in sys.modules and find_spec(package) is None:
         raise ArgumentError(

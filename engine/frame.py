@@ -29,31 +29,31 @@ from blendfusion.datafusion.process_guard import no_pickle
 from blendfusion.datafusion.sort_keys import is_row_change
 from blendfusion.datafusion.stream import Stream
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
-from blendfusion.errors import BlendFusionError, QueryError, needed
+from blendfusion.errors import BlendFusionError, QueryError, require_package
 from blendfusion.files.csv_lines import place_error
 from blendfusion.language.query_text.distinct_from import distinct_from
 from blendfusion.language.query_text.similar_to import similar_to
 from blendfusion.language.unsupported.execution_path import (
-    Prepared,
-    optimized,
+    PreparedFrame,
+    optimize,
     prepare,
     understood_error,
 )
 from blendfusion.language.unsupported.provenance import (
     Origin,
     Verb,
-    given,
-    pointed,
+    parameter_texts,
+    place_error_in,
     unnamed_tables,
-    unread,
-    written,
+    unread_parts,
+    written_sql,
 )
 from blendfusion.language.unsupported.right_joins import keeping_rows
-from blendfusion.prepare.result_names import named
+from blendfusion.prepare.result_names import name_columns
 from blendfusion.prepare.verbs.hints import missing
 from blendfusion.prepare.verbs.media_values import with_names_of_media
 from blendfusion.prepare.verbs.methods import verb, writer
-from blendfusion.prepare.verbs.names import applied, expression, found_names
+from blendfusion.prepare.verbs.names import apply, expression, found_names
 from blendfusion.prepare.verbs.placement import in_place_of
 from blendfusion.redaction import WITHHELD, printable
 from blendfusion.services import missing_method
@@ -75,10 +75,10 @@ if TYPE_CHECKING:
 JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
 
 
-def _placed(frame: Frame, error: BaseException) -> None:
+def _place(frame: Frame, error: BaseException) -> None:
     """Gives an error its place: in the text of the query, or in a CSV file."""
     place_error(error, frame.session.csv_texts.values())
-    pointed(frame, error)
+    place_error_in(frame, error)
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class Latest:
     expected: int | None = None
 
 
-@gated(lambda frame: frame.session.options.redaction, _placed)
+@gated(lambda frame: frame.session.options.redaction, _place)
 class Frame(FrameMethods):
     """A DataFusion DataFrame in a BlendFusion session.
 
@@ -224,7 +224,7 @@ class Frame(FrameMethods):
     def filter(self, *predicates: Expr | str) -> Frame:
         """The rows where every predicate is true; a text is SQL and may contain calls."""
         parsed = (
-            self._parsed(p, "SELECT 1 WHERE ") if isinstance(p, str) else p for p in predicates
+            self._parse(p, "SELECT 1 WHERE ") if isinstance(p, str) else p for p in predicates
         )
         return self._next(DataFrame.filter, *parsed)
 
@@ -255,21 +255,21 @@ class Frame(FrameMethods):
         except BlendFusionError:
             raise
         except Exception as problem:
-            raise self._understood(problem, f"llm_join({left_on}, {right_on})") from problem
+            raise self._translate(problem, f"llm_join({left_on}, {right_on})") from problem
 
     def parse_sql_expr(self, expr: str) -> Expr:
         """The expression of the SQL text ``expr``, which may contain calls."""
-        return self._parsed(expr, "SELECT ")
+        return self._parse(expr, "SELECT ")
 
     def select_exprs(self, *args: str) -> Frame:
         """One column per SQL expression, which may contain calls."""
-        ready = [self._session.calls.typed(self._session, f"SELECT {text}") for text in args]
+        ready = [self._session.calls.type_calls(self._session, f"SELECT {text}") for text in args]
         ours = [similar_to(distinct_from(r.sql)) for r in ready]
         texts = [text.removeprefix("SELECT ") for text in ours]
         written = {name: ways for r in ready for name, ways in r.written.items()}
-        return named(self._next(self._selected, *texts), written)
+        return name_columns(self._next(self._select_texts, *texts), written)
 
-    def _selected(self, below: DataFrame, *texts: str) -> DataFrame:
+    def _select_texts(self, below: DataFrame, *texts: str) -> DataFrame:
         # DataFusion returns an unwrapped frame here.
         return DataFrame(self._up_to_date(below).df.select_exprs(*texts))
 
@@ -283,11 +283,11 @@ class Frame(FrameMethods):
         """The frame that a method of DataFrame returns for this one."""
         try:
             args, kwargs = with_names_of_media(self, args, kwargs)
-            made, origin = applied(Verb(method, self, args, kwargs))
+            made, origin = apply(Verb(method, self, args, kwargs))
         except Exception as problem:
             if is_foreign(problem) and isinstance(problem, Exception):
                 expressions = " ".join(str(a) for a in args if isinstance(a, Expr))
-                raise self._understood(problem, readable(expressions)) from problem
+                raise self._translate(problem, readable(expressions)) from problem
             raise
         budgets = [a.budget for a in (self, *args, *kwargs.values()) if isinstance(a, Frame)]
         return Frame(made.df, self._session, origin, lowest(budgets))
@@ -304,14 +304,14 @@ class Frame(FrameMethods):
         frame.unnamed_table = self.unnamed_table
         return frame
 
-    def _parsed(self, text: str, place: str) -> Expr:
+    def _parse(self, text: str, place: str) -> Expr:
         """``text`` as an expression; ``place`` is the SQL before it, which determines its type."""
-        ready = self._session.calls.typed(self._session, f"{place}{text}").sql
+        ready = self._session.calls.type_calls(self._session, f"{place}{text}").sql
         ready = similar_to(distinct_from(ready)).removeprefix(place)
         try:
             return expression(self, self._up_to_date(self), ready)
         except Exception as problem:
-            raise self._understood(problem, text) from problem
+            raise self._translate(problem, text) from problem
 
     def tail(self, n: int = 5) -> Frame:
         """The last ``n`` rows."""
@@ -320,20 +320,20 @@ class Frame(FrameMethods):
     # --- planning --------------------------------------------------------------------------------
 
     @cached_property
-    def prepared(self) -> Prepared:
+    def prepared(self) -> PreparedFrame:
         """The plan of this frame, made once; it asks nothing and reads no data."""
         return self.prepare(parts=True)
 
-    def prepare(self, *, parts: bool) -> Prepared:
+    def prepare(self, *, parts: bool) -> PreparedFrame:
         """A plan of this frame; ``parts``: parts of the query may be staged separately."""
         return prepare(self.source or self, parts=parts)
 
     def answered(self, dispatcher: Dispatcher, *, eager: bool) -> Generator[pa.Table, None, None]:
         """The result as tables of this frame's schema, at least one, with the answers of
         ``dispatcher``."""
-        from blendfusion.run.frame_run import answered
+        from blendfusion.run.frame_run import answer_frame
 
-        return answered(self, dispatcher, eager=eager)
+        return answer_frame(self, dispatcher, eager=eager)
 
     @property
     def trace(self) -> Trace:
@@ -362,7 +362,7 @@ class Frame(FrameMethods):
     def _hides(self) -> bool:
         return self._session.options.show_values == "off"
 
-    def _understood(self, problem: Exception, text: str = "") -> BlendFusionError:
+    def _translate(self, problem: Exception, text: str = "") -> BlendFusionError:
         return understood_error(self, problem, text)
 
     @contextmanager
@@ -373,7 +373,7 @@ class Frame(FrameMethods):
             with running(self._session.options.redaction, called):
                 yield
         except BlendFusionError as problem:
-            pointed(self, problem)
+            place_error_in(self, problem)
             raise
 
     # --- running ---------------------------------------------------------------------------------
@@ -409,7 +409,7 @@ class Frame(FrameMethods):
         """The result of a frame without calls, batch by batch."""
         with self._session.telling():
             begin = partial(DataFrame.execute_stream, self._plain)
-            for batch in Pump().batches(begin, asks=False, query=written(self)):
+            for batch in Pump().batches(begin, asks=False, query=written_sql(self)):
                 yield pa.Table.from_batches([batch])
 
     # --- results ---------------------------------------------------------------------------------
@@ -444,12 +444,12 @@ class Frame(FrameMethods):
         return joined(tables) if tables else self.schema().empty_table()
 
     def to_pandas(self) -> pd.DataFrame:
-        needed("pandas", "to_arrow_table() and to_pylist() need nothing else")
+        require_package("pandas", "to_arrow_table() and to_pylist() need nothing else")
         frame: pd.DataFrame = self.to_arrow_table().to_pandas()
         return frame
 
     def to_polars(self) -> pl.DataFrame:
-        needed("polars", "to_arrow_table() and to_pylist() need nothing else")
+        require_package("polars", "to_arrow_table() and to_pylist() need nothing else")
         import polars as pl
 
         frame = pl.from_arrow(self.to_arrow_table())
@@ -576,9 +576,9 @@ class Frame(FrameMethods):
         100,000 of a plan; larger inputs are sampled, as ``basis`` states. Cached answers count as
         ``cached``, not as asked.
         """
-        from blendfusion.run.estimates.estimate import estimated
+        from blendfusion.run.estimates.estimate import estimate_frame
 
-        estimate = estimated(self)
+        estimate = estimate_frame(self)
         self.latest.expected = estimate.total.values if estimate.complete else None
         return estimate
 
@@ -612,20 +612,20 @@ class Frame(FrameMethods):
         it."""
         if not self.prepared.calls:
             notes = self._session.scan_notes(self._plain)
-            return self._shown("\n".join([str(optimized(self).display_indent()), *notes]))
-        from blendfusion.run.reports.explain import explained
+            return self._show("\n".join([str(optimize(self).display_indent()), *notes]))
+        from blendfusion.run.reports.explain import explain_frame
 
         estimate = self.estimate() if estimates else None
         if analyze:
             self._table()
-        text = explained(self, analyze=analyze, verbose=verbose, estimate=estimate)
-        for part in unread(self):
+        text = explain_frame(self, analyze=analyze, verbose=verbose, estimate=estimate)
+        for part in unread_parts(self):
             text += f"\nNot read for the types of answers: {part}"
-        return self._shown(text)
+        return self._show(text)
 
-    def _shown(self, text: str) -> str:
+    def _show(self, text: str) -> str:
         """A plan without the values of parameters, if values are hidden."""
-        for value in given(self) if self._hides else ():
+        for value in parameter_texts(self) if self._hides else ():
             text = text.replace(value, WITHHELD)
         return printable(text)
 

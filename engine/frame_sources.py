@@ -70,7 +70,7 @@ def _csv_source(
     """The arguments of a method that reads CSV files, with ``options`` in the place of those that
     are options, and the source that these mean."""
     from blendfusion.files.conversions import folder_of
-    from blendfusion.files.csv_doors import prepared
+    from blendfusion.files.csv_doors import prepare_csv
 
     given = inspect.signature(inherited).bind(*args, **kwargs).arguments
     given["self"].check_process()  # before a file is looked at
@@ -79,7 +79,7 @@ def _csv_source(
         known = {name: given.pop(name) for name in names}
         known["file_compression_type"] = known.get("file_compression_type") or ""
         given["options"] = CsvReadOptions(**known)
-    found = prepared(given["path"], given["options"], partial(folder_of, given["self"]))
+    found = prepare_csv(given["path"], given["options"], partial(folder_of, given["self"]))
     return given, found
 
 
@@ -116,15 +116,15 @@ def _registers_csv(inherited: Callable[P, None]) -> Callable[P, None]:
     return update_wrapper(register, inherited)
 
 
-def _checked(inherited: Callable[P, T]) -> Callable[P, T]:
+def _check_types(inherited: Callable[P, T]) -> Callable[P, T]:
     """Wraps ``from_arrow``, so that it refuses frames of Polars with types that Arrow lacks."""
 
-    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
         for given in (*args, *kwargs.values()):
             check_types(given)
         return inherited(*args, **kwargs)
 
-    return update_wrapper(checked, inherited)
+    return update_wrapper(call, inherited)
 
 
 class FrameSources(Hooks, OwnContext):
@@ -186,7 +186,7 @@ class FrameSources(Hooks, OwnContext):
     @in_place_of(_source(SessionContext.create_dataframe_from_logical_plan))
     def create_dataframe_from_logical_plan(self) -> None: ...
 
-    @in_place_of(_source(_checked(OwnContext.from_arrow)))
+    @in_place_of(_source(_check_types(OwnContext.from_arrow)))
     def from_arrow(self) -> None: ...
 
     def from_pylist(self, data: list[dict[str, Any]], name: str | None = None) -> Frame:

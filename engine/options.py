@@ -429,7 +429,7 @@ _SWITCHES = frozenset(o.name for o in fields(Options) if True in about(o).choice
 """The options that take a boolean among other values."""
 
 
-def declared(name: str) -> Field[Any]:
+def declaration(name: str) -> Field[Any]:
     """The field of ``Options`` with this name. Raises OptionError, naming a close match."""
     known = {option.name: option for option in fields(Options)}
     if name not in known:
@@ -442,7 +442,7 @@ def declared(name: str) -> Field[Any]:
 
 
 def _check(name: str, value: object) -> None:
-    option = declared(name)
+    option = declaration(name)
     problem = _problem(name, option.default, about(option), value)
     if problem is not None:
         raise OptionError(f"option {name}={value!r} is not possible", hint=problem)

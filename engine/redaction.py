@@ -2,7 +2,7 @@
 without imports from other packages.
 
 Foreign text in a message (a value, an answer, a server's message) stands in Python's quotes, with
-every control character escaped, so that it is distinguishable from the message: see ``quoted``.
+every control character escaped, so that it is distinguishable from the message: see ``in_quotes``.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ class Redaction:
     show: ShowValues = "auto"
     redact: Redact | None = None
 
-    def quoted(self, value: str | None) -> str:
+    def quote(self, value: str | None) -> str:
         r"""One value for a warning or an error: after ``redact``, cut at 80 characters, in quotes,
         with control characters escaped. WITHHELD if values are hidden; NULL is None.
 
-        >>> Redaction("on").quoted("a\x1b[1m"), Redaction("on", str.upper).quoted("a")
+        >>> Redaction("on").quote("a\x1b[1m"), Redaction("on", str.upper).quote("a")
         ("'a\\x1b[1m'", "'A'")
         """
         if value is None:
             return "None"
-        return quoted(self._redacted(value)) if self.shows else WITHHELD
+        return in_quotes(self._redact(value)) if self.shows else WITHHELD
 
     def row(self, values: Sequence[str | None]) -> str:
-        """The first values of a request, each as ``quoted``.
+        """The first values of a request, each as ``quote``.
 
         >>> Redaction("on").row(("a", None)), Redaction("off").row(("a", "b"))
         ("'a', None", '…')
         """
         if not self.shows:
             return WITHHELD
-        return ", ".join(self.quoted(value) for value in values[:_ROW_VALUES])
+        return ", ".join(self.quote(value) for value in values[:_ROW_VALUES])
 
     def reason(self, text: str) -> str:
         """A message whose quotations are shown like values. What a server says of a request stands
@@ -68,7 +68,7 @@ class Redaction:
         'answered …, which is not a date'
         """
 
-        def shown(found: re.Match[str]) -> str:
+        def show_quotation(found: re.Match[str]) -> str:
             of_server = _STATUS.search(text, max(0, found.start() - 12), found.start()) is not None
             if not self.shows and (self.show == "off" or not of_server):
                 return WITHHELD
@@ -77,11 +77,11 @@ class Redaction:
             except (SyntaxError, ValueError):  # the quotation is foreign
                 literal = found[0]
             most = _OF_SERVER if of_server else _CHARACTERS
-            return quoted(self._redacted(str(literal)), most)
+            return in_quotes(self._redact(str(literal)), most)
 
         if self.shows and self.redact is None:
             return printable(text)
-        return printable(_QUOTED.sub(shown, text))
+        return printable(_QUOTED.sub(show_quotation, text))
 
     @property
     def remedy(self) -> str:
@@ -93,11 +93,11 @@ class Redaction:
     def page(self, text: str) -> str:
         """A whole text that the user requested, such as a page of sample prompts: after ``redact``,
         WITHHELD if ``show_values`` is "off". Not escaped for HTML."""
-        return WITHHELD if self.show == "off" else self._redacted(text)
+        return WITHHELD if self.show == "off" else self._redact(text)
 
-    def passed(self, text: str) -> str:
+    def pass_on(self, text: str) -> str:
         """A part of a message that may be a value: through ``redact``, or WITHHELD."""
-        return printable(self._redacted(text)) if self.shows else WITHHELD
+        return printable(self._redact(text)) if self.shows else WITHHELD
 
     @property
     def shows_all(self) -> bool:
@@ -109,7 +109,7 @@ class Redaction:
         """Whether values are shown, after ``redact``."""
         return self.show == "on" or (self.show == "auto" and _looked_on())
 
-    def _redacted(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         if self.redact is None:
             return text
         try:
@@ -118,10 +118,10 @@ class Redaction:
             return f"(redact failed: {type(problem).__name__})"
 
 
-def quoted(text: str, characters: int = _CHARACTERS) -> str:
+def in_quotes(text: str, characters: int = _CHARACTERS) -> str:
     r"""``text`` in quotes, without characters that control a terminal, cut at ``characters``.
 
-    >>> quoted("one\ntwo"), quoted("abcdef", 4)
+    >>> in_quotes("one\ntwo"), in_quotes("abcdef", 4)
     ("'one\\ntwo'", "'abc…'")
     """
     return repr(text if len(text) <= characters else text[: characters - 1] + "…")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # the rest is imported when it is first used
     from datafusion.catalog import SchemaProvider
     from datafusion.plan import ExecutionPlan
 
-    from blendfusion.datafusion.user_context import Adopted
+    from blendfusion.datafusion.user_context import UserContext
     from blendfusion.files.csv_lines import CsvFile
     from blendfusion.files.query_files import QueryFiles
     from blendfusion.frame import Frame
@@ -53,7 +53,7 @@ if TYPE_CHECKING:  # the rest is imported when it is first used
     from blendfusion.run.execution.scratch_context import Workbench
     from blendfusion.run.hooks import Workers
     from blendfusion.run.observe.progress import Reporter
-    from blendfusion.run.observe.throughput import Measured
+    from blendfusion.run.observe.throughput import MeasuredUsage
     from blendfusion.run.reports.trace import Trace
     from blendfusion.udfs.ask.dispatcher import Dispatcher
     from blendfusion.udfs.ask.media import Media
@@ -81,10 +81,10 @@ def _rules_off(options: Options) -> tuple[str, ...]:
     return rules_off(options)
 
 
-def _adopted(context: SessionContext) -> Adopted:
-    from blendfusion.datafusion.user_context import Adopted
+def _adopted(context: SessionContext) -> UserContext:
+    from blendfusion.datafusion.user_context import UserContext
 
-    return Adopted(context)
+    return UserContext(context)
 
 
 @gated(lambda session: session.options.redaction)
@@ -129,12 +129,12 @@ class Session(SessionMethods):
         self.questions: dict[str, StoredCall] = {}
         """The calls of stored questions, by name."""
         store = MemoryStore() if store is None else store
-        self._store: AnswerStore = store if cluster is None else cluster.shared(store)
+        self._store: AnswerStore = store if cluster is None else cluster.share(store)
         self.cluster = cluster  # type: ignore[assignment]  # the service knows more of it
         self.configured = config is not None or ctx is not None
         if cluster is not None:
             weakref.finalize(self, cluster.close)
-        self.models = NamedModels(model, self._store, self.pooled)
+        self.models = NamedModels(model, self._store, self.pool_model)
         """The session's own models, and those that calls name."""
         # A named model is looked up at once, so that a typing error shows here; the packaged one
         # only when it is needed, so that plain SQL works without any.
@@ -183,11 +183,11 @@ class Session(SessionMethods):
         return maker
 
     @cached_property
-    def measured(self) -> Measured:
+    def measured(self) -> MeasuredUsage:
         """How fast the session's models answer."""
-        from blendfusion.run.observe.throughput import Measured
+        from blendfusion.run.observe.throughput import MeasuredUsage
 
-        return Measured()
+        return MeasuredUsage()
 
     @cached_property
     def media(self) -> Media:
@@ -411,18 +411,20 @@ class Session(SessionMethods):
 
         variables = None if read_only else caller_variables(query)
         text = SessionText(query, options, dialect, budget, read_only, variables=variables)
-        return text.planned(self, param_values, named_params)
+        return text.plan(self, param_values, named_params)
 
     def __dir__(self) -> list[str]:
         return sorted(set(super().__dir__()) - INTERNAL)
 
     def __repr__(self) -> str:
-        from blendfusion.run.observe.progress import counted
+        from blendfusion.run.observe.progress import count_noun
 
         models = ", ".join(self.model_names) or "the default model, not loaded"
         tables = sorted(self.catalog().schema().names())
         shown = ", ".join(tables[:_TABLES]) + (", …" if len(tables) > _TABLES else "")
-        return f"Session: {models}; {counted(len(tables), 'table')}{': ' if shown else ''}{shown}"
+        return (
+            f"Session: {models}; {count_noun(len(tables), 'table')}{': ' if shown else ''}{shown}"
+        )
 
     def ingredient_names(self) -> set[str]:
         """The names of the session's functions that ask a model."""
@@ -485,7 +487,7 @@ class Session(SessionMethods):
 
     def table(self, name: str) -> Frame:
         """A frame over a registered table. Raises QueryError, naming close matches."""
-        from blendfusion.datafusion.error_translation import understood
+        from blendfusion.datafusion.error_translation import translate_error
         from blendfusion.frame import Frame
         from blendfusion.language.unsupported.provenance import Text
 
@@ -494,7 +496,7 @@ class Session(SessionMethods):
             origin = Text(f"SELECT * FROM {name}", None, None, {}) if view else None
             return Frame(super().table(name).df, self, origin)
         except Exception as problem:
-            raise understood(problem, self, name, self.options.redaction) from problem
+            raise translate_error(problem, self, name, self.options.redaction) from problem
 
     def execute(self, plan: ExecutionPlan, partition: int) -> Any:
         """One partition of ``plan``, as a stream of batches."""

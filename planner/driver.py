@@ -11,7 +11,7 @@ from time import perf_counter
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.initial_order import in_written_order
-from blendfusion.planner.ir.nodes import Block, Plan, Rel, Stored, asks
+from blendfusion.planner.ir.nodes import Block, Plan, Rel, StoredRows, asks
 from blendfusion.planner.ir.traversal import asks_anything, subplans, transform, with_subplans
 from blendfusion.planner.rule_time import RuleTime, limited_to
 from blendfusion.planner.rules import (
@@ -22,7 +22,7 @@ from blendfusion.planner.rules import (
     SIMILAR_FIRST,
     Rule,
 )
-from blendfusion.planner.rules.constant_tests import Outcomes, constant_tests, unknown
+from blendfusion.planner.rules.constant_tests import Outcomes, constant_tests, no_outcome
 from blendfusion.planner.rules.costly_predicates_last import Expected, alike, costly_predicates_last
 from blendfusion.planner.rules.necessary_conditions import necessary_conditions
 from blendfusion.planner.rules.similar_first import Pays, never, similar_first
@@ -44,7 +44,7 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class RewrittenPlan:
     """A plan in which every call stands in a block, with the rewrites that led to it."""
 
     root: Root
@@ -60,9 +60,9 @@ def rewrite(
     similar_first_pays: Pays = never,
     written: Sequence[str] = (),
     expected: Expected = alike,
-    outcomes: Outcomes = unknown,
+    outcomes: Outcomes = no_outcome,
     planning_ms: int = 0,
-) -> Rewritten:
+) -> RewrittenPlan:
     """Rewrite a plan; ``off`` names rules to leave out (required ones stay).
 
     ``written`` names the calls in the query's order. ``expected`` gives the pass rate and the cost
@@ -82,14 +82,14 @@ def rewrite(
     ]
     try:
         with limited_to(planning_ms) as time:
-            return _rewritten(root, rules, written, time)
+            return _run_rules(root, rules, written, time)
     except RecursionError as problem:
         raise PlanError("a plan that is nested too deeply") from problem
 
 
-def _rewritten(
+def _run_rules(
     root: Root, used: Sequence[Rule], written: Sequence[str], time: RuleTime
-) -> Rewritten:
+) -> RewrittenPlan:
     relations = [*subplans(root.plan)]
     driver = _Driver(len(relations) * _MOST_REWRITES, time)
     if not _has_several_calls(relations):
@@ -102,31 +102,31 @@ def _rewritten(
     plan = root.plan
     for rule in used:
         if rule.first:
-            plan = driver.applied(rule, plan)
+            plan = driver.apply(rule, plan)
     driver.rules = [r for r in used if not (r.first or r.last or r.at_end)]
-    plan = driver.settled(plan)
+    plan = driver.settle(plan)
     places = {name: place for place, name in enumerate(dict.fromkeys(written))}
     plan = transform(plan, partial(in_written_order, places=places), (Block.kind,))
     limited = any(map(_is_limit, subplans(plan)))
     for rule in used:
         # A limit ends the stages below its join early, and not those below a block in between.
         if rule.last and rule.from_top:
-            plan = driver.applied(rule, plan)
+            plan = driver.apply(rule, plan)
         elif rule.last and not (limited and rule.name == COSTLY_PREDICATES_LAST):
-            plan = transform(plan, partial(driver.applied, rule), rule.on)
+            plan = transform(plan, partial(driver.apply, rule), rule.on)
     for rule in used:
         if rule.at_end:
-            plan = driver.applied(rule, plan)
+            plan = driver.apply(rule, plan)
     _check(root.plan, plan)
-    return Rewritten(Root(plan, root.names), driver.rewrites(), driver.unfinished)
+    return RewrittenPlan(Root(plan, root.names), driver.rewrites(), driver.unfinished)
 
 
 def _is_limit(plan: Plan) -> bool:
-    return plan.limited if isinstance(plan, Block) else plan.kind == "fetch"
+    return plan.has_limit if isinstance(plan, Block) else plan.kind == "fetch"
 
 
 def _has_several_calls(relations: Iterable[Plan]) -> bool:
-    asking = (p for p in relations if not isinstance(p, Stored) and p.calls_here)
+    asking = (p for p in relations if not isinstance(p, StoredRows) and p.calls_here)
     return len({(a.call, a.args) for p in asking for e in p.exprs for a in asks(e)}) > 1
 
 
@@ -147,7 +147,7 @@ class _Driver:
         """By identity, relations and what became of them. A relation of several parents stays
         one."""
 
-    def settled(self, plan: Plan) -> Plan:
+    def settle(self, plan: Plan) -> Plan:
         """``plan`` after all ``rules`` have fired that can, inputs first; the same object if none
         fired.
 
@@ -161,17 +161,17 @@ class _Driver:
         return self._settled[id(plan)][1]
 
     def _with_rules(self, plan: Plan) -> Plan:
-        """``settled`` of a relation that is new."""
+        """``settle`` of a relation that is new."""
         while asks_anything(plan) or Block.kind in plan.kinds:
             if id(plan) in self._settled:
                 return self._settled[id(plan)][1]
-            plan = with_subplans(plan, self.settled)
+            plan = with_subplans(plan, self.settle)
             start = perf_counter()
             for rule in self._rules_of(plan):
                 new = rule.apply(plan)
-                start = self._spent(rule, start)
+                start = self._charge(rule, start)
                 if new is not plan:
-                    plan = self._fired(rule, plan, new)
+                    plan = self._record(rule, plan, new)
                     break
             else:
                 return plan
@@ -179,7 +179,7 @@ class _Driver:
 
     def _rules_of(self, plan: Plan) -> Sequence[Rule]:
         """The rules that may fire on a relation, in their order."""
-        if isinstance(plan, Stored):
+        if isinstance(plan, StoredRows):
             return ()
         of = plan.kind, plan.calls_here, self._is_over()
         if of not in self._of_kind:
@@ -193,21 +193,21 @@ class _Driver:
         self.unfinished = self.unfinished or self._left <= 0 or self._time.is_over()
         return self.unfinished
 
-    def applied(self, rule: Rule, plan: Plan) -> Plan:
+    def apply(self, rule: Rule, plan: Plan) -> Plan:
         if not rule.required and self._is_over():
             return plan
         start = perf_counter()
         new = rule.apply(plan)
-        self._spent(rule, start)
-        return plan if new is plan else self._fired(rule, plan, new)
+        self._charge(rule, start)
+        return plan if new is plan else self._record(rule, plan, new)
 
-    def _spent(self, rule: Rule, start: float) -> float:
+    def _charge(self, rule: Rule, start: float) -> float:
         """Adds the time since ``start`` to that of a rule, and returns the present time."""
         now = perf_counter()
         self._seconds[rule.name] += now - start
         return now
 
-    def _fired(self, rule: Rule, plan: Plan, new: Plan) -> Plan:
+    def _record(self, rule: Rule, plan: Plan, new: Plan) -> Plan:
         if new.width != plan.width:
             raise PlanError(f"rule {rule.name} changed the columns of a relation")
         self._left -= 1

@@ -51,22 +51,22 @@ def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """``batch`` in the layouts of ``schema``, by position."""
     if batch.schema.equals(schema):
         return batch
-    columns = map(_decoded, batch.columns, schema.types)
+    columns = map(_decode, batch.columns, schema.types)
     return pa.RecordBatch.from_arrays(list(columns), schema=schema)
 
 
-def _decoded(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _decode(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """``array`` as the plain type ``kind``."""
     if array.type == kind:
         return array
     if pa.types.is_dictionary(array.type):
-        return _decoded(array.dictionary, kind).take(array.indices)
+        return _decode(array.dictionary, kind).take(array.indices)
     if pa.types.is_run_end_encoded(array.type):
-        return _decoded(pc.run_end_decode(array), kind)
+        return _decode(pc.run_end_decode(array), kind)
     return array.cast(kind)
 
 
-def converted(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+def convert(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     """``column`` as ``kind``, also where Arrow has no cast: to dictionaries, to run ends and to
     NULLs alone."""
     if column.type == kind:
@@ -77,11 +77,11 @@ def converted(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         runs = column.cast(kind.value_type)
         return pc.run_end_encode(runs, kind.run_end_type)
     if pa.types.is_dictionary(kind):
-        decode = partial(_decoded, kind=plain_type(kind.value_type))
-        pieces = [piece for chunk in column.chunks for piece in _encoded(decode(chunk), kind)]
+        decode = partial(_decode, kind=plain_type(kind.value_type))
+        pieces = [piece for chunk in column.chunks for piece in _encode(decode(chunk), kind)]
         return pa.chunked_array(pieces, kind)
     if pa.types.is_nested(kind) and "dictionary<" in str(kind):
-        return pa.chunked_array([_rebuilt(chunk, kind) for chunk in column.chunks], kind)
+        return pa.chunked_array([_rebuild(chunk, kind) for chunk in column.chunks], kind)
     if "fixed_size_list" in str(kind):
         # Arrow reads the first item for a NULL, of which DataFusion's empty buffers have none
         copies = [pa.concat_arrays([chunk, chunk[:0]]) for chunk in column.chunks]
@@ -89,7 +89,7 @@ def converted(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     return column.cast(kind)
 
 
-def _rebuilt(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _rebuild(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """``array`` as the nested type ``kind``, with dictionaries inside, which Arrow casts texts to
     and nothing else."""
     if pa.types.is_struct(kind):
@@ -108,10 +108,10 @@ def _rebuilt(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _whole(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """``array`` as one array of ``kind``."""
-    return converted(pa.chunked_array([array]), kind).combine_chunks()
+    return convert(pa.chunked_array([array]), kind).combine_chunks()
 
 
-def _encoded(values: pa.Array, kind: pa.DictionaryType) -> Iterator[pa.Array]:
+def _encode(values: pa.Array, kind: pa.DictionaryType) -> Iterator[pa.Array]:
     """``values`` as dictionaries of ``kind``, several where its index has too few numbers for one.
     NULL is no value of them."""
     try:
@@ -121,8 +121,8 @@ def _encoded(values: pa.Array, kind: pa.DictionaryType) -> Iterator[pa.Array]:
         encoded = pa.DictionaryArray.from_arrays(rows, values)
     if len(encoded.dictionary) > np.iinfo(kind.index_type.to_pandas_dtype()).max + 1:
         half = len(values) // 2
-        yield from _encoded(values[:half], kind)
-        yield from _encoded(values[half:], kind)
+        yield from _encode(values[:half], kind)
+        yield from _encode(values[half:], kind)
         return
     codes, dictionary = encoded.indices.cast(kind.index_type), encoded.dictionary
     yield pa.DictionaryArray.from_arrays(
@@ -145,5 +145,5 @@ def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     renamed = table.rename_columns(schema.names)
     if renamed.schema.equals(schema):
         return renamed
-    columns = map(converted, renamed.columns, schema.types)
+    columns = map(convert, renamed.columns, schema.types)
     return pa.Table.from_arrays(list(columns), schema=schema)

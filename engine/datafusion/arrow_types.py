@@ -29,10 +29,10 @@ def is_list(kind: pa.DataType) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_list_view(kind))
 
 
-def repeated(names: Iterable[str]) -> str | None:
+def first_repeat(names: Iterable[str]) -> str | None:
     """The first name that stands more than once among ``names``; None if there is none.
 
-    >>> repeated(["a", "b", "a"]), repeated(["a", "A"])
+    >>> first_repeat(["a", "b", "a"]), first_repeat(["a", "A"])
     ('a', None)
     """
     return next((name for name, count in Counter(names).items() if count > 1), None)

@@ -70,7 +70,7 @@ class _Worker:
         """The result of ``work``."""
         result: asyncio.Future[T] = self._loop.create_future()
 
-        def heard(found: T | None, problem: BaseException | None) -> None:
+        def on_end(found: T | None, problem: BaseException | None) -> None:
             self._busy = False
             if result.done():  # nobody waits any more
                 return
@@ -88,7 +88,7 @@ class _Worker:
                 found = work()
             except BaseException as raised:
                 problem = raised
-            self._tell(heard, found, problem)
+            self._tell(on_end, found, problem)
 
         self._busy = True
         self._work.put(settle)

@@ -29,7 +29,7 @@ from blendfusion.datafusion.plan_comparison import UTC, difference, subqueries_t
 from blendfusion.datafusion.plan_parts import expressions, has_subquery, parts, parts_of, relations
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, STAGE_SCHEMA
 from blendfusion.errors import PlanError
-from blendfusion.planner.ir.builders import boolean_literal, projected
+from blendfusion.planner.ir.builders import boolean_literal, project
 from blendfusion.planner.ir.literals import interval_text
 from blendfusion.planner.ir.messages import compares_struct_literal, has_unreadable_types
 from blendfusion.planner.ir.nodes import Plan
@@ -61,7 +61,7 @@ def through_substrait(context: SessionContext, plan: LogicalPlan) -> Root:
     """The tree of an optimised plan. Raises PlanError for a plan that Substrait cannot carry, also
     where DataFusion reads another plan back."""
     text = plan.display_indent()
-    data = _encoded(context, plan, text)
+    data = _encode(context, plan, text)
     by_name = SessionContext.with_python_udf_inlining(context, enabled=False)
     details = _details(plan, text, by_name)
     root = read(data, grouping_sets(plan, text), details)
@@ -69,7 +69,7 @@ def through_substrait(context: SessionContext, plan: LogicalPlan) -> Root:
     return Root(with_nulls(root.plan, null_aware(text)), root.names)
 
 
-def _encoded(context: SessionContext, plan: LogicalPlan, text: str) -> bytes:
+def _encode(context: SessionContext, plan: LogicalPlan, text: str) -> bytes:
     if _FUNCTION.search(text):
         raise PlanError("a table function cannot be expressed in Substrait")
     of_field = _OF_FIELDS.search(text)
@@ -185,7 +185,9 @@ def _frame(window: bytes, by_name: SessionContext) -> Frame | None:
             frame = content if number == 8 and content is not None else frame
     is_range = frame[:2] == b"\x08\x01"
     bounds = [
-        _bound(content, by_name) for _, _, content in message_fields(frame) if content is not None
+        _bound_text(content, by_name)
+        for _, _, content in message_fields(frame)
+        if content is not None
     ]
     if not is_range or all(follows is None for _, follows in bounds):
         # The frame itself is in Substrait.
@@ -195,7 +197,7 @@ def _frame(window: bytes, by_name: SessionContext) -> Frame | None:
     return Frame(text, clauses, kept, tuple(arguments), (low_follows, high_follows))
 
 
-def _bound(message: bytes, by_name: SessionContext) -> tuple[str, bool | None]:
+def _bound_text(message: bytes, by_name: SessionContext) -> tuple[str, bool | None]:
     """(the text of a bound, '' for an unbounded one; whether it follows the row, None without a
     number)"""
     side, value = 0, b""
@@ -269,5 +271,5 @@ def _types(frame: DataFrame) -> list[pa.DataType] | None:
 
 def _readable(plan: Plan) -> Plan:
     if plan.width == 0:
-        plan = projected(plan, (boolean_literal(True),))
+        plan = project(plan, (boolean_literal(True),))
     return transform(plan, lambda part: apart(readable(part)), ("join", "sort"))

@@ -43,15 +43,15 @@ def join(
 
 def fill_null(frame: DataFrame, value: Any, subset: Sequence[str] | None = None) -> DataFrame:
     """``DataFrame.fill_null``, which fails for a frame with names in capitals."""
-    return _numbered(DataFrame.fill_null, frame, value, subset)
+    return _by_numbers(DataFrame.fill_null, frame, value, subset)
 
 
 def fill_nan(frame: DataFrame, value: Any, subset: Sequence[str] | None = None) -> DataFrame:
     """``DataFrame.fill_nan``, which fails for a frame with names in capitals."""
-    return _numbered(DataFrame.fill_nan, frame, value, subset)
+    return _by_numbers(DataFrame.fill_nan, frame, value, subset)
 
 
-def _numbered(
+def _by_numbers(
     method: Callable[..., DataFrame], frame: DataFrame, value: Any, subset: Sequence[str] | None
 ) -> DataFrame:
     """The frame that ``method`` makes of ``frame``, over columns with numbers for names.

@@ -23,7 +23,7 @@ from blendfusion.datafusion.schema_metadata import WithoutMetadata
 from blendfusion.errors import OptionError, QueryError
 
 if TYPE_CHECKING:
-    from blendfusion.datafusion.user_context import Adopted
+    from blendfusion.datafusion.user_context import UserContext
 
 P = ParamSpec("P")
 
@@ -31,13 +31,13 @@ P = ParamSpec("P")
 def _no_copy(inherited: Callable[P, SessionContext]) -> Callable[P, NoReturn]:
     """A method of SessionContext that makes another context of one: it would have no model."""
 
-    def refused(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
+    def refuse(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
         raise OptionError(
             f"session.{inherited.__name__} would make a context without the session's model",
             hint="Call it on a plain datafusion.SessionContext, and bf.connect(ctx=context) after that.",
         )
 
-    return update_wrapper(refused, inherited)
+    return update_wrapper(refuse, inherited)
 
 
 class OwnContext(WithoutMetadata):
@@ -49,7 +49,7 @@ class OwnContext(WithoutMetadata):
         self,
         config: SessionConfig | None,
         runtime: RuntimeEnvBuilder | None,
-        adopted: Adopted | None = None,
+        adopted: UserContext | None = None,
     ) -> None:
         self._process = this_process()
         self._adopted = adopted

@@ -53,7 +53,7 @@ def outward(problem: BaseException, redaction: Redaction) -> BaseException:
     if not is_error(problem):
         return problem
     if is_foreign(problem):
-        error = _translated(problem, redaction)
+        error = _translate(problem, redaction)
         if not error.hint:
             error.__cause__ = problem  # it says nothing else
             _seal(error, redaction)
@@ -103,7 +103,7 @@ def _is_panic(problem: BaseException) -> bool:
     return type(problem).__name__ == "PanicException"
 
 
-def _translated(problem: BaseException, redaction: Redaction) -> BlendFusionError:
+def _translate(problem: BaseException, redaction: Redaction) -> BlendFusionError:
     if isinstance(problem, UnicodeEncodeError):
         return half_a_pair(problem)
     carried = scan_error(text_of(problem))

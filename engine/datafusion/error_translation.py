@@ -30,7 +30,7 @@ _LISTS = re.compile(r'array_agg\(arrow_cast\((.*?), ?Utf8\("Utf8"\)\)\)')
 ``substitute_calls.in_text``."""
 
 
-def understood(
+def translate_error(
     problem: Exception,
     context: SessionContext,
     query: str,
@@ -80,7 +80,7 @@ def unfit(text: str, named: str) -> QueryError | None:
         )
     found = _NO_TEXT.search(text)
     if found is None:
-        return _uncoerced(text, named)
+        return _coercion_error(text, named)
     kind = found[1].split("(")[0].upper()
     if found[2] == "Binary" and named == "llm_transcribe":
         hint = "Speech is BINARY: the bytes of a WAV, FLAC or Ogg file."
@@ -97,7 +97,7 @@ def unfit(text: str, named: str) -> QueryError | None:
     )
 
 
-def _uncoerced(text: str, named: str) -> QueryError | None:
+def _coercion_error(text: str, named: str) -> QueryError | None:
     """The error of the first argument of a kind that has no form in the type that is taken."""
     found = _COERCION.search(text)
     pairs = zip(*map(_COMMA.split, found.groups()), strict=False) if found else ()
@@ -116,7 +116,7 @@ def functions_in(query: str) -> str:
     return " or ".join(sorted(words & set(known_ingredients())))
 
 
-def _kept(text: str, _context: object, query: str) -> QueryError | None:
+def _kept_struct_error(text: str, _context: object, query: str) -> QueryError | None:
     struct = re.search(
         rf'Struct\("{VALUE}": .*, "(?:{ERROR}": Utf8|{CONFIDENCE}": Float64)\)', text
     )
@@ -220,7 +220,7 @@ def form_error(text: str, _context: object = None, _query: str = "") -> QueryErr
     return None if found is None else QueryError(found[0] or words(text), hint=found[1])
 
 
-def _ungrouped(text: str, _context: object, query: str) -> QueryError | None:
+def _grouping_error(text: str, _context: object, query: str) -> QueryError | None:
     found = re.search(r'column "(.+?)" must appear in the GROUP BY', text)
     if found is None:
         return None
@@ -408,7 +408,7 @@ def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None
 
 
 _LOOKS = (
-    *(_value, _function, _arguments, _table, _column, _ambiguous, _ungrouped, _declared_twice),
-    *(_named_argument, _statement, _exists, _syntax, form_error, _kept),
+    *(_value, _function, _arguments, _table, _column, _ambiguous, _grouping_error, _declared_twice),
+    *(_named_argument, _statement, _exists, _syntax, form_error, _kept_struct_error),
 )
 """The translations of errors that have a remedy, tried in order."""

@@ -10,7 +10,7 @@ from blendfusion.datafusion.columns import Column
 from blendfusion.datafusion.expression_messages import (
     COLUMN,
     PLACES,
-    changed,
+    change_fields,
     message_field,
     message_fields,
     within,
@@ -34,7 +34,7 @@ def _expression(data: bytes, renaming: Renaming) -> bytes:
             return _column(content, renaming)
         return within(content, PLACES.get(number, {}), lambda part: _expression(part, renaming))
 
-    return changed(data, kind)
+    return change_fields(data, kind)
 
 
 def _column(data: bytes, renaming: Renaming) -> bytes:

@@ -45,10 +45,10 @@ def within(data: bytes, places: Places, change: Callable[[bytes], bytes]) -> byt
             return within(content, dict.fromkeys(inner, ()), change)
         return change(content)
 
-    return changed(data, part)
+    return change_fields(data, part)
 
 
-def changed(data: bytes, change: Callable[[int, bytes], bytes]) -> bytes:
+def change_fields(data: bytes, change: Callable[[int, bytes], bytes]) -> bytes:
     """A message whose fields have the contents that ``change`` gives for a number and a content."""
     written = b""
     for number, head, content in message_fields(data):

@@ -89,7 +89,7 @@ def csv_error(text: str, redaction: Redaction) -> ExecutionError | None:
         f"A column has the type of its first {INFERRED_ROWS:,} values. To name it yourself: CREATE EXTERNAL "
         "TABLE t (id BIGINT, code TEXT) STORED AS CSV LOCATION 'file.csv' OPTIONS ('format.has_header' 'true')."
     )
-    shown = redaction.quoted(found["value"])
+    shown = redaction.quote(found["value"])
     rest = f": {shown} in column {int(found['column']) + 1} is not {found['type']}"
     error = CsvRecordError(
         f"line {line} of the CSV file (of a part of it, above 10 MB){rest}",
@@ -106,7 +106,7 @@ def json_error(text: str, redaction: Redaction) -> ExecutionError | None:
         return None
     name, value = found["name"], found["found"] or found["text"]
     return ExecutionError(
-        f"column {name!r} of the JSON file: {redaction.quoted(value)} is no {found['due'] or found['type']}",
+        f"column {name!r} of the JSON file: {redaction.quote(value)} is no {found['due'] or found['type']}",
         hint=f"A column has the type of its first {INFERRED_ROWS:,} values. Make all of them text: "
         f"jq -c '.{name} |= tostring' file.jsonl > text.jsonl. {redaction.remedy}".rstrip(),
     )

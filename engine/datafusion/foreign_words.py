@@ -131,10 +131,10 @@ def _part(text: str, redaction: Redaction, own: frozenset[str], hidden: set[str]
         if "\n" in between:
             before, rest = ("", ""), False
         rest = rest or (":" in between and before[-1] in _REST)
-        if token in own or (not rest and _known(found, before)) or found["type"]:
+        if token in own or (not rest and _is_known(found, before)) or found["type"]:
             emit(between, token, known=True)
         elif redaction.shows:
-            emit(between, _replaced(found, redaction), known=True)
+            emit(between, _replace(found, redaction), known=True)
         else:
             emit(between, WITHHELD, known=False)
         if token.lower() not in ("is", "of"):
@@ -142,7 +142,7 @@ def _part(text: str, redaction: Redaction, own: frozenset[str], hidden: set[str]
     return "".join((*shown, text[place:]))
 
 
-def _known(found: re.Match[str], before: tuple[str, str]) -> bool:
+def _is_known(found: re.Match[str], before: tuple[str, str]) -> bool:
     """A token is no value of the data. ``before``: the two tokens before it."""
     token = found[0]
     if found["code"]:
@@ -169,14 +169,14 @@ def _functions() -> frozenset[str]:
     return frozenset((*context.udfs(), *context.udafs(), *context.udwfs()))
 
 
-def _replaced(found: re.Match[str], redaction: Redaction) -> str:
+def _replace(found: re.Match[str], redaction: Redaction) -> str:
     token = found[0]
-    return redaction.quoted(token[1:-1]) if found["quoted"] else redaction.passed(token)
+    return redaction.quote(token[1:-1]) if found["quoted"] else redaction.pass_on(token)
 
 
 def _without(text: str, redaction: Redaction, hidden: set[str]) -> str:
     """``text`` without values that stand in it as they are."""
-    show: Callable[[str], str] = redaction.passed
+    show: Callable[[str], str] = redaction.pass_on
     for value in sorted(hidden, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", lambda found: show(found[0]), text)
     return text

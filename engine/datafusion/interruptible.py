@@ -78,7 +78,7 @@ class Pump:
             return
         loop = Loop(self.enqueue)
         with self._open():
-            stream = self.call(begin) if len(query) > LONG_QUERY else self.begun(begin)
+            stream = self.call(begin) if len(query) > LONG_QUERY else self.begin(begin)
             while True:
                 start = time.monotonic()
                 batch = loop.begin(stream.rbs.__anext__)
@@ -106,7 +106,7 @@ class Pump:
             self.wait(job.result.done, lambda: _end(thread))
         return job.result.result()
 
-    def begun(self, begin: Callable[[], T]) -> T:
+    def begin(self, begin: Callable[[], T]) -> T:
         """The result of ``begin``, which is short. After an interruption it runs as by ``call``,
         since cancelled work may still occupy DataFusion's threads."""
         return self.call(begin) if lately_interrupted() else begin()
@@ -119,13 +119,13 @@ class Pump:
         with self._lock:
             self._served += 1
         try:
-            return self._answered(work)
+            return self._await_answer(work)
         finally:
             with self._lock:
                 self._served -= 1
                 self._served_at = time.monotonic()
 
-    def _answered(self, work: Callable[[], T]) -> T:
+    def _await_answer(self, work: Callable[[], T]) -> T:
         job = _Job(work)
         with self._lock:
             self._check()

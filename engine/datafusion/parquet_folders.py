@@ -55,7 +55,7 @@ def _schema(schemas: Sequence[pa.Schema]) -> dict[str, pa.Schema]:
     types: dict[str, pa.DataType] = {}
     alike = all(types.setdefault(f.name, f.type) == f.type for schema in schemas for f in schema)
     try:
-        return {} if alike else {"schema": united_schema(schemas, _refused)}
+        return {} if alike else {"schema": united_schema(schemas, _type_error)}
     except QueryError:  # DataFusion says which column it is
         return {}
 
@@ -69,5 +69,5 @@ def _schema_of(file: File) -> pa.Schema:
         return pa.schema([])
 
 
-def _refused(name: str, one: int, other: int) -> QueryError:
+def _type_error(name: str, one: int, other: int) -> QueryError:
     return QueryError(f"the column '{name}' has types that no type holds")

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datafusion import SessionContext
 
-from blendfusion.datafusion.arrow_types import repeated
+from blendfusion.datafusion.arrow_types import first_repeat
 from blendfusion.errors import QueryError
 from blendfusion.places.remote import local_path, scheme_of
 
@@ -48,7 +48,7 @@ def _check_names(file: Path) -> None:
     names: list[str] = []
     with suppress(OSError, pa.ArrowException):
         names = pq.read_schema(file).names
-    twice = repeated(names)
+    twice = first_repeat(names)
     if twice is not None:
         raise QueryError(
             f"'{file.name}' has two columns '{twice}'", hint="Rename one, and write the file again."

@@ -2,8 +2,8 @@
 
 DataFusion decodes Substrait with a limit of 100 nested messages: some twenty-five relations above
 each other. Deeper parts are read first, and the rest refers to them as views, which DataFusion
-inlines; so its optimizer sees one plan again, and nothing is stored. A window with a frame or clause
-that Substrait lacks is a view, too: DataFusion's own expression over a view of its input."""
+inlines; so its optimizer sees one plan again, and nothing is stored. A window with a frame or
+clause that Substrait lacks is a view, too: DataFusion's own expression over a view of its input."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from datafusion.plan import LogicalPlan
 
 from blendfusion.datafusion.expression_messages import WINDOW, message_field
 from blendfusion.datafusion.substrait_io import batches_of, frame_of, relation_of
-from blendfusion.planner.ir.builders import projected
+from blendfusion.planner.ir.builders import project
 from blendfusion.planner.ir.nodes import (
     Expr,
     Field,
     Node,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     all_fields,
     substitute,
     windows,
@@ -82,31 +82,33 @@ class PartViews:
             return shallow, depth
         found = [w for e in plan.exprs for w in windows(e) if isinstance(w, Node)]
         framed = [w for w in found if bounded_frame(w) is not None]
-        return (self._framed(shallow, dict.fromkeys(framed)), 2) if framed else (shallow, depth)
+        return (
+            (self._view_windows(shallow, dict.fromkeys(framed)), 2) if framed else (shallow, depth)
+        )
 
-    def _view(self, plan: Plan) -> Stored:
-        return self._registered(self._named(plan), plan.width)
+    def _view(self, plan: Plan) -> StoredRows:
+        return self._register(self._by_position(plan), plan.width)
 
-    def _named(self, plan: Plan) -> DataFrame:
+    def _by_position(self, plan: Plan) -> DataFrame:
         """A frame of a plan, each column with its position as its name."""
         schema = frame_of(self._context, write(plan, self._relations, calls=self._calls)).schema()
         names = tuple(_names(schema))
         return frame_of(self._context, write(plan, self._relations, names, calls=self._calls))
 
-    def _framed(self, plan: Rel, framed: dict[Node, None]) -> Plan:
+    def _view_windows(self, plan: Rel, framed: dict[Node, None]) -> Plan:
         """A projection over a view that has its windows ``framed``."""
         (source,) = plan.inputs
         columns = list(all_fields(source.width))
         place: dict[Expr, Field] = {}
         inner: list[Expr] = [*columns]
         for window in framed:
-            inner += [part for part in _computed(window) if part not in inner]
-        frame = self._named(projected(source, tuple(inner)))
+            inner += [part for part in _computed_children(window) if part not in inner]
+        frame = self._by_position(project(source, tuple(inner)))
         made = [_column(i) for i in range(len(columns))]
         for window in framed:
             place[window] = Field(len(made))
             made.append(self._window(window, inner).alias(str(len(made))))
-        view = self._registered(frame.select(*made), len(made))
+        view = self._register(frame.select(*made), len(made))
         exprs = tuple(substitute(e, lambda part: place.get(part)) for e in plan.exprs)
         return Rel("project", b"", (view,), exprs, len(exprs))
 
@@ -116,19 +118,19 @@ class PartViews:
         n_keys, n_sorts = len(order.partitions), len(order.keys)
         data = message
 
-        def encoded(part: Expr) -> bytes:
+        def encode(part: Expr) -> bytes:
             return bytes(_column(columns.index(part)).to_bytes())
 
         for given, literal in zip(window.children[n_keys + n_sorts :], literals, strict=False):
-            data += message_field(4, literal or encoded(given))
+            data += message_field(4, literal or encode(given))
         for key in order.partitions:
-            data += message_field(5, encoded(key))
+            data += message_field(5, encode(key))
         for key, direction in zip(order.keys, order.directions, strict=True):
-            data += message_field(6, message_field(1, encoded(key)) + _FLAGS[direction])
+            data += message_field(6, message_field(1, encode(key)) + _FLAGS[direction])
         by_name = SessionContext.with_python_udf_inlining(self._context, enabled=False)
         return DataFusionExpr.from_bytes(message_field(WINDOW, data), by_name)
 
-    def _registered(self, frame: DataFrame, width: int) -> Stored:
+    def _register(self, frame: DataFrame, width: int) -> StoredRows:
         """The relation of a new view of ``frame``."""
         number = -1 - len(self._names)
         name = f"{self._prefix}_view{-number}"
@@ -140,10 +142,10 @@ class PartViews:
         SessionContext.register_view(self._context, name, DataFrame(frame.df))
         self._names.append(name)
         self.plans.append(frame.logical_plan())
-        return Stored(number, width)
+        return StoredRows(number, width)
 
 
-def _computed(window: Node) -> Iterator[Expr]:
+def _computed_children(window: Node) -> Iterator[Expr]:
     """The children of a window, without its literal arguments."""
     _, literals = bounded_frame(window) or (b"", ())
     order = order_of(window)

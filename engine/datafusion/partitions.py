@@ -86,9 +86,9 @@ class _Partition:
         self._kept: deque[pa.RecordBatch] = deque()
         self._ready: deque[pa.RecordBatch] = deque()
         """The batches behind ``_kept``."""
-        self._next = self._begun()
+        self._next = self._begin()
 
-    def _begun(self) -> asyncio.Future[RecordBatch]:
+    def _begin(self) -> asyncio.Future[RecordBatch]:
         return self._loop.begin(self._stream.rbs.__anext__)
 
     def is_ready(self) -> bool:
@@ -112,21 +112,21 @@ class _Partition:
             if held:
                 return held.popleft()
         try:
-            return self._fetched()
+            return self._fetch()
         except StopAsyncIteration:
             return None
 
     def read_on(self) -> None:
         """Hold what has come, and begin the next batch."""
         while self._next.done() and self._next.exception() is None:
-            self._ready.append(self._fetched())
+            self._ready.append(self._fetch())
             if len(self._ready) >= _MOST_READY:
                 self._kept.extend(self._keep([pa.Table.from_batches(self._ready)]).to_batches())
                 self._ready.clear()
 
-    def _fetched(self) -> pa.RecordBatch:
+    def _fetch(self) -> pa.RecordBatch:
         batch = self._next.result().to_pyarrow()
-        self._next = self._begun()
+        self._next = self._begin()
         return batch
 
     def cancel(self) -> None:

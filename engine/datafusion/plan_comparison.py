@@ -40,12 +40,12 @@ from blendfusion.datafusion.expression_messages import (
 from blendfusion.datafusion.plan_parts import (
     SUBQUERY,
     Part,
-    emptied,
     expressions,
     has_subquery,
     parts,
     parts_of,
     relations,
+    take_out,
     tokens,
 )
 
@@ -190,7 +190,7 @@ class _Reader:
             for _, _, content in message_fields(data):
                 for number, _, operand in message_fields(content or b""):
                     if number == 1:
-                        yield from self.split(_unnamed(operand or b""))
+                        yield from self.split(_without_name(operand or b""))
         elif isinstance(data, bytes) and data[:2] in (b"\xb2\x01", b"\xba\x01", b"\xc2\x01"):
             yield from _keys(data)
         elif isinstance(data, bytes) and data[:2] == b"\x92\x01":
@@ -199,7 +199,7 @@ class _Reader:
             yield data
 
 
-def _unnamed(data: bytes) -> bytes:
+def _without_name(data: bytes) -> bytes:
     return b"" if data[:1] == b"\n" else data
 
 
@@ -208,19 +208,19 @@ def _keys(data: bytes) -> Iterator[bytes]:
     for kind, _, content in message_fields(data):
         for _, _, inner in message_fields(content or b""):
             if kind != GROUPING_SETS:
-                yield _unnamed(inner or b"")
+                yield _without_name(inner or b"")
                 continue
             for _, _, key in message_fields(inner or b""):
-                yield _unnamed(key or b"")
+                yield _without_name(key or b"")
 
 
 def _window_apart(data: bytes) -> Iterator[Data]:
     """A window without its expressions, and those: a copy may compute them below."""
     for _, _, content in message_fields(data):
         below: dict[int, list[bytes]] = {}
-        yield ((WINDOW, emptied(content or b"", PLACES[WINDOW], below)),)
+        yield ((WINDOW, take_out(content or b"", PLACES[WINDOW], below)),)
         for found in below.values():
-            yield from map(_unnamed, found)
+            yield from map(_without_name, found)
 
 
 def subqueries_text(text: str) -> str:
@@ -272,7 +272,7 @@ def _normal_parts(given: Sequence[Part], context: Any, *, of_join: bool) -> list
                 comparison, truth = _TRUTH_TESTS[kind]
                 found += [(BINARY, comparison), (LITERAL, truth)]
         elif kind in (IN_LIST, LIKE, ILIKE, SIMILAR):
-            found += _negated(kind, own)
+            found += _split_negation(kind, own)
         elif kind == WINDOW:
             found.append((kind, _with_plain_frame(_without(own, _RESPECT_NULLS_OF_WINDOW))))
         elif kind == AGGREGATE:
@@ -315,7 +315,7 @@ def _text_of_literal(own: bytes) -> bytes:
     return next(content or b"" for _, _, content in message_fields(own))
 
 
-def _negated(kind: int, own: bytes) -> Iterator[Part]:
+def _split_negation(kind: int, own: bytes) -> Iterator[Part]:
     place = 3 if kind == IN_LIST else 1
     kept = b""
     for number, head, content in message_fields(own):
@@ -342,11 +342,11 @@ def _with_plain_frame(own: bytes) -> bytes:
             kept += same_field(head, content)
             continue
         for _, start, bound in message_fields(content):
-            kept += start if bound is None else str([*_bound(bound)]).encode()
+            kept += start if bound is None else str([*_bound_parts(bound)]).encode()
     return kept
 
 
-def _bound(bound: bytes) -> Iterator[bytes]:
+def _bound_parts(bound: bytes) -> Iterator[bytes]:
     for _, head, value in message_fields(bound):
         unbounded = value is not None and next(message_fields(value))[0] == _NULL_VALUE
         yield b"unbounded" if unbounded else head[:1] + (value or head)
@@ -358,7 +358,7 @@ UTC = "UTC"
 """The zone that DataFusion reads where Substrait has none."""
 
 
-class Zoned(NamedTuple):
+class ZonedTimestamp(NamedTuple):
     """A timestamp with time zone: its type in Arrow's notation, its zone, and its value, of a
     literal."""
 
@@ -367,7 +367,7 @@ class Zoned(NamedTuple):
     value: bytes
 
 
-def zone_of(kind: int, own: bytes) -> Zoned | None:
+def zone_of(kind: int, own: bytes) -> ZonedTimestamp | None:
     """The type of a cast or literal with a time zone; None for any other part."""
     for number, _, content in message_fields(own):
         if content is None:
@@ -379,17 +379,17 @@ def zone_of(kind: int, own: bytes) -> Zoned | None:
     return None
 
 
-def _zoned_moment(content: bytes) -> Zoned | None:
+def _zoned_moment(content: bytes) -> ZonedTimestamp | None:
     zone, unit, value = "", "", b""
     for number, head, inner in message_fields(content):
         if number == 5:
             zone = (inner or b"").decode()
         else:  # microseconds, nanoseconds, seconds or milliseconds
             unit, value = ("us", "ns", "s", "ms")[number - 1], head
-    return Zoned(_type_text(unit, zone), zone, value) if zone else None
+    return ZonedTimestamp(_type_text(unit, zone), zone, value) if zone else None
 
 
-def _zoned_type(content: bytes) -> Zoned | None:
+def _zoned_type(content: bytes) -> ZonedTimestamp | None:
     for number, _, inner in message_fields(content):
         if number != _TIMESTAMP:
             continue
@@ -399,7 +399,9 @@ def _zoned_type(content: bytes) -> Zoned | None:
                 zone = (text or b"").decode()
             else:
                 unit = _UNITS[head[-1]]
-        return Zoned(_type_text(unit, zone), zone, f"NULL {unit}".encode()) if zone else None
+        return (
+            ZonedTimestamp(_type_text(unit, zone), zone, f"NULL {unit}".encode()) if zone else None
+        )
     return None
 
 

@@ -119,7 +119,7 @@ def parts_of(data: bytes) -> Iterator[Part]:
             continue
         places = PLACES.get(kind, {})
         below: dict[int, list[bytes]] = {}
-        own = emptied(content, places, below)
+        own = take_out(content, places, below)
         for number in _ORDER.get(kind, sorted(below)):
             for part in below.get(number, ()):
                 yield from parts_of(part)
@@ -127,7 +127,7 @@ def parts_of(data: bytes) -> Iterator[Part]:
             yield kind, own
 
 
-def emptied(content: bytes, places: Any, below: dict[int, list[bytes]]) -> bytes:
+def take_out(content: bytes, places: Any, below: dict[int, list[bytes]]) -> bytes:
     """``content`` without the expressions in it, which go to ``below``, by their fields."""
     if not places:
         return content

@@ -72,7 +72,7 @@ class _Fragment:
         filter: pads.Expression | None = None,  # noqa: A002 - DataFusion's name
         batch_size: int = 8192,
     ) -> Scanner:
-        return _Guarded(self._scan(columns, _as_in_sql(filter, schema), batch_size))
+        return _GuardedScanner(self._scan(columns, _as_in_sql(filter, schema), batch_size))
 
 
 def _as_in_sql(where: pads.Expression | None, schema: pa.Schema | None) -> pads.Expression | None:
@@ -83,7 +83,7 @@ def _as_in_sql(where: pads.Expression | None, schema: pa.Schema | None) -> pads.
     return expression_of(tree, schema)
 
 
-class _Guarded:
+class _GuardedScanner:
     """A scanner whose errors reach the user as they are."""
 
     def __init__(self, scanner: Scanner) -> None:

@@ -38,7 +38,7 @@ class Stream:
         return next(self)
 
     def __next__(self) -> RecordBatch:
-        return _wrapped(next(self._batches))
+        return _wrap(next(self._batches))
 
     def __iter__(self) -> Iterator[RecordBatch]:
         return self
@@ -98,5 +98,5 @@ class _Batch:
         return self._batch.__arrow_c_array__(requested_schema)
 
 
-def _wrapped(batch: pa.RecordBatch) -> RecordBatch:
+def _wrap(batch: pa.RecordBatch) -> RecordBatch:
     return RecordBatch(_Batch(batch))

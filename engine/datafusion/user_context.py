@@ -19,7 +19,7 @@ _sessions: dict[str, weakref.ReferenceType[Any]] = {}
 """The newest session of each context, by DataFusion's identity of the context."""
 
 
-class Adopted:
+class UserContext:
     """The functions and settings of a context that its user made. Functions that the user adds to
     the context later count, too."""
 

@@ -11,23 +11,23 @@ from typing import Any
 from datafusion import CsvReadOptions
 
 from blendfusion.errors import QueryError
-from blendfusion.files.csv_files import CsvOptions, opened
+from blendfusion.files.csv_files import CsvOptions, open_csv
 from blendfusion.files.csv_tables import csv_table, stay_whole
 from blendfusion.files.formats import Format
-from blendfusion.files.parts import Sniffed, Table
+from blendfusion.files.parts import SniffedOptions, Table
 from blendfusion.places.folders import File, Listing, list_files
 from blendfusion.places.remote import LOCAL, local_path, scheme_of
 
 _PASSED_ON = ("terminator", "escape", "comment", "null_regex", "truncated_rows", "file_sort_order")
 
 
-def prepared(
+def prepare_csv(
     path: Any, options: CsvReadOptions, new_folder: Callable[[], Path]
 ) -> CsvReadOptions | Table:
     """How DataFusion reads the CSV files at ``path``, which may be a list: as a table whose columns
     were found, or with ``options`` where these name the columns already. Raises QueryError for what
     is no table."""
-    if isinstance(options, Sniffed):
+    if isinstance(options, SniffedOptions):
         return options
     listing = _local_listing(path, options.file_extension)
     known = options.schema is not None or options.table_partition_cols
@@ -54,7 +54,7 @@ def _local_listing(path: Any, extension: str) -> Listing | None:
     if not paths or any(scheme_of(one) not in (None, LOCAL) for one in paths):
         return None
     listings = [list_files(local_path(one)) for one in paths]
-    files = [file for listing in listings for file in _named(listing.files, extension)]
+    files = [file for listing in listings for file in _with_extension(listing.files, extension)]
     if not files:
         raise QueryError(
             f"no file at '{paths[0]}' has the ending {extension}",
@@ -64,13 +64,13 @@ def _local_listing(path: Any, extension: str) -> Listing | None:
     return Listing(paths[0], base, tuple(files), passed)
 
 
-def _named(files: Iterable[File], extension: str) -> Sequence[File]:
+def _with_extension(files: Iterable[File], extension: str) -> Sequence[File]:
     return [File(file.url, file.size) for file in files if file.name.endswith(extension)]
 
 
 def _whole(listing: Listing | None, options: CsvReadOptions) -> CsvReadOptions:
     """``options`` that cut no quoted value in two."""
-    own = Sniffed(**vars(options))
+    own = SniffedOptions(**vars(options))
     if listing is not None and options.has_header:
         _check_order(listing, options)
     compressed = bool(options.file_compression_type)
@@ -86,7 +86,7 @@ def _check_order(listing: Listing, options: CsvReadOptions) -> None:
     """Raises QueryError for files whose columns stand in another order, or are others: DataFusion
     takes them by their places."""
     sniffed = _own_options(options)
-    heads = [(f.url, opened(f, sniffed, Path).head.names) for f in listing.files]
+    heads = [(f.url, open_csv(f, sniffed, Path).head.names) for f in listing.files]
     other = next((url for url, names in heads if names != heads[0][1]), None)
     if other is not None:
         raise QueryError(

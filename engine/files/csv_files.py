@@ -59,7 +59,7 @@ class CsvSource:
         return bool(self.text.shown)
 
 
-def opened(file: File, options: CsvOptions, new_folder: Callable[[], Path]) -> CsvSource:
+def open_csv(file: File, options: CsvOptions, new_folder: Callable[[], Path]) -> CsvSource:
     """``file`` as it is read: in UTF-8, from its header on. Warns of lines before the header."""
     start = read_head(file.url)
     encoding = options.encoding or encoding_of(start)

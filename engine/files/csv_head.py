@@ -53,13 +53,15 @@ def delimiter_of(text: str, is_cut: bool = False) -> str:
     line = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").split("\n", 1)[0])
     likely = max(_DELIMITERS, key=lambda d: (d == "," and "," in line, line.count(d)))
     found = {
-        d: _compared(text, d, is_cut) for d in dict.fromkeys((likely, *_DELIMITERS)) if d in line
+        d: _whole_records(text, d, is_cut)
+        for d in dict.fromkeys((likely, *_DELIMITERS))
+        if d in line
     }
     alike = [d for d, records in found.items() if _are_alike(records)]
     return max(alike, key=lambda d: len(found[d][0]), default=likely)
 
 
-def _compared(text: str, delimiter: str, is_cut: bool) -> list[list[str]]:
+def _whole_records(text: str, delimiter: str, is_cut: bool) -> list[list[str]]:
     """The first records of a text that are whole."""
     records = list(islice(_records(text, delimiter), _COMPARED_ROWS))
     return records[:-1] if is_cut and 1 < len(records) < _COMPARED_ROWS else records
@@ -108,7 +110,7 @@ def _is_apart(line: str, delimiter: str | None) -> bool:
 def _is_header(before: Sequence[str], rest: str, delimiter: str | None, is_cut: bool) -> bool:
     """Whether ``rest`` begins with names of columns, rather than the first line ``before``."""
     chosen = delimiter or delimiter_of(rest, is_cut)
-    records = _compared(rest, chosen, is_cut)
+    records = _whole_records(rest, chosen, is_cut)
     names, rows = records[0], records[1:]
     if len(names) < 2 or not _are_alike(records) or not _are_names(names):
         return False

@@ -12,7 +12,7 @@ from datafusion import SessionConfig, SessionContext
 
 from blendfusion.datafusion.file_errors import INFERRED_ROWS
 from blendfusion.errors import QueryError
-from blendfusion.files.csv_files import CsvOptions, CsvSource, opened
+from blendfusion.files.csv_files import CsvOptions, CsvSource, open_csv
 from blendfusion.files.csv_head import check_names
 from blendfusion.files.csv_lines import find_record
 from blendfusion.files.csv_types import ColumnTypes, type_of_kinds
@@ -47,20 +47,20 @@ class _Group:
 def csv_table(listing: Listing, options: CsvOptions, new_folder: Callable[[], Path]) -> Table:
     """The table of the CSV files of ``listing``. Raises QueryError, with the file and the line, for
     what is no table."""
-    sources = [opened(file, options, new_folder) for file in listing.files]
+    sources = [open_csv(file, options, new_folder) for file in listing.files]
     for source in sources:
         check_names(source.head.names, source.name)
     _check_alike(sources)
     check_quotes([source.text for source in sources])
-    groups = _grouped(sources, options)
+    groups = _group(sources, options)
     key_of = column_keys(source.head.names for source in sources)
     readers = {key: _form(group, options) for key, group in groups.items()}
     kinds = _kinds(groups, readers)
-    schema = _united(groups, kinds, key_of)
+    schema = _unite(groups, kinds, key_of)
     note_columns(listing.place, [(s.name, s.head.names) for s in sources], key_of)
     keys = {s.file.url: key for key, group in groups.items() for s in group.sources}
     forms = {
-        key: _typed(readers[key], group.names, schema, key_of) for key, group in groups.items()
+        key: _with_types(readers[key], group.names, schema, key_of) for key, group in groups.items()
     }
     if any(source.is_copy for source in sources):
         listing = replace(listing, passed=())
@@ -84,7 +84,7 @@ def _check_alike(sources: Sequence[CsvSource]) -> None:
             )
 
 
-def _grouped(sources: Sequence[CsvSource], options: CsvOptions) -> dict[Hashable, _Group]:
+def _group(sources: Sequence[CsvSource], options: CsvOptions) -> dict[Hashable, _Group]:
     """The sources that begin alike, by what is alike."""
     groups: dict[Hashable, _Group] = {}
     for source in sources:
@@ -172,7 +172,7 @@ def _of_line(source: CsvSource, due: int) -> QueryError | None:
     )
 
 
-def _united(
+def _unite(
     groups: dict[Hashable, _Group],
     kinds: dict[Hashable, ColumnTypes],
     key_of: Callable[[str], str],
@@ -187,7 +187,7 @@ def _united(
     return pa.schema([(name, type_of_kinds(found[key])) for key, name in names.items()])
 
 
-def _typed(
+def _with_types(
     reader: Form, names: Sequence[str], schema: pa.Schema, key_of: Callable[[str], str]
 ) -> Form:
     """A form with the types of its columns, and what the table calls them."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from blendfusion.datafusion.arrow_types import repeated
+from blendfusion.datafusion.arrow_types import first_repeat
 from blendfusion.errors import ArgumentError, half_a_pair
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def check_types(data: Any) -> None:
     """Raises ArgumentError for a frame of Polars with a column of a type that Arrow lacks, and for
     a table of Arrow with two columns of one name."""
     if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
-        twice = repeated(data.schema.names)
+        twice = first_repeat(data.schema.names)
         if twice is not None:
             raise ArgumentError(
                 f"the table has two columns {twice!r}",

@@ -28,7 +28,7 @@ def list_objects(url: str) -> Listing:
             f"'{url}' names no bucket", hint=f"For example {scheme_of(url)}://bucket/folder/"
         )
     try:
-        return _listed(url, bucket, [part for part in key.split("/") if part])
+        return _list_objects(url, bucket, [part for part in key.split("/") if part])
     except OSError as problem:  # pyarrow's, of several kinds
         raise store_error(url, problem) from problem
 
@@ -55,7 +55,7 @@ def store_error(url: str, problem: Exception) -> QueryError:
     return QueryError(f"cannot read '{url}': {detail}", hint=_CREDENTIALS)
 
 
-def _listed(url: str, bucket: str, parts: Sequence[str]) -> Listing:
+def _list_objects(url: str, bucket: str, parts: Sequence[str]) -> Listing:
     store, scheme = file_system(url), scheme_of(url)
     whole = store.get_file_info("/".join((bucket, *parts)))
     if whole.is_file and not url.endswith("/"):

@@ -51,7 +51,7 @@ class Form:
         """The arguments of DataFusion's reader."""
         columns = list(partitions.items())
         if self.kind == "csv":
-            made = Sniffed(
+            made = SniffedOptions(
                 schema=self.schema,
                 file_extension=self.extension,
                 file_compression_type=self.compression or "",
@@ -66,7 +66,7 @@ class Form:
         return own | ({"table_partition_cols": columns} if columns else {})
 
 
-class Sniffed(CsvReadOptions):
+class SniffedOptions(CsvReadOptions):
     """Options of CSV files that were looked at already."""
 
     @property
@@ -189,10 +189,10 @@ class Table:
     def _union(self, catalog: Any, partitions: Mapping[str, pa.DataType]) -> DataFrame:
         _check_number(len(self.parts), self.listing)
         frames = [self._read(catalog, part, partitions) for part in self.parts]
-        schema = self.schema or _united(frame.schema() for frame in frames)
+        schema = self.schema or _unite(frame.schema() for frame in frames)
         wanted = {f.name: f.type for f in schema if f.name not in partitions} | dict(partitions)
         shaped = [
-            _shaped(frame, part, wanted) for frame, part in zip(frames, self.parts, strict=True)
+            _shape(frame, part, wanted) for frame, part in zip(frames, self.parts, strict=True)
         ]
         return reduce(lambda above, below: above.union(below), shaped)
 
@@ -229,7 +229,7 @@ def _check_number(count: int, listing: Listing) -> None:
         )
 
 
-def _shaped(frame: DataFrame, part: Part, wanted: Mapping[str, pa.DataType]) -> DataFrame:
+def _shape(frame: DataFrame, part: Part, wanted: Mapping[str, pa.DataType]) -> DataFrame:
     """The rows of a part with the columns of the table."""
     has = {field.name: field.type for field in frame.schema()}
 
@@ -243,7 +243,7 @@ def _shaped(frame: DataFrame, part: Part, wanted: Mapping[str, pa.DataType]) -> 
     return frame.select(*(column(name, kind) for name, kind in wanted.items()))
 
 
-def _united(schemas: Iterable[pa.Schema]) -> pa.Schema:
+def _unite(schemas: Iterable[pa.Schema]) -> pa.Schema:
     def refuse(name: str, *_: int) -> QueryError:
         return QueryError(
             f"column '{name}' has values of several kinds in the files",

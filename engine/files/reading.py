@@ -49,7 +49,7 @@ from blendfusion.places.lakes import (
 from blendfusion.places.remote import (
     LOCAL,
     SCHEMES,
-    downloaded,
+    download,
     local_path,
     open_file,
     open_store,
@@ -147,7 +147,7 @@ def register_file(
     if scheme is None:
         _register_local(catalog, name, path, reading)
     elif scheme in ("http", "https"):
-        _register_local(catalog, name, str(downloaded(path, folder_of(catalog))), reading)
+        _register_local(catalog, name, str(download(path, folder_of(catalog))), reading)
     elif scheme in SCHEMES:
         _register_objects(catalog, name, path, reading)
     else:
@@ -168,7 +168,7 @@ def _register_local(catalog: SessionContext, name: str, path: str, reading: Read
         return
     path, sheet = _workbook(path)
     reading = reading if sheet is None else replace(reading, sheet=sheet)
-    listing = _listed(path)
+    listing = _list(path)
     files = listing.files
     kind = kind_of_all([file.url for file in files], path)
     reading.check_kind(kind, path)
@@ -203,7 +203,7 @@ def _register_lake(catalog: SessionContext, name: str, path: str) -> bool:
     return True
 
 
-def _listed(path: str) -> Listing:
+def _list(path: str) -> Listing:
     """The files at ``path``. Raises QueryError for a table of Delta Lake, Iceberg or Hudi."""
     folder = Path(path).expanduser()
     if folder.is_dir() and folder.suffix.lower() != ".lance":
@@ -242,7 +242,7 @@ def _register(
             catalog, name
         )
     elif kind == "json":
-        _json_table(_converted(catalog, listing, reading.encoding), new_folder).register(
+        _json_table(_convert(catalog, listing, reading.encoding), new_folder).register(
             catalog, name
         )
     elif kind in ("parquet", "arrow"):
@@ -281,7 +281,7 @@ def _register_documents(catalog: SessionContext, name: str, place: str) -> None:
     register(name, place)
 
 
-def _converted(catalog: SessionContext, listing: Listing, encoding: str | None) -> Listing:
+def _convert(catalog: SessionContext, listing: Listing, encoding: str | None) -> Listing:
     """The JSON files of ``listing``, or copies that DataFusion reads: in UTF-8, and with one object
     a line."""
     files = listing.files

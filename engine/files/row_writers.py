@@ -57,7 +57,7 @@ def write_json_lines(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
 def write_arrow(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
     """Write an Arrow file. It holds one dictionary a column, so all rows are read first where a
     column has one."""
-    first, rest = _begun(tables)
+    first, rest = _split_first(tables)
     if any(pa.types.is_dictionary(kind) for kind in first.schema.types):
         first, rest = pa.concat_tables([first, *rest]).unify_dictionaries(), iter(())
     with pa.ipc.new_file(file, first.schema) as writer:
@@ -68,7 +68,7 @@ def write_arrow(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
 def write_parquet(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
     """Write a Parquet file, with a row group for a million rows or 64 MiB. Intervals, which it
     does not hold, become text."""
-    first, rest = _begun(as_text(_decoded(table), is_in_parquet) for table in tables)
+    first, rest = _split_first(as_text(_decode(table), is_in_parquet) for table in tables)
     from pyarrow.parquet import ParquetWriter
 
     with ParquetWriter(file, first.schema) as writer:
@@ -86,7 +86,7 @@ ROW_WRITERS: dict[str, Callable[[Iterable[pa.Table], IO[bytes]], None]] = {
 """By the format. Each takes tables of one schema, at least one, and does not close its file."""
 
 
-def _begun(tables: Iterable[pa.Table]) -> tuple[pa.Table, Iterator[pa.Table]]:
+def _split_first(tables: Iterable[pa.Table]) -> tuple[pa.Table, Iterator[pa.Table]]:
     """The first table, and the others."""
     rest = iter(tables)
     return next(rest), rest
@@ -108,7 +108,7 @@ def _parts(table: pa.Table) -> Iterator[pa.Table]:
     return (table.slice(at, _CHUNK_ROWS) for at in range(0, max(1, len(table)), _CHUNK_ROWS))
 
 
-def _decoded(table: pa.Table) -> pa.Table:
+def _decode(table: pa.Table) -> pa.Table:
     """Run-end-encoded columns as plain ones: neither Parquet nor CSV has them."""
     for place, column in enumerate(table.schema):
         if pa.types.is_run_end_encoded(column.type):
@@ -119,7 +119,7 @@ def _decoded(table: pa.Table) -> pa.Table:
 
 def flat(table: pa.Table) -> pa.Table:
     """Columns that CSV can hold: lists, structs and maps as JSON text, bytes as base64."""
-    table = _decoded(table)
+    table = _decode(table)
     for place, column in enumerate(table.schema):
         kind, values = column.type, table.column(place)
         if pa.types.is_dictionary(kind):

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.files.csv_head import check_names
-from blendfusion.places.notes import listed, note
+from blendfusion.places.notes import note, quote_first
 
 _TITLE_ROWS = 20
 """The rows of a sheet in which its header is looked for."""
@@ -100,7 +100,7 @@ def _first_sheet(book: Any, file: Path) -> Any:
     if others:
         titles = [sheet.title for sheet in others]
         note(
-            f"'{file}': the sheet '{first.title}' of {len(filled)} was read; others: {listed(titles)}. "
+            f"'{file}': the sheet '{first.title}' of {len(filled)} was read; others: {quote_first(titles)}. "
             f"Name one: register_file(path, sheet={titles[0]!r}), or '{file.name}#{titles[0]}'"
         )
     return first
@@ -153,11 +153,11 @@ def write_sheet(table: pa.Table, file: Path) -> None:
         if not isinstance(value, str):
             return value
         if len(value) > _CHARACTERS:
-            raise _refused(column, f"has a text of {len(value):,} characters")
+            raise _sheet_error(column, f"has a text of {len(value):,} characters")
         try:
             made = openpyxl.cell.WriteOnlyCell(sheet, value)
         except openpyxl.utils.exceptions.IllegalCharacterError as problem:
-            raise _refused(column, "has a text with control characters") from problem
+            raise _sheet_error(column, "has a text with control characters") from problem
         made.data_type = "s"
         return made
 
@@ -194,7 +194,7 @@ def _plain(value: object) -> object:
     return value if isinstance(value, known) else str(value)
 
 
-def _refused(column: str, what: str) -> QueryError:
+def _sheet_error(column: str, what: str) -> QueryError:
     return QueryError(
         f"column '{column}' {what}, which no sheet holds", hint="Write it as .parquet or .csv."
     )

@@ -77,7 +77,7 @@ def read_bytes(file: str | Path) -> bytes:
 def text_of(file: str | Path) -> str:
     """The text of a file in UTF-8, or as the mark at its beginning says. Raises QueryError for
     bytes that the encoding lacks."""
-    return "".join(_decoded(file, encoding_of(read_head(file, 4))))
+    return "".join(_decode(file, encoding_of(read_head(file, 4))))
 
 
 def write_utf8(file: str | Path, to: Path, encoding: str | None, less: int = 0) -> None:
@@ -85,12 +85,12 @@ def write_utf8(file: str | Path, to: Path, encoding: str | None, less: int = 0) 
     first ``less`` characters, a block at a time. Raises QueryError for bytes that the encoding
     lacks."""
     with to.open("wb") as target:
-        for text in _decoded(file, encoding):
+        for text in _decode(file, encoding):
             target.write(text[less:].encode())
             less = max(0, less - len(text))
 
 
-def _decoded(file: str | Path, encoding: str | None) -> Iterator[str]:
+def _decode(file: str | Path, encoding: str | None) -> Iterator[str]:
     """The text of a file, in blocks."""
     decoder, line = codecs.getincrementaldecoder(encoding or "utf-8-sig")(), 1
     with open_text(file) as stream:

@@ -50,7 +50,7 @@ def typed_table(
     key_of = column_keys(schema.names for schema in schemas)
     united = united_schema(
         schemas,
-        lambda name, one, other: _refused(
+        lambda name, one, other: _type_error(
             name, (files[one], schemas[one]), (files[other], schemas[other])
         ),
     )
@@ -78,9 +78,9 @@ def typed_table(
     return Table(listing, parts_of(listing, files, form_of), united, new_folder)
 
 
-def _refused(name: str, *sides: tuple[File, pa.Schema]) -> QueryError:
+def _type_error(name: str, *sides: tuple[File, pa.Schema]) -> QueryError:
     first, other = (
-        f"{schema.field(_named(schema, name)).type} in '{file.name}'" for file, schema in sides
+        f"{schema.field(_own_name(schema, name)).type} in '{file.name}'" for file, schema in sides
     )
     return QueryError(
         f"column '{name}' is {first}, and {other}: no type holds both",
@@ -88,6 +88,6 @@ def _refused(name: str, *sides: tuple[File, pa.Schema]) -> QueryError:
     )
 
 
-def _named(schema: pa.Schema, name: str) -> str:
+def _own_name(schema: pa.Schema, name: str) -> str:
     names: list[str] = schema.names
     return next(own for own in names if own.lower() == name.lower())

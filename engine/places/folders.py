@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from blendfusion.errors import QueryError, close_matches
-from blendfusion.places.notes import listed, note
+from blendfusion.places.notes import note, quote_first
 from blendfusion.places.partitions import Partition, partition_of
 
 _MAGIC = re.compile(r"[*?\[]")
@@ -108,7 +108,9 @@ def _folder(place: str, folder: Path) -> Listing:
         below = sorted(e.name for e in os.scandir(folder) if e.is_dir() and not is_hidden(e.name))
         hint = f"Files in folders below it: '{place.rstrip('/')}/**/*.parquet'." if below else None
         raise QueryError(f"there are no files in '{place}'", hint=hint)
-    return Listing(place, str(folder), tuple(sorted(_filled(shown), key=lambda f: f.url)), passed)
+    return Listing(
+        place, str(folder), tuple(sorted(_without_empty(shown), key=lambda f: f.url)), passed
+    )
 
 
 def _walk(
@@ -137,7 +139,7 @@ def _pattern(place: str, pattern: str) -> Listing:
     if not shown:
         raise QueryError(f"no file matches '{place}'")
     base = Path(*_before_magic(Path(pattern).parts))
-    return Listing(place, str(base), tuple(sorted(_filled(shown), key=lambda f: f.url)))
+    return Listing(place, str(base), tuple(sorted(_without_empty(shown), key=lambda f: f.url)))
 
 
 def _before_magic(parts: Sequence[str]) -> Sequence[str]:
@@ -161,7 +163,7 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def _filled(files: list[File]) -> list[File]:
+def _without_empty(files: list[File]) -> list[File]:
     """The files that hold something; all, if none does."""
     return [file for file in files if file.size] or files
 
@@ -175,4 +177,6 @@ def note_hidden(listing: Listing, extension: str) -> None:
         if name.startswith("_") and name.endswith(extension) and not _MARKERS.match(name)
     ]
     if hidden:
-        note(f"'{listing.place}': files whose names begin with _ are left out: {listed(hidden)}")
+        note(
+            f"'{listing.place}': files whose names begin with _ are left out: {quote_first(hidden)}"
+        )

@@ -15,7 +15,7 @@ def note(text: str) -> None:
     warnings.warn(text, FileWarning, stacklevel=level_of_caller())
 
 
-def listed(names: Sequence[str]) -> str:
+def quote_first(names: Sequence[str]) -> str:
     """The first names of many, in quotes."""
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     return ", ".join(f"'{name}'" for name in names[:_SHOWN]) + more
@@ -37,7 +37,9 @@ def note_columns(
         if missing:
             lacking.setdefault(missing, []).append(file.rpartition("/")[2])
     if lacking:
-        which = "; ".join(f"{listed(missing)} not in {listed(f)}" for missing, f in lacking.items())
+        which = "; ".join(
+            f"{quote_first(missing)} not in {quote_first(f)}" for missing, f in lacking.items()
+        )
         note(
             f"'{place}': its files are put together by the names of their columns, with NULL for {which}"
         )

@@ -105,7 +105,7 @@ def open_file(url: str) -> IO[bytes]:
     return cast("IO[bytes]", file_system(url).open_input_file(key_of(url)))
 
 
-def downloaded(url: str, folder: Path) -> Path:
+def download(url: str, folder: Path) -> Path:
     """The file at an http(s) URL, in ``folder``. Raises QueryError if it cannot be had."""
     from blendfusion.models.http.downloads import DownloadFailed, download
 

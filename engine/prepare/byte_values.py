@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from datafusion import DataFrame
 
-from blendfusion.language.query_text.type_calls import Typed
+from blendfusion.language.query_text.type_calls import TypedQuery
 from blendfusion.udfs.ask.media import list_of_bytes
 
 Bytes = Mapping[int, tuple[int, ...]]
@@ -33,7 +33,7 @@ _COLUMN = re.compile(r'(?:(?:\w+|"[^"]+")\s*\.\s*)*(?:(\w+)|"([^"]+)")')
 
 
 def values_in_bytes(
-    frame: DataFrame, text: str, ready: Typed, is_planned: Callable[[Bytes], bool]
+    frame: DataFrame, text: str, ready: TypedQuery, is_planned: Callable[[Bytes], bool]
 ) -> Bytes:
     """The values that are bytes in the query of ``frame``, as ``text`` has it. ``is_planned``:
     whether DataFusion takes the query with some values in bytes. It is tried for expressions, but

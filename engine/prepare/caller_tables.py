@@ -15,7 +15,7 @@ from blendfusion.errors import QueryError
 from blendfusion.files.foreign_tables import is_hub_dataset
 from blendfusion.language.query_text.letter_case import either
 from blendfusion.language.query_text.query_tree import Reader
-from blendfusion.language.query_text.source_map import Translation, edited
+from blendfusion.language.query_text.source_map import Translation, edit
 from blendfusion.language.query_text.table_names import TableName, table_names
 from blendfusion.planner.ir.opaque_names import CATALOG, UNNAMED
 from blendfusion.udfs.declare.arguments import quoted_name
@@ -103,7 +103,7 @@ def with_frames(
         (*reader.span(at, at + 1), made[name].name + alias)
         for at, (name, _, alias) in places.items()
     ]
-    return (edited(text, edits), {t.name: t for t in made.values()}) if edits else None
+    return (edit(text, edits), {t.name: t for t in made.values()}) if edits else None
 
 
 def advise(problem: QueryError, variables: Variables | None) -> None:
@@ -166,7 +166,7 @@ def _variable(
             return exact
     names = [name for name in frames if name.lower() == found.name.lower()] if any_case else []
     if len(names) > 1:
-        raise reader.refused(found.at, *either(reader.tokens[found.at].text, sorted(names)))
+        raise reader.refusal(found.at, *either(reader.tokens[found.at].text, sorted(names)))
     return names[0] if names else None
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from datafusion import DataFrame, SessionContext
 
-from blendfusion.language.query_text.column_coercions import optimized
+from blendfusion.language.query_text.column_coercions import optimize
 from blendfusion.language.query_text.named_casts import groups_by_casts, named_casts, repeats_a_name
 from blendfusion.language.query_text.statements import creates
 
@@ -25,7 +25,7 @@ def with_named_casts(
             if not repeats_a_name(str(problem)):
                 raise
         else:
-            if not groups_by_casts(text) or not repeats_a_name(optimized(planned).problem):
+            if not groups_by_casts(text) or not repeats_a_name(optimize(planned).problem):
                 return text, planned
     named = named_casts(text, partial(_arrow_type, context))
     text = text if named is None else named.sql

@@ -14,7 +14,7 @@ from datafusion import CsvReadOptions
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import QueryError
-from blendfusion.language.query_text.source_map import edited
+from blendfusion.language.query_text.source_map import edit
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.places.folders import list_files
 from blendfusion.places.lakes import check_place
@@ -54,7 +54,7 @@ def external_table(session: Session, sql: str) -> str:
     """``sql``, where it is CREATE EXTERNAL TABLE over CSV files of this machine, with their columns
     and with the option for line breaks in values; any other text as it is. Raises QueryError for
     files that are no table, or not one that DataFusion reads."""
-    found = _parsed(sql)
+    found = _parse(sql)
     if found is None:
         return sql
     if found.kind == "PARQUET":
@@ -63,7 +63,7 @@ def external_table(session: Session, sql: str) -> str:
     return _with_columns(session, found) if found.kind == "CSV" else sql
 
 
-def _parsed(sql: str) -> _Statement | None:
+def _parse(sql: str) -> _Statement | None:
     if "external" not in sql.lower():
         return None
     tree = TokenTree(sql)
@@ -98,19 +98,19 @@ def _settings(tree: TokenTree, opened: int) -> Iterator[tuple[str, str]]:
 def _with_columns(session: Session, found: _Statement) -> str:
     sql = str(found.tree.text)
     if any(scheme_of(place) not in (None, LOCAL) for place in found.places):
-        return edited(sql, _breaks(found, whole=True)).sql
+        return edit(sql, _breaks(found, whole=True)).sql
     if not _exist(found):
         return sql
     from blendfusion.files.conversions import folder_of
-    from blendfusion.files.csv_doors import prepared
+    from blendfusion.files.csv_doors import prepare_csv
     from blendfusion.files.parts import Table
 
     options = _csv_options(found)
     if found.columns is None:
         options.schema = pa.schema([])
-    table = prepared(list(found.places), options, partial(folder_of, session))
+    table = prepare_csv(list(found.places), options, partial(folder_of, session))
     if not isinstance(table, Table):
-        return edited(sql, _breaks(found, whole=table.newlines_in_values)).sql
+        return edit(sql, _breaks(found, whole=table.newlines_in_values)).sql
     if not table.is_plain or table.schema is None or found.columns is None:
         raise QueryError(
             f"the files at '{found.places[0]}' are read one by one, and not as DataFusion reads them",
@@ -119,7 +119,7 @@ def _with_columns(session: Session, found: _Statement) -> str:
     before = found.tree.tokens[found.columns].start
     columns = (before, before, f"({', '.join(map(_column, table.schema))}) ")
     whole = bool(table.parts[0].form.options[_BREAKS])
-    return edited(sql, [columns, *_breaks(found, whole=whole)]).sql
+    return edit(sql, [columns, *_breaks(found, whole=whole)]).sql
 
 
 def _breaks(found: _Statement, *, whole: bool) -> list[tuple[int, int, str]]:

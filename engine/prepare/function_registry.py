@@ -15,7 +15,7 @@ from blendfusion.errors import QueryError
 from blendfusion.language.query_text.nesting_limits import check_bounds
 from blendfusion.language.query_text.source_map import within
 from blendfusion.language.query_text.stored_calls import with_stored_calls
-from blendfusion.language.query_text.type_calls import Typed, read_calls
+from blendfusion.language.query_text.type_calls import TypedQuery, read_calls
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.planner.run_switches import COMPARISON_STOP
 from blendfusion.types import Constraint, Task
@@ -39,7 +39,7 @@ class Reading(Protocol):
         self,
         types: Mapping[int, Constraint] | None = None,
         in_bytes: Mapping[int, tuple[int, ...]] | None = None,
-    ) -> Typed: ...
+    ) -> TypedQuery: ...
 
 
 def plain_dispatcher(session: Session) -> DispatcherSource:
@@ -86,14 +86,14 @@ class KnownCalls:
         self._labelled_frames: dict[Task, Frame] = {}
         self._sample_frames: dict[Task, Frame] = {}
 
-    def typed(
+    def type_calls(
         self,
         session: Session,
         query: str,
         parameters: Mapping[str, str] | None = None,
         *,
         whole: bool = False,
-    ) -> Typed:
+    ) -> TypedQuery:
         """The query with its calls as functions, which are known to DataFusion from here on.
         ``whole``: it is no part of a larger one."""
         return self.reading(session, query, parameters, whole=whole)()
@@ -106,8 +106,8 @@ class KnownCalls:
         *,
         whole: bool = False,
     ) -> Reading:
-        """The query, read once, as a function that gives it as ``typed`` does, of more known types
-        and values in bytes: see ``CallReading.typed``."""
+        """The query, read once, as a function that gives it as ``type_calls`` does, of more known
+        types and values in bytes: see ``CallReading.type_calls``."""
         check_bounds(query)
         whole = whole and COMPARISON_STOP not in session.rules_off
         known = ingredients(session)
@@ -118,18 +118,18 @@ class KnownCalls:
         except QueryError as problem:
             raise within(problem, stored) from None
 
-        def typed(
+        def type_calls(
             types: Mapping[int, Constraint] | None = None,
             in_bytes: Mapping[int, tuple[int, ...]] | None = None,
-        ) -> Typed:
+        ) -> TypedQuery:
             try:
-                ready = found.typed(types, in_bytes)
+                ready = found.type_calls(types, in_bytes)
             except QueryError as problem:
                 raise within(problem, stored) from None
             self._know(session, ready.calls)
             return replace(ready, translation=stored.then(ready.translation))
 
-        return typed
+        return type_calls
 
     def _know(self, session: Session, calls: Sequence[Call]) -> None:
         """Register ``calls``, and read what their arguments name: models, and the frames of their

@@ -41,7 +41,7 @@ class InformationTables(SchemaProvider):
         return name in self.tables
 
 
-def informed(
+def with_information(
     sql: str, session: Session, ingredients: Callable[[], Mapping[str, Ingredient]]
 ) -> str:
     """``sql`` over tables that know BlendFusion's functions and options."""
@@ -57,7 +57,7 @@ def _settings(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Tab
     own = [
         {
             "name": f"blendfusion.{option.name}",
-            "value": _written(getattr(session.options, option.name)),
+            "value": _setting_text(getattr(session.options, option.name)),
             "description": about(option).doc,
         }
         for option in fields(Options)
@@ -65,7 +65,7 @@ def _settings(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Tab
     return _both(_rows(session, "SELECT * FROM information_schema.df_settings"), own)
 
 
-def _written(value: object) -> str | None:
+def _setting_text(value: object) -> str | None:
     """A value as SET takes it; NULL for one that is no text."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -86,7 +86,7 @@ def _routines(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Tab
             "routine_type": "FUNCTION",
             "is_deterministic": False,
             "data_type": found.result or None,
-            **_described(found),
+            **_describe(found),
         }
         for found in ingredients.values()
     ]
@@ -99,7 +99,7 @@ def _functions(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Ta
         {
             "function_name": found.name,
             "return_type": found.result or None,
-            **_described(found),
+            **_describe(found),
         }
         for found in ingredients.values()
     ]
@@ -120,7 +120,7 @@ _SOURCES: dict[str, Callable[[Session, Mapping[str, Ingredient]], pa.Table]] = {
 }
 
 
-def _described(found: Ingredient) -> dict[str, str]:
+def _describe(found: Ingredient) -> dict[str, str]:
     """The columns that both lists of functions have."""
     return {
         "function_type": "AGGREGATE" if found.kind.aggregate else "SCALAR",

@@ -45,7 +45,7 @@ def create_table(session: Session, query: Query) -> Frame | None:
     rows = _query_of(session, query)
     if rows is None:
         return None
-    frame = rows.planned(session)
+    frame = rows.plan(session)
     takes = _takes_rows(session, query.text)
     table = frame.to_arrow_table() if takes else frame.schema().empty_table()
     made = _over(session, query, table)
@@ -59,7 +59,7 @@ def with_source(session: Session, query: Query, frame: Frame) -> Frame:
     writes = first_word(query.text) in ("INSERT", "COPY")
     rows = _query_of(session, query) if writes else None
     if rows is not None:
-        frame.source = rows.planned(session)
+        frame.source = rows.plan(session)
         frame.statement = partial(_over, session, query)
         return frame
     return with_changes(session, query, frame, asks=lambda: bool(_calls(session, query)))
@@ -82,12 +82,12 @@ def _over(session: Session, query: Query, table: pa.Table) -> Frame:
     """The frame of a statement with ``table`` in the place of its query."""
     start, stop = query_inside(query.text) or (0, 0)
     text = f"{query.text[:start]}SELECT * FROM ${_ROWS}{query.text[stop:]}"
-    return Query(text, named_params={_ROWS: session.new_table(table)}).planned(session)
+    return Query(text, named_params={_ROWS: session.new_table(table)}).plan(session)
 
 
 def _calls(session: Session, query: Query) -> set[str]:
     parameters = spelled_parameters(query.param_values, query.named_params)
-    ready = session.calls.typed(session, query.text, parameters, whole=True)
+    ready = session.calls.type_calls(session, query.text, parameters, whole=True)
     return {call.name for call in ready.calls}
 
 

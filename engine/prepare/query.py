@@ -14,7 +14,7 @@ from datafusion import DataFrame, SessionContext, SQLOptions
 
 from blendfusion.budget import Budget
 from blendfusion.datafusion.error_gate import outward
-from blendfusion.datafusion.error_translation import functions_in, understood, unfit
+from blendfusion.datafusion.error_translation import functions_in, translate_error, unfit
 from blendfusion.datafusion.foreign_words import is_planning
 from blendfusion.datafusion.interruptible import LONG_QUERY, Pump, lately_interrupted
 from blendfusion.datafusion.sort_keys import check_sort_keys
@@ -24,10 +24,10 @@ from blendfusion.language.doubts.plan_warnings import warn_of_doubts
 from blendfusion.language.query_text import ordinals, repeated_names
 from blendfusion.language.query_text.call_sites import find_sites
 from blendfusion.language.query_text.column_coercions import (
-    Optimized,
+    OptimizedText,
     least,
-    optimized,
-    refused,
+    optimize,
+    refused_type,
     types_beside_columns,
 )
 from blendfusion.language.query_text.counted_sets import counted_sets
@@ -46,7 +46,12 @@ from blendfusion.language.query_text.letter_case import in_any_case
 from blendfusion.language.query_text.parameters import spelled_parameters, texts_of
 from blendfusion.language.query_text.read_only import READING, check_calls, check_plan
 from blendfusion.language.query_text.similar_to import similar_to
-from blendfusion.language.query_text.source_map import Translation, placed, unchanged, within
+from blendfusion.language.query_text.source_map import (
+    Translation,
+    identity,
+    place_in_source,
+    within,
+)
 from blendfusion.language.query_text.statements import (
     creates,
     creates_table,
@@ -56,8 +61,8 @@ from blendfusion.language.query_text.statements import (
 from blendfusion.language.query_text.subquery_values import subquery_values
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.language.query_text.tokenizer import curly_quotes
-from blendfusion.language.query_text.type_calls import Typed
-from blendfusion.language.query_text.unnest import unnested
+from blendfusion.language.query_text.type_calls import TypedQuery
+from blendfusion.language.query_text.unnest import rewrite_unnest
 from blendfusion.language.unsupported.provenance import Text
 from blendfusion.prepare.byte_values import Bytes, values_in_bytes
 from blendfusion.prepare.caller_tables import (
@@ -68,8 +73,8 @@ from blendfusion.prepare.caller_tables import (
 )
 from blendfusion.prepare.cast_names import with_named_casts
 from blendfusion.prepare.function_registry import Reading, ingredients
-from blendfusion.prepare.information import informed
-from blendfusion.prepare.result_names import named
+from blendfusion.prepare.information import with_information
+from blendfusion.prepare.result_names import name_columns
 from blendfusion.prepare.tables_in_any_case import SessionTables
 from blendfusion.services import offers
 from blendfusion.types import Constraint
@@ -85,7 +90,7 @@ if TYPE_CHECKING:
 _ROUNDS = 8
 """How often a query is planned again because a call has got a type."""
 _OTHERWISE = (
-    (repeated_names.REFUSED, repeated_names.numbered),
+    (repeated_names.REFUSED, repeated_names.number_repeats),
     (ordinals.REFUSED, ordinals.expand_ordinals),
 )
 """Parts of messages about queries that DataFusion refuses, each with the function that writes such
@@ -112,7 +117,7 @@ class Query:
     tables: Mapping[str, UnnamedTable] = field(default_factory=dict)
     """The tables that stand for frames in the text, by their names."""
 
-    def planned(self, session: Session) -> Frame:
+    def plan(self, session: Session) -> Frame:
         """The frame of the query. Raises QueryError for one that cannot be planned.
 
         A query that DataFusion refuses for a name is planned once more with the names that are
@@ -121,14 +126,14 @@ class Query:
         """
         selecting = selecting_all(self.text)
         if selecting is not None:
-            return self._respelled(session, selecting, self.named_params, self.tables)
+            return self._plan_respelled(session, selecting, self.named_params, self.tables)
         framed = with_frames(self.text, session, self.named_params, self.variables)
         if framed is None:
             return self._in_its_case(session)
         texts = {n: v for n, v in self.named_params.items() if not isinstance(v, DataFrame)}
-        return self._respelled(session, framed[0], texts, framed[1])
+        return self._plan_respelled(session, framed[0], texts, framed[1])
 
-    def _respelled(
+    def _plan_respelled(
         self,
         session: Session,
         text: Translation,
@@ -139,7 +144,7 @@ class Query:
         whole = self.respelled.then(text) if self.respelled else text
         inner = replace(self, text=text.sql, respelled=whole, named_params=named, tables=tables)
         try:
-            return inner._in_its_case(session) if tables else inner.planned(session)
+            return inner._in_its_case(session) if tables else inner.plan(session)
         except QueryError as problem:
             hint = problem.hint and without_hidden_names(problem.hint)
             problem.reword(without_hidden_names(problem.message), hint)
@@ -147,7 +152,7 @@ class Query:
 
     def _in_its_case(self, session: Session) -> Frame:
         try:
-            return self._numbered(session)
+            return self._plan_numbered(session)
         except QueryError as problem:
             problem.span = problem.span or named_place(problem.message, self.text)
             advise(problem, self.variables)
@@ -160,19 +165,19 @@ class Query:
                 raise
             whole = self.respelled.then(respelled) if self.respelled else respelled
             try:
-                return replace(self, text=respelled.sql, respelled=whole)._numbered(session)
+                return replace(self, text=respelled.sql, respelled=whole)._plan_numbered(session)
             except QueryError as second:
                 raise within(second, respelled) from None
 
-    def _numbered(self, session: Session) -> Frame:
+    def _plan_numbered(self, session: Session) -> Frame:
         try:
-            return self._planned(session)
+            return self._plan(session)
         except QueryError as problem:
             other = next((f(self.text) for part, f in _OTHERWISE if part in problem.message), None)
             if other is None:
                 raise
             try:
-                return replace(self, text=other.sql)._numbered(session)
+                return replace(self, text=other.sql)._plan_numbered(session)
             except QueryError:
                 raise problem from None
 
@@ -186,9 +191,9 @@ class Query:
         try:
             return in_any_case(self.text, SessionTables(session, hidden))
         except QueryError as problem:
-            raise placed(problem, unchanged(self.text)) from None
+            raise place_in_source(problem, identity(self.text)) from None
 
-    def _planned(self, session: Session) -> Frame:
+    def _plan(self, session: Session) -> Frame:
         check_clauses(self.text)
         similar_to(self.text)  # whose refusals have places in this text
         known = partial(_columns, session, self.options, "")
@@ -204,7 +209,7 @@ class Query:
                 made = self._frame(session, typed(in_bytes=in_bytes), parameters, tried=True)
             except QueryError:
                 return False
-            return not optimized(made).problem
+            return not optimize(made).problem
 
         if not self._runs_at_once:
             in_bytes = values_in_bytes(frame, self.text, ready, is_planned)
@@ -218,37 +223,37 @@ class Query:
         def with_types(more: Mapping[str, Constraint]) -> dict[int, Constraint]:
             return types | {i: found for name, found in more.items() for i in waiting[name]}
 
-        def planned(more: Mapping[str, Constraint]) -> tuple[Typed, Frame]:
+        def plan_with(more: Mapping[str, Constraint]) -> tuple[TypedQuery, Frame]:
             calls = typed(types=with_types(more))
             return calls, self._frame(session, calls, parameters)
 
-        def left(more: Mapping[str, Constraint]) -> str:
+        def problem_left(more: Mapping[str, Constraint]) -> str:
             try:
-                return optimized(planned(more)[1]).problem
+                return optimize(plan_with(more)[1]).problem
             except QueryError as error:
                 return error.message
 
-        plan = optimized(frame) if waiting else Optimized()
+        plan = optimize(frame) if waiting else OptimizedText()
         for _ in range(_ROUNDS):
             more = types_beside_columns(plan, waiting)
             if len(more) > 1 and plan.problem:
-                more = least(more, plan.problem, left)
+                more = least(more, plan.problem, problem_left)
             if not more:
                 break
-            calls, another = planned(more)
-            was, plan = plan, optimized(another)
-            if plan.problem and not was.problem and refused(plan.problem) is None:
+            calls, another = plan_with(more)
+            was, plan = plan, optimize(another)
+            if plan.problem and not was.problem and refused_type(plan.problem) is None:
                 break  # DataFusion drops a column's name with its cast
             types = with_types(more)
             ready, frame, waiting = calls, another, calls.beside_columns
-        return named(frame, self._written(ready.written))
+        return name_columns(frame, self._spellings(ready.written))
 
     @property
     def _runs_at_once(self) -> bool:
         """To plan the statement is to carry it out."""
         return creates(self.text) or selects_into(self.text)
 
-    def _written(self, calls: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    def _spellings(self, calls: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
         """The calls with names as the user wrote them."""
         ours = self.respelled
         if ours is None:
@@ -262,7 +267,12 @@ class Query:
         }
 
     def _frame(
-        self, session: Session, ready: Typed, parameters: dict[str, str], *, tried: bool = False
+        self,
+        session: Session,
+        ready: TypedQuery,
+        parameters: dict[str, str],
+        *,
+        tried: bool = False,
     ) -> Frame:
         """The frame of a typed text. ``tried``: it may be no query of the user's, who is not warned
         of it."""
@@ -274,8 +284,8 @@ class Query:
         for name, rewrite in offers("relations").items():
             if name in text.lower():
                 text = rewrite()(text, session, parameters, columns, read_only=read_only)
-        text = unnested(text, columns)
-        text = informed(text, session, lambda: ingredients(session))
+        text = rewrite_unnest(text, columns)
+        text = with_information(text, session, lambda: ingredients(session))
         text = counted_sets(
             text,
             partial(_columns, session, self.options, values=(self.param_values, self.named_params)),
@@ -301,9 +311,9 @@ class Query:
                     failed.span = named_place(failed.message, self.text)
                 raise failed from problem
             hidden = texts_of(self.param_values, self.named_params)
-            error = understood(problem, session, self.text, redaction, hidden)
+            error = translate_error(problem, session, self.text, redaction, hidden)
             if isinstance(error, QueryError):
-                ours = ready.translation if text == ready.sql else unchanged("")
+                ours = ready.translation if text == ready.sql else identity("")
                 error.span = (
                     error.span
                     or named_place(error.message, self.text)

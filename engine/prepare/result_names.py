@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from blendfusion.frame import Frame
 
 
-def named(frame: Frame, written: Mapping[str, tuple[str, ...]]) -> Frame:
+def name_columns(frame: Frame, written: Mapping[str, tuple[str, ...]]) -> Frame:
     """The frame with the columns of unnamed calls called as the user wrote them."""
     try:
         names = DataFrame.schema(frame).names

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 
-from blendfusion.datafusion.arrow_layouts import converted, plain_batch, plain_schema
+from blendfusion.datafusion.arrow_layouts import convert, plain_batch, plain_schema
 from blendfusion.errors import ExecutionError, QueryError
 from blendfusion.language.query_text.row_changes import RowChange, row_change
 from blendfusion.language.query_text.source_map import within
@@ -48,13 +48,15 @@ def with_changes(
     change = row_change(query.text)
     if change is None:
         return frame
-    if change.ignored is not None:
-        word = change.tree.word(change.ignored)
-        raise change.tree.refused(
-            change.ignored, f"there is no {word} here", "Name the rows: WHERE id IN (SELECT …)."
+    if change.ignored_clause is not None:
+        word = change.tree.word(change.ignored_clause)
+        raise change.tree.refusal(
+            change.ignored_clause,
+            f"there is no {word} here",
+            "Name the rows: WHERE id IN (SELECT …).",
         )
     reads = asks() or change.has_query
-    if not change.known or not (reads or change.chooses):
+    if not change.is_known or not (reads or change.chooses):
         return frame
     if _is_in_memory(SessionContext.table(session, change.table)):
         return _Changes(session, query, change).of(frame)
@@ -81,9 +83,9 @@ class _Changes:
         self._rows = pa.table({})
 
     def of(self, frame: Frame) -> Frame:
-        frame.source = self._found()
+        frame.source = self._find()
         frame.statement = self._carry_out
-        frame.renewed = self._renewed
+        frame.renewed = self._find_again
         return frame
 
     def _current(self) -> pa.Table:
@@ -93,7 +95,7 @@ class _Changes:
         plain = plain_schema(schema)
         return pa.Table.from_batches([plain_batch(b, plain) for b in batches], plain)
 
-    def _found(self) -> Frame:
+    def _find(self) -> Frame:
         """The frame of the changed rows: their numbers, and their new values."""
         self._rows = self._current()
         numbered = self._rows.append_column(_ROW, pa.array(np.arange(len(self._rows))))
@@ -106,13 +108,13 @@ class _Changes:
         whole = before.then(text) if before else text
         rows = replace(self._query, text=text.sql, named_params=named, respelled=whole)
         try:
-            return rows.planned(self._session)
+            return rows.plan(self._session)
         except QueryError as problem:
             raise within(problem, text) from None
 
-    def _renewed(self) -> Frame | None:
+    def _find_again(self) -> Frame | None:
         """The frame of the changed rows if the table has others by now; None if it has not."""
-        return None if self._current().equals(self._rows) else self._found()
+        return None if self._current().equals(self._rows) else self._find()
 
     def _sql_type(self, column: str) -> str | None:
         kind = self._rows.schema.field(column).type
@@ -149,7 +151,7 @@ class _Changes:
         if len(rows):
             given = self._session.new_table(rows.combine_chunks())
             text = f"INSERT INTO {table} SELECT * FROM ${_ROWS}"
-            Query(text, named_params={_ROWS: given}).planned(self._session).collect()
+            Query(text, named_params={_ROWS: given}).plan(self._session).collect()
 
 
 def _with_values(rows: pa.Table, chosen: np.ndarray, values: pa.Table) -> pa.Table:
@@ -158,7 +160,7 @@ def _with_values(rows: pa.Table, chosen: np.ndarray, values: pa.Table) -> pa.Tab
     places[chosen] = len(rows) + np.arange(len(chosen))
     for name in values.column_names:
         at = rows.schema.get_field_index(name)
-        new = converted(values.column(name), rows.schema.field(at).type)
+        new = convert(values.column(name), rows.schema.field(at).type)
         both = pa.chunked_array([*rows.column(at).chunks, *new.chunks], rows.schema.field(at).type)
         rows = rows.set_column(at, rows.schema.field(at), both.take(pa.array(places)))
     return rows

@@ -26,12 +26,12 @@ from blendfusion.language.query_text.statements import (
     without_into,
 )
 from blendfusion.language.query_text.tokenizer import sql_of
-from blendfusion.options import declared
+from blendfusion.options import declaration
 from blendfusion.prepare.caller_tables import Variables
 from blendfusion.prepare.external_tables import external_table
 from blendfusion.prepare.queries_in_statements import create_table, with_source
 from blendfusion.prepare.query import Query
-from blendfusion.prepare.translators import OURS, by_number, spoken, translators
+from blendfusion.prepare.translators import OURS, by_number, dialect_of, translators
 from blendfusion.services import offers
 from blendfusion.udfs.declare.call_registry import without_digests
 
@@ -54,7 +54,7 @@ class SessionText:
     variables: Variables | None = None
     """The variables of the program that wrote the text, whose frames it may name; None: none."""
 
-    def planned(
+    def plan(
         self,
         session: Session,
         param_values: dict[str, Any] | Sequence[Any] | None,
@@ -70,7 +70,7 @@ class SessionText:
         named = {name: session.as_frame(value) for name, value in named_params.items()}
         if not (self.read_only or session.options.read_only):
             session.query_files.open(session, text)
-        dialect = spoken(text, self.dialect)
+        dialect = dialect_of(text, self.dialect)
         ordered = None if isinstance(param_values, Mapping) else param_values
         if ordered is not None and dialect != "blendsql":
             param_values, ordered = by_number(ordered), None
@@ -80,9 +80,9 @@ class SessionText:
 
         def run(ours: Translation, dialect: str) -> Frame:
             inner = replace(self, text=ours.sql, dialect=dialect, source=ours)
-            return inner.planned(session, by_name, named)
+            return inner.plan(session, by_name, named)
 
-        return translators().planned(session, text, dialect, run, ordered)
+        return translators().plan(session, text, dialect, run, ordered)
 
     def _in_our_words(
         self, session: Session, param_values: dict[str, Any] | None, named: dict[str, Any]
@@ -102,7 +102,7 @@ class SessionText:
             return session.change_option(parsed.name, parsed.value)
         option = option_shown(self.text)
         if option is not None:
-            declared(option)
+            declaration(option)
         query = Query(as_query(self.text), options, param_values, named, budget, self.source)
         if options is not READING:
             query = replace(query, variables=self.variables)
@@ -110,8 +110,8 @@ class SessionText:
             if options is not READING and selects_into(query.text):
                 return _created_by_into(session, query)
             made = create_table(session, query)
-            return made or with_source(session, query, query.planned(session))
-        return _explained(session, parsed, query) or query.planned(session)
+            return made or with_source(session, query, query.plan(session))
+        return _explain(session, parsed, query) or query.plan(session)
 
     def _check_read_only(self, session: Session, named: Mapping[str, object]) -> None:
         if session.reads_paths:
@@ -128,17 +128,17 @@ def _created_by_into(session: Session, query: Query) -> Frame:
     text = created_by_into(query.text)
     created = replace(query, text=text.sql)
     try:
-        return create_table(session, created) or created.planned(session)
+        return create_table(session, created) or created.plan(session)
     except QueryError as problem:
         raise within(problem, text) from None
 
 
-def _explained(session: Session, parsed: Explain, query: Query) -> Frame | None:
+def _explain(session: Session, parsed: Explain, query: Query) -> Frame | None:
     """The frame of an EXPLAIN, with the trace of an analysed run; None where DataFusion's own shows
     as much as it should."""
     into = selects_into(parsed.query)
     explained = replace(query, text=without_into(parsed.query) if into else parsed.query)
-    inner = with_source(session, explained, explained.planned(session))
+    inner = with_source(session, explained, explained.plan(session))
     if inner.prepared.calls and parsed.form in ("", "indent"):
         if parsed.analyze and parsed.creates:
             raise QueryError(
@@ -158,7 +158,7 @@ def _explained(session: Session, parsed: Explain, query: Query) -> Frame | None:
     notes = [] if inner.prepared.calls or parsed.form else session.scan_notes(inner)
     if not withheld and not inner.prepared.calls and not notes:
         return None
-    shown = query.planned(session).to_pydict()
+    shown = query.plan(session).to_pydict()
     plans = map(without_digests, shown["plan"])
     plan = list(map(without_filters, plans) if withheld else plans)
     if withheld or not notes:

@@ -53,10 +53,10 @@ def read_examples(
         )
     short = [row for row in rows if sum(map(len, row)) <= MAX_CHARACTERS]
     found = [Example(row[:-1], _answer(row[-1], task.constraint, query)) for row in short or rows]
-    return tuple(found[place] for place in _picked(found, dispatcher))
+    return tuple(found[place] for place in _pick(found, dispatcher))
 
 
-def _picked(examples: Sequence[Example], dispatcher: Dispatcher) -> list[int]:
+def _pick(examples: Sequence[Example], dispatcher: Dispatcher) -> list[int]:
     answers = [example.answer for example in examples]
     without = pick(answers, None)
     if len(without) == len(examples):

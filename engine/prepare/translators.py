@@ -23,11 +23,11 @@ class Translators(Protocol):
     DIALECTS: Mapping[str, object]
     """The functions that translate a text, by the names of dialects."""
 
-    def spoken(self, text: str, dialect: str | None = None) -> str:
+    def dialect_of(self, text: str, dialect: str | None = None) -> str:
         """The dialect of a text. Raises OptionError for an unknown name."""
         ...
 
-    def planned(
+    def plan(
         self,
         session: Session,
         text: str,
@@ -55,11 +55,11 @@ def dialect_names() -> tuple[str, ...]:
     return (OURS, *(name for one in services().values() for name in one.dialect_names))
 
 
-def spoken(text: str, dialect: str | None) -> str:
+def dialect_of(text: str, dialect: str | None) -> str:
     """The dialect of a text: BlendFusion's own unless one is named or ``{{`` occurs."""
     if dialect == OURS or (dialect is None and "{{" not in text):
         return OURS
-    return translators().spoken(text, dialect)
+    return translators().dialect_of(text, dialect)
 
 
 def by_number(values: Sequence[Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from blendfusion.datafusion.interruptible import Pump
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.language.doubts.plan_warnings import warn_of_plain, warn_of_refusal
 from blendfusion.language.unsupported.nested_stages import NOTHING
-from blendfusion.language.unsupported.provenance import given, written
+from blendfusion.language.unsupported.provenance import parameter_texts, written_sql
 from blendfusion.planner.driver import reason
 from blendfusion.run.execution.executor import Execution
 from blendfusion.run.observe.progress import progress
@@ -36,21 +36,21 @@ def tables_of(frame: Frame, *, eager: bool) -> Generator[pa.Table, None, None]:
     reporter = session.reporter or progress(options.progress)
     latest.trace = trace = Trace(reporter, session.measured, options.redaction)
     dispatcher = session.dispatcher(trace, frame.budget)
-    trace.given = given(frame) if options.show_values == "off" else set()
+    trace.given = parameter_texts(frame) if options.show_values == "off" else set()
     dispatcher.ledger.expected, latest.expected = latest.expected, None
     prepared = frame.prepared
     warn_of_plain(prepared.reason, session.plan_warnings)
-    run = trace.begin(session, written(frame), len(prepared.calls), prepared.shape)
+    run = trace.begin(session, written_sql(frame), len(prepared.calls), prepared.shape)
     with reporter, run, session.media.running(), frame.running():
         try:
-            yield from answered(frame, dispatcher, eager=eager)
+            yield from answer_frame(frame, dispatcher, eager=eager)
         finally:
             run.plan, run.counts = frame.prepared.shape, frame.last_counts
             trace.keep_rates()
     trace.warn(dispatcher.outages)
 
 
-def answered(
+def answer_frame(
     frame: Frame, dispatcher: Dispatcher, *, eager: bool
 ) -> Generator[pa.Table, None, None]:
     """The result as tables of the frame's schema, at least one, with the answers of

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from blendfusion.models.stores.memory import AnswerStore
     from blendfusion.options import Options
     from blendfusion.planner.rules.similar_first import Pays
-    from blendfusion.planner.stages.split import Staged
+    from blendfusion.planner.stages.split import StagedPlan
     from blendfusion.run.execution.executor import Elsewhere
     from blendfusion.udfs.ask.named_results import NamedResults
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Workers(Protocol):
     """Processes that run parts of plans, and hold models."""
 
-    def shared(self, store: AnswerStore) -> AnswerStore:
+    def share(self, store: AnswerStore) -> AnswerStore:
         """The store of a session: one that workers can open."""
         ...
 
@@ -48,11 +48,11 @@ class Hooks:
         """Add a schema whose tables no list shows."""
         raise NotImplementedError
 
-    def as_run(self, plan: Staged) -> Staged:
+    def as_run(self, plan: StagedPlan) -> StagedPlan:
         """A plan as this session runs it."""
         return plan
 
-    def places_of(self, plan: Staged | None) -> list[list[str]]:
+    def places_of(self, plan: StagedPlan | None) -> list[list[str]]:
         """Where each stage of a plan runs, for EXPLAIN; nothing without a cluster. None stands for
         a query without stages."""
         return [[]] * (1 if plan is None else len(plan.stages))
@@ -69,7 +69,7 @@ class Hooks:
         """The function that runs a stage in the cluster; None without one."""
         return None
 
-    def pooled(self, spec: object, model: Model, options: Options) -> Model:
+    def pool_model(self, spec: object, model: Model, options: Options) -> Model:
         """A model as the session asks it: in its cluster, or here."""
         return model
 

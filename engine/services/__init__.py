@@ -85,7 +85,7 @@ def services() -> Mapping[str, Service]:
 def offers(field: str) -> Mapping[str, Callable[[], Any]]:
     """The entries of a mapping of all services, by name, as functions that import them."""
     return {
-        name: partial(_imported, module, reference)
+        name: partial(_import, module, reference)
         for module, service in services().items()
         for name, reference in getattr(service, field).items()
     }
@@ -94,7 +94,7 @@ def offers(field: str) -> Mapping[str, Callable[[], Any]]:
 def parts(field: str) -> list[Any]:
     """The values of a field of all services that have it, imported."""
     return [
-        _imported(module, getattr(service, field))
+        _import(module, getattr(service, field))
         for module, service in services().items()
         if getattr(service, field)
     ]
@@ -104,7 +104,7 @@ def begin() -> None:
     """Prepare the programs for people, when ``blendfusion`` is imported."""
     for module, service in services_in("blendfusion.apps").items():
         if service.begin:
-            _imported(module, service.begin)()
+            _import(module, service.begin)()
 
 
 def missing_method(name: str) -> str | None:
@@ -115,7 +115,7 @@ def missing_method(name: str) -> str | None:
     return None
 
 
-def _imported(package: str, reference: str) -> Any:
+def _import(package: str, reference: str) -> Any:
     module, _, name = reference.partition(":")
     found = import_module(f"{package}.{module}")
     return getattr(found, name) if name else found

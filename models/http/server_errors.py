@@ -9,7 +9,7 @@ from http.client import responses
 
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.http.response import Response
-from blendfusion.redaction import quoted, without_secrets
+from blendfusion.redaction import in_quotes, without_secrets
 
 _SHOWN = 300
 """Characters of a server's own words that an error repeats."""
@@ -100,7 +100,7 @@ def quote_error(words: str, key: str | None, prompt: Iterable[str] = ()) -> str:
     >>> quote_error("Bad input: My name is Ada Lovelace. for sk-1", "sk-1", ["My name is Ada Lovelace."])
     "'Bad input: … for …'"
     """
-    return quoted(clean_error(words, key, prompt), _SHOWN)
+    return in_quotes(clean_error(words, key, prompt), _SHOWN)
 
 
 def clean_error(words: str, key: str | None, prompt: Iterable[str] = ()) -> str:

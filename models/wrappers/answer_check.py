@@ -22,7 +22,7 @@ from blendfusion.models.protocol.model import (
     ignore_answer,
     tells,
 )
-from blendfusion.redaction import quoted
+from blendfusion.redaction import in_quotes
 from blendfusion.types import Answer, ModelInfo, Task
 
 T = TypeVar("T")
@@ -134,7 +134,7 @@ class CheckedModel:
         if isinstance(text, str) and holds(task.constraint, text):
             possible = is_logprob(answer.logprob) and answer.logprob != -math.inf
             return answer if possible else replace(answer, logprob=None)
-        shown = quoted(text) if isinstance(text, str) else f"a {type(text).__name__}"
+        shown = in_quotes(text) if isinstance(text, str) else f"a {type(text).__name__}"
         return Answer.failed(f"answered {shown}, which is not {task.constraint}", answer.usage)
 
     def close(self) -> None:
@@ -153,6 +153,6 @@ def _has_words(error: Exception) -> bool:
 def _quote(words: object) -> str:
     """The model's words in quotes; their class where they cannot be written."""
     try:
-        return quoted(str(words), _SHOWN)
+        return in_quotes(str(words), _SHOWN)
     except Exception:
         return f"a {type(words).__name__}"

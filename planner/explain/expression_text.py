@@ -12,7 +12,7 @@ from substrait.proto import Rel as RelMessage
 from blendfusion.planner.ir.aggregates import Measure
 from blendfusion.planner.ir.builders import cast_to_text, literal
 from blendfusion.planner.ir.literals import literal_text, type_text
-from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node, Stored, walk
+from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node, StoredRows, walk
 from blendfusion.planner.ir.plan_details import ZONED_LITERAL, frame_text, zoned_type
 from blendfusion.udfs.declare.arguments import sql_string
 
@@ -70,7 +70,7 @@ class Text(str):
         return new
 
 
-class _Gathered(Text):
+class _ListText(Text):
     """The text of an array_agg. A call on the list shows the items of the aggregate instead."""
 
     value: str
@@ -78,7 +78,7 @@ class _Gathered(Text):
     condition: str
 
 
-def shown(expr: Expr, names: Sequence[str], queries: Sequence[Node] = ()) -> str:
+def expression_text(expr: Expr, names: Sequence[str], queries: Sequence[Node] = ()) -> str:
     """``expr`` as SQL over columns with ``names``; a call in the user's notation.
 
     ``queries`` are the subqueries shown below it; several ones are named by their positions.
@@ -87,7 +87,7 @@ def shown(expr: Expr, names: Sequence[str], queries: Sequence[Node] = ()) -> str
 
 
 def conjunct(expr: Expr, names: Sequence[str], queries: Sequence[Node] = ()) -> str:
-    """The text of ``shown`` as an operand of AND."""
+    """The text of ``expression_text`` as an operand of AND."""
     return _Writer(names, queries).within(expr, _AND + 1)
 
 
@@ -99,7 +99,7 @@ def measure_text(measure: Measure, names: Sequence[str]) -> str:
 def sort_text(expr: Expr, direction: int, names: Sequence[str], queries: Sequence[Node]) -> str:
     """A sort key with its direction, and with its NULLs if they differ from DataFusion's
     default."""
-    return shown(expr, names, queries) + _DIRECTIONS.get(direction, "")
+    return expression_text(expr, names, queries) + _DIRECTIONS.get(direction, "")
 
 
 _DIRECTIONS = {
@@ -219,7 +219,7 @@ class _Writer:
             return Text(f"EXISTS {query}")
         if kind == "in_predicate":
             needles = ", ".join(self.within(c, _COMPARISON + 1) for c in expr.children)
-            if isinstance(expr.rels[0], Stored):
+            if isinstance(expr.rels[0], StoredRows):
                 query = f"(stage {expr.rels[0].stage + 1})"
             return Text(f"{needles} IN {query}", _COMPARISON)
         return Text(query)
@@ -244,7 +244,7 @@ class _Writer:
         text = f"{measure.name}({' '.join(parts)})" + _filter(condition)
         if measure.name != "array_agg":
             return text
-        gathered = _Gathered(text)
+        gathered = _ListText(text)
         gathered.value, gathered.order, gathered.condition = values, order, condition
         return gathered
 
@@ -254,8 +254,8 @@ class _Writer:
         values = [self.text(cast_to_text(arg) or arg) for arg in ask.args]
         if ask.domain is not None:
             return self._match(ask, values)
-        lists = [v for v in values if isinstance(v, _Gathered)]
-        text = ask.call.to_sql([v.value if isinstance(v, _Gathered) else v for v in values])
+        lists = [v for v in values if isinstance(v, _ListText)]
+        text = ask.call.to_sql([v.value if isinstance(v, _ListText) else v for v in values])
         if not lists:
             return text
         # Every list of a call has the same order and filter.
@@ -265,7 +265,7 @@ class _Writer:
     def _match(self, ask: Ask, values: Sequence[str]) -> str:
         """The match of a join by meaning: its value and key, and the stage of the candidates."""
         held = "the other side"
-        if isinstance(ask.domain, Stored):
+        if isinstance(ask.domain, StoredRows):
             held = f"stage {ask.domain.stage + 1}"
         pairing = ask.call.pairing
         value, *keys = values
@@ -315,8 +315,8 @@ def _frame(window: ExpressionMessage.WindowFunction) -> str:
     bounded = frame_text(window)
     if bounded is not None:
         return bounded
-    low = _bound(window.lower_bound, "PRECEDING")
-    high = _bound(window.upper_bound, "FOLLOWING")
+    low = _bound_text(window.lower_bound, "PRECEDING")
+    high = _bound_text(window.upper_bound, "FOLLOWING")
     rows = window.bounds_type == ExpressionMessage.WindowFunction.BOUNDS_TYPE_ROWS
     whole = low == "UNBOUNDED PRECEDING" and high == "UNBOUNDED FOLLOWING"
     so_far = low == "UNBOUNDED PRECEDING" and high == "CURRENT ROW" and not rows
@@ -325,7 +325,7 @@ def _frame(window: ExpressionMessage.WindowFunction) -> str:
     return f"{'ROWS' if rows else 'RANGE'} BETWEEN {low} AND {high}"
 
 
-def _bound(bound: ExpressionMessage.WindowFunction.Bound, side: str) -> str:
+def _bound_text(bound: ExpressionMessage.WindowFunction.Bound, side: str) -> str:
     kind = bound.WhichOneof("kind")
     if kind in ("preceding", "following"):
         return f"{getattr(bound, kind).offset} {kind.upper()}"

@@ -12,14 +12,14 @@ from substrait.proto import SetRel
 from blendfusion.planner.explain.expression_text import (
     Text,
     conjunct,
+    expression_text,
     measure_text,
-    shown,
     sort_text,
     subqueries,
 )
-from blendfusion.planner.explain.truncate import cut, listed
+from blendfusion.planner.explain.truncate import cut, list_items
 from blendfusion.planner.ir.aggregates import Aggregation, aggregation
-from blendfusion.planner.ir.builders import fetch_bounds, literal, projected, table_names
+from blendfusion.planner.ir.builders import fetch_bounds, literal, project, table_names
 from blendfusion.planner.ir.document_tables import documents_of
 from blendfusion.planner.ir.joins import join_type
 from blendfusion.planner.ir.lineage import base_names, read_names
@@ -29,7 +29,7 @@ from blendfusion.planner.ir.nodes import (
     Field,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     conjuncts,
     needs_model,
 )
@@ -66,25 +66,25 @@ class _Names:
         return self._known[id(plan)][1]
 
     def _find(self, plan: Plan) -> Sequence[str]:
-        if isinstance(plan, Stored):
+        if isinstance(plan, StoredRows):
             known = self._stages.get(plan.stage, ())
             return known or [f"stage {plan.stage + 1} #{i}" for i in range(plan.width)]
         if isinstance(plan, Block):
-            return [shown(e, self.of(plan.source)) for e in plan.select]
+            return [expression_text(e, self.of(plan.source)) for e in plan.select]
         inputs = [self.of(below) for below in plan.inputs]
         if plan.kind == "read":
             table = _table(plan)
             return [f"{table}.{name}" if table else name for name in _read_names(plan)]
         if plan.kind == "project":
             queries = subqueries(plan.exprs)
-            return [shown(e, inputs[0], queries) for e in plan.exprs]
+            return [expression_text(e, inputs[0], queries) for e in plan.exprs]
         if plan.kind in ("join", "cross"):
             return _of_join(join_type(plan), *inputs)
         if plan.kind == "set":
             return [_of_branches(names) for names in zip(*inputs, strict=True)]
         if plan.kind == "aggregate":
             agg = aggregation(plan)
-            keys = [shown(k, inputs[0]) for k in agg.keys]
+            keys = [expression_text(k, inputs[0]) for k in agg.keys]
             sets = ["grouping set"] * (agg.n_before_measures - len(keys))
             return keys + sets + [measure_text(m, inputs[0]) for m in agg.measures]
         return inputs[0] if inputs else [f"#{i}" for i in range(plan.width)]
@@ -138,15 +138,15 @@ def _table(plan: Rel) -> str:
 
 def _read_names(plan: Rel) -> list[str]:
     """The names of the columns that a read returns, as SQL."""
-    return list(map(_written(plan), read_names(plan)))
+    return list(map(_name_writer(plan), read_names(plan)))
 
 
 def _base_names(plan: Rel) -> list[str]:
     """The names of all columns of the table in a read, as SQL."""
-    return list(map(_written(plan), base_names(plan)))
+    return list(map(_name_writer(plan), base_names(plan)))
 
 
-def _written(plan: Rel) -> Callable[[str], str]:
+def _name_writer(plan: Rel) -> Callable[[str], str]:
     return _identifier if leaf_text(table_names(plan), QUERIES) is None else _expression
 
 
@@ -176,7 +176,7 @@ def lines(plan: Plan, stages: Stages, *, full: bool = False) -> Iterator[str]:
     return _Tree(stages, full).lines(plan)
 
 
-def changed(before: Plan, after: Plan) -> tuple[list[str], list[str]]:
+def changed_trees(before: Plan, after: Plan) -> tuple[list[str], list[str]]:
     """Both plans as trees, relation by relation, with the filters inside scans.
 
     The relations below those that they have in common are left out.
@@ -187,7 +187,7 @@ def changed(before: Plan, after: Plan) -> tuple[list[str], list[str]]:
 
 class _Tree:
     """Writes plans as trees; ``common`` relations are abbreviated in comparisons, see
-    ``changed``."""
+    ``changed_trees``."""
 
     def __init__(self, stages: Stages, full: bool, common: Collection[Plan] | None = None) -> None:
         self._names = _Names(stages)
@@ -210,7 +210,7 @@ class _Tree:
             yield "  " + line
 
     def _line(self, plan: Plan) -> str:
-        if isinstance(plan, Stored):
+        if isinstance(plan, StoredRows):
             return f"stage {plan.stage + 1}"
         if isinstance(plan, Block):
             return self._block(plan)
@@ -218,7 +218,7 @@ class _Tree:
             return self._read(plan)
         names = [n for below in plan.inputs for n in self._names.of(below)]
         queries = subqueries(plan.exprs)
-        texts = [shown(e, names, queries) for e in plan.exprs]
+        texts = [expression_text(e, names, queries) for e in plan.exprs]
         if plan.kind == "aggregate":
             return self._aggregate(aggregation(plan), names)
         if plan.kind == "fetch":
@@ -245,13 +245,13 @@ class _Tree:
         return f"{plan.kind} {self._list(texts)}".rstrip()
 
     def _list(self, items: Sequence[str]) -> str:
-        return listed(items, self._full)
+        return list_items(items, self._full)
 
     def _conditions(self, exprs: Sequence[Expr], names: Sequence[str]) -> str:
         queries = subqueries(exprs)
         terms = [term for expr in exprs for term in conjuncts(expr)]
-        write = conjunct if len(terms) > 1 else shown
-        return listed([write(t, names, queries) for t in terms], self._full, " AND ")
+        write = conjunct if len(terms) > 1 else expression_text
+        return list_items([write(t, names, queries) for t in terms], self._full, " AND ")
 
     def _read(self, plan: Rel) -> str:
         opaque = leaf_text(table_names(plan), QUERIES)
@@ -271,7 +271,7 @@ class _Tree:
         return f"{text} hint: {self._conditions(plan.exprs, every)}"
 
     def _aggregate(self, agg: Aggregation, names: Sequence[str]) -> str:
-        keys = [shown(k, names) for k in agg.keys]
+        keys = [expression_text(k, names) for k in agg.keys]
         groupings = RelMessage.FromString(agg.template).aggregate.groupings
         by = f" by [{self._list(keys)}]" if keys else ""
         if len(groupings) > 1:
@@ -284,12 +284,12 @@ class _Tree:
     def _block(self, block: Block) -> str:
         names = self._names.of(block.source)
         parts = ["block"]
-        computed = [shown(e, names) for e in block.select if needs_model(e)]
+        computed = [expression_text(e, names) for e in block.select if needs_model(e)]
         if computed:
             parts.append(f"compute {self._list(computed)}")
         if block.where:
             parts.append(f"filter {self._conditions(block.where, names)}")
-        if block.limited:
+        if block.has_limit:
             parts.append(limit_text(block))
         if block.once:
             parts.append(ONE_OF_EQUAL)
@@ -305,7 +305,7 @@ def _one_projection(plan: Plan) -> Plan:
         chosen = [e.index for e in plan.exprs if isinstance(e, Field)]
         if len(chosen) < plan.width or not isinstance(below, Rel) or below.kind != "project":
             break
-        plan = projected(below.inputs[0], tuple(below.exprs[i] for i in chosen))
+        plan = project(below.inputs[0], tuple(below.exprs[i] for i in chosen))
     return plan
 
 

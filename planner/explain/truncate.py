@@ -21,7 +21,7 @@ def cut(text: str, full: bool) -> str:
     return line if full else _without_middle(line, _LINE)
 
 
-def listed(items: Sequence[str], full: bool, separator: str = ", ") -> str:
+def list_items(items: Sequence[str], full: bool, separator: str = ", ") -> str:
     """The items on one line. Unless ``full``, long items are cut, and a count replaces the last
     ones."""
     lines = [cut(item, full=True) for item in items]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from substrait.proto import Rel as RelMessage
 
-from blendfusion.planner.ir.messages import holes, serialized
+from blendfusion.planner.ir.messages import holes, serialize
 from blendfusion.planner.ir.nodes import Expr, Plan, Rel, once_a_plan
 from blendfusion.planner.ir.sorts import ASC, DESC, Direction, reverse
 
@@ -62,7 +62,7 @@ class Aggregation:
 
 @once_a_plan
 def aggregation(rel: Plan) -> Aggregation:
-    """Split an aggregate relation; ``aggregated`` rebuilds it."""
+    """Split an aggregate relation; ``aggregate`` rebuilds it."""
     assert isinstance(rel, Rel)
     message = RelMessage.FromString(rel.template)
     names = [_measure_name(i, rel) for i in range(len(message.aggregate.measures))]
@@ -74,10 +74,10 @@ def aggregation(rel: Plan) -> Aggregation:
         own = tuple(next(exprs) for _ in holes(holder))
         inner = measure.measure
         counts = len(inner.sorts), len(inner.arguments)
-        measures.append(Measure(name, serialized(holder), own, *counts))
+        measures.append(Measure(name, serialize(holder), own, *counts))
     del message.aggregate.measures[:]
     del message.aggregate.grouping_expressions[:]
-    return Aggregation(serialized(message), tuple(exprs), tuple(measures))
+    return Aggregation(serialize(message), tuple(exprs), tuple(measures))
 
 
 def order_of_first(measure: Measure) -> tuple[tuple[Expr, ...], tuple[Direction, ...]] | None:
@@ -102,20 +102,20 @@ def has_order(measure: Measure) -> bool:
     return order_of_first(measure) is not None
 
 
-def unfiltered(measure: Measure) -> Measure:
+def without_filter(measure: Measure) -> Measure:
     """``measure`` over all rows, without its FILTER."""
     if measure.filter is None:
         return measure
     holder = RelMessage.FromString(measure.template)
     holder.aggregate.measures[0].ClearField("filter")
-    return replace(measure, template=serialized(holder), exprs=measure.exprs[:-1])
+    return replace(measure, template=serialize(holder), exprs=measure.exprs[:-1])
 
 
 def of_all_values(measure: Measure) -> Measure:
     """``measure`` over all values, each as often as it comes, without its DISTINCT."""
     holder = RelMessage.FromString(measure.template)
     holder.aggregate.measures[0].measure.ClearField("invocation")
-    return replace(measure, template=serialized(holder))
+    return replace(measure, template=serialize(holder))
 
 
 def sorted_first_by(measure: Measure, key: Expr, *, descending: bool) -> Measure:
@@ -129,7 +129,7 @@ def sorted_first_by(measure: Measure, key: Expr, *, descending: bool) -> Measure
     first.direction = DESC if descending else ASC
     sorts.extend(own)
     exprs, n_sorts = (key, *measure.exprs), measure.n_sorts + 1
-    return replace(measure, template=serialized(holder), exprs=exprs, n_sorts=n_sorts)
+    return replace(measure, template=serialize(holder), exprs=exprs, n_sorts=n_sorts)
 
 
 def is_distinct(plan: Plan) -> bool:
@@ -146,7 +146,7 @@ def _measure_name(position: int, rel: Rel) -> str:
     return str(message.aggregate.common.hint.output_names[position])
 
 
-def aggregated(source: Plan, agg: Aggregation) -> Rel:
+def aggregate(source: Plan, agg: Aggregation) -> Rel:
     """The aggregate relation of ``agg`` over ``source``."""
     message = RelMessage.FromString(agg.template)
     message.aggregate.input.SetInParent()
@@ -159,11 +159,11 @@ def aggregated(source: Plan, agg: Aggregation) -> Rel:
         message.aggregate.grouping_expressions.add().SetInParent()
     exprs = tuple(e for m in agg.measures for e in m.exprs) + agg.keys
     width = len(agg.keys) + len(agg.measures) + (len(message.aggregate.groupings) > 1)
-    return Rel("aggregate", serialized(message), (source,), exprs, width)
+    return Rel("aggregate", serialize(message), (source,), exprs, width)
 
 
 def distinct(source: Plan, *keys: Expr) -> Rel:
     """The distinct tuples of ``keys`` over ``source``, one column per key."""
     message = RelMessage()
     message.aggregate.groupings.add().expression_references.extend(range(len(keys)))
-    return aggregated(source, Aggregation(serialized(message), keys, ()))
+    return aggregate(source, Aggregation(serialize(message), keys, ()))

@@ -68,7 +68,7 @@ def atoms(expr: Expr) -> Iterator[Expr]:
         yield expr
 
 
-def assigned(expr: Expr, values: Mapping[Expr, Expr], *, cheap: bool = False) -> Expr:
+def assign(expr: Expr, values: Mapping[Expr, Expr], *, cheap: bool = False) -> Expr:
     """A canonical expression with TRUE, FALSE or NULL in the place of atoms, simplified. ``cheap``:
     also of conditions without calls."""
     if expr in values:
@@ -79,17 +79,17 @@ def assigned(expr: Expr, values: Mapping[Expr, Expr], *, cheap: bool = False) ->
         expr = function(COMPARED_WITH_TRUE[expr.name], expr.children[:1])
     if expr.name not in CONNECTIVES:
         return expr
-    return simplified(expr.name, tuple(assigned(c, values, cheap=cheap) for c in expr.children))
+    return simplify(expr.name, tuple(assign(c, values, cheap=cheap) for c in expr.children))
 
 
-def simplified(name: str, children: tuple[Expr, ...]) -> Expr:
+def simplify(name: str, children: tuple[Expr, ...]) -> Expr:
     """A connective of these operands, without those that decide nothing."""
     if name in ("and", "or"):
-        return _connected(name, children)
+        return _connect(name, children)
     if name == "if_then":
         return _case(children)
     if name == "coalesce":
-        return _coalesced(children)
+        return _coalesce(children)
     truth = _TRUTHS.get(children[0])
     if truth is None:
         return function(name, children)
@@ -98,7 +98,7 @@ def simplified(name: str, children: tuple[Expr, ...]) -> Expr:
     return boolean_literal(truth in TRUTH_TESTS[name])
 
 
-def _connected(name: str, children: tuple[Expr, ...]) -> Expr:
+def _connect(name: str, children: tuple[Expr, ...]) -> Expr:
     decisive, neutral = (FALSE, TRUE) if name == "and" else (TRUE, FALSE)
     left = tuple(child for child in children if child != neutral)
     if decisive in left:
@@ -120,7 +120,7 @@ def _case(children: tuple[Expr, ...]) -> Expr:
     return case(branches, otherwise)
 
 
-def _coalesced(children: tuple[Expr, ...]) -> Expr:
+def _coalesce(children: tuple[Expr, ...]) -> Expr:
     left: list[Expr] = []
     for child in children:
         if child != NULL:

@@ -10,7 +10,7 @@ from substrait.proto import Rel as RelMessage
 from substrait.proto import Type as TypeMessage
 
 from blendfusion.errors import PlanError
-from blendfusion.planner.ir.messages import serialized
+from blendfusion.planner.ir.messages import serialize
 from blendfusion.planner.ir.nodes import (
     Expr,
     Field,
@@ -42,7 +42,7 @@ def _function_of(n_args: int) -> bytes:
     message.scalar_function.SetInParent()
     for _ in range(n_args):
         message.scalar_function.arguments.add().value.SetInParent()
-    return serialized(message)
+    return serialize(message)
 
 
 def in_list(value: Expr, items: Sequence[Expr]) -> Node:
@@ -51,7 +51,7 @@ def in_list(value: Expr, items: Sequence[Expr]) -> Node:
     message.singular_or_list.value.SetInParent()
     for _ in items:
         message.singular_or_list.options.add()
-    return Node("singular_or_list", serialized(message), (value, *items))
+    return Node("singular_or_list", serialize(message), (value, *items))
 
 
 def in_rows(value: Expr, rows: Plan) -> Node:
@@ -59,7 +59,7 @@ def in_rows(value: Expr, rows: Plan) -> Node:
     message = ExpressionMessage()
     message.subquery.in_predicate.needles.add()
     message.subquery.in_predicate.haystack.SetInParent()
-    return Node("subquery", serialized(message), (value,), (rows,))
+    return Node("subquery", serialize(message), (value,), (rows,))
 
 
 def is_in_rows(expr: Expr) -> bool:
@@ -77,10 +77,10 @@ def rows_of(numbers: Sequence[Node]) -> Rel:
     getattr(columns.types.add(), str(kind)).nullability = TypeMessage.NULLABILITY_REQUIRED
     for _ in numbers:
         message.read.virtual_table.expressions.add().fields.add()
-    return Rel("read", serialized(message), (), tuple(numbers), 1)
+    return Rel("read", serialize(message), (), tuple(numbers), 1)
 
 
-def filtered(source: Plan, terms: tuple[Expr, ...]) -> Plan:
+def filter_rows(source: Plan, terms: tuple[Expr, ...]) -> Plan:
     """``source`` with only the rows for which every term is true; ``source`` itself for none, and
     for those of a filter at its top."""
     if isinstance(source, Rel) and source.kind == "filter":
@@ -91,17 +91,17 @@ def filtered(source: Plan, terms: tuple[Expr, ...]) -> Plan:
     message = RelMessage()
     message.filter.condition.SetInParent()
     message.filter.input.SetInParent()
-    return Rel("filter", serialized(message), (source,), (conjunction(terms),), source.width)
+    return Rel("filter", serialize(message), (source,), (conjunction(terms),), source.width)
 
 
-def projected(source: Plan, columns: tuple[Expr, ...]) -> Plan:
+def project(source: Plan, columns: tuple[Expr, ...]) -> Plan:
     """``source`` with exactly ``columns``; ``source`` itself if they are its own columns."""
     if columns == all_fields(source.width):
         return source
     return Rel("project", b"", (source,), columns, len(columns))
 
 
-def limited(source: Plan, offset: int, count: int | None) -> Plan:
+def limit_rows(source: Plan, offset: int, count: int | None) -> Plan:
     """``source`` without its first ``offset`` rows, and at most ``count`` of the rest."""
     message = RelMessage()
     message.fetch.input.SetInParent()
@@ -112,10 +112,10 @@ def limited(source: Plan, offset: int, count: int | None) -> Plan:
     if count is not None:
         message.fetch.count_expr.SetInParent()
         exprs.append(integer_literal(count))
-    return Rel("fetch", serialized(message), (source,), tuple(exprs), source.width)
+    return Rel("fetch", serialize(message), (source,), tuple(exprs), source.width)
 
 
-def ordered(source: Plan, first: Field, *then: Field, descending: bool = True) -> Plan:
+def order_rows(source: Plan, first: Field, *then: Field, descending: bool = True) -> Plan:
     """The rows of ``source`` by its first column, and then by others, ascending; NULL last."""
     return sorted_by(source, (first, *then), (DESC if descending else ASC,))
 
@@ -123,7 +123,7 @@ def ordered(source: Plan, first: Field, *then: Field, descending: bool = True) -
 def text_literal(text: str) -> Node:
     message = ExpressionMessage()
     message.literal.string = text
-    return Node("literal", serialized(message))
+    return Node("literal", serialize(message))
 
 
 def cast_to_text(expr: Expr) -> Expr | None:
@@ -139,21 +139,21 @@ def cast_to_text(expr: Expr) -> Expr | None:
 def boolean_literal(value: bool) -> Node:
     message = ExpressionMessage()
     message.literal.boolean = value
-    return Node("literal", serialized(message))
+    return Node("literal", serialize(message))
 
 
 def boolean_null() -> Node:
     """NULL, as a boolean."""
     message = ExpressionMessage()
     message.literal.null.bool.nullability = TypeMessage.NULLABILITY_NULLABLE
-    return Node("literal", serialized(message))
+    return Node("literal", serialize(message))
 
 
 def text_null() -> Node:
     """NULL, as text."""
     message = ExpressionMessage()
     message.literal.null.string.nullability = TypeMessage.NULLABILITY_NULLABLE
-    return Node("literal", serialized(message))
+    return Node("literal", serialize(message))
 
 
 def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr | None) -> Node:
@@ -167,13 +167,13 @@ def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr | None) -> Node:
     if otherwise is not None:
         getattr(message.if_then, "else").SetInParent()
         children = (*children, otherwise)
-    return Node("if_then", serialized(message), children)
+    return Node("if_then", serialize(message), children)
 
 
 def integer_literal(value: int) -> Node:
     message = ExpressionMessage()
     message.literal.i64 = value
-    return Node("literal", serialized(message))
+    return Node("literal", serialize(message))
 
 
 def fetch_bounds(rel: Rel) -> tuple[int, int | None]:

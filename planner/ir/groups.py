@@ -32,5 +32,5 @@ class GroupNeed:
     """The expressions that are read of the groups within the limit. Each needs one value."""
 
     @property
-    def limited(self) -> bool:
+    def has_limit(self) -> bool:
         return self.count is not None

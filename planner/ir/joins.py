@@ -11,7 +11,7 @@ from substrait.proto import SetRel as SetRelMessage
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.builders import boolean_literal, conjunction
-from blendfusion.planner.ir.messages import serialized
+from blendfusion.planner.ir.messages import serialize
 from blendfusion.planner.ir.nodes import Expr, Field, Plan, Rel, inline
 
 JOIN_NAMES = {
@@ -43,32 +43,32 @@ def _type_in(template: bytes) -> str:
     return str(JOIN_NAMES.get(RelMessage.FromString(template).join.type, "other"))
 
 
-def joined(left: Plan, right: Plan, terms: tuple[Expr, ...], kind: str = "inner") -> Rel:
+def join_plans(left: Plan, right: Plan, terms: tuple[Expr, ...], kind: str = "inner") -> Rel:
     """The join of two plans on the conjunction of ``terms``, of a ``join_type``; a cross join
     without terms."""
     message = RelMessage()
     if not terms and kind == "inner":
         message.cross.left.SetInParent()
         message.cross.right.SetInParent()
-        return Rel("cross", serialized(message), (left, right), (), left.width + right.width)
+        return Rel("cross", serialize(message), (left, right), (), left.width + right.width)
     message.join.left.SetInParent()
     message.join.right.SetInParent()
     message.join.expression.SetInParent()
     message.join.type = JoinRelMessage.JoinType.Value(f"JOIN_TYPE_{kind.upper()}")
     condition = conjunction(terms or (boolean_literal(True),))
     width = join_width(kind, left.width, right.width)
-    return Rel("join", serialized(message), (left, right), (condition,), width)
+    return Rel("join", serialize(message), (left, right), (condition,), width)
 
 
-def exchanged(left: int, right: int) -> tuple[Field, ...]:
+def exchanged_fields(left: int, right: int) -> tuple[Field, ...]:
     """The columns of a join of ``left`` and ``right`` columns, over the join with its sides
     exchanged."""
     return tuple(Field((i + right) % (left + right)) for i in range(left + right))
 
 
-def turned(term: Expr, left: int, right: int) -> Expr:
+def exchange_sides(term: Expr, left: int, right: int) -> Expr:
     """A term over a join of ``left`` and ``right`` columns, over it with its sides exchanged."""
-    return inline(term, exchanged(left, right))
+    return inline(term, exchanged_fields(left, right))
 
 
 def join_width(kind: str, left: int, right: int) -> int:
@@ -100,7 +100,7 @@ def union_all(branches: Sequence[Plan]) -> Rel:
     message.set.op = SetRelMessage.SET_OP_UNION_ALL
     for _ in branches:
         message.set.inputs.add()
-    return Rel("set", serialized(message), tuple(branches), (), branches[0].width)
+    return Rel("set", serialize(message), tuple(branches), (), branches[0].width)
 
 
 def is_union_all(plan: Plan) -> bool:

@@ -17,7 +17,7 @@ from blendfusion.planner.ir.nodes import (
     Field,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     all_fields,
     fields,
     has_window,
@@ -71,7 +71,7 @@ def column_of(expr: Expr, plan: Plan) -> Column | None:
 def answer_columns(plan: Plan) -> frozenset[int]:
     """The columns of ``plan`` whose values depend on answers. Their rows may do so, too: a number
     of rows is such a column, a column of the kept rows is not."""
-    if isinstance(plan, Stored) or not asks_anything(plan):
+    if isinstance(plan, StoredRows) or not asks_anything(plan):
         return frozenset()
     if isinstance(plan, Block) or plan.kind == "project":
         exprs = plan.select if isinstance(plan, Block) else plan.exprs

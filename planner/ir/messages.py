@@ -45,7 +45,7 @@ def holes(message: Message) -> list[Message]:
     """The relations and expressions directly inside ``message``, in the order of its fields."""
     found: list[Message] = []
     for field, value in message.ListFields():
-        held = _held(field)
+        held = _contents(field)
         if held == "nothing":
             continue
         items = value if is_repeated(value) else (value,)
@@ -58,7 +58,7 @@ def holes(message: Message) -> list[Message]:
 
 
 @cache
-def _held(field: FieldDescriptor) -> Literal["holes", "more", "nothing"]:
+def _contents(field: FieldDescriptor) -> Literal["holes", "more", "nothing"]:
     """The contents of a field: holes, messages with more holes inside, or neither, as in a type
     and a literal."""
     name = field.message_type and field.message_type.full_name
@@ -146,6 +146,6 @@ def _types(message: Message) -> Iterator[TypeMessage]:
                 yield from _types(item)
 
 
-def serialized(message: Message) -> bytes:
+def serialize(message: Message) -> bytes:
     """The bytes of a message, deterministically."""
     return bytes(message.SerializeToString(deterministic=True))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class known(Generic[T]):  # noqa: N801 it stands where ``property`` does
+class cached_field(Generic[T]):  # noqa: N801 it stands where ``property`` does
     """``cached_property`` without the lock that it has before Python 3.12, which costs more than
     most of these: two threads that meet find the same."""
 
@@ -98,29 +98,29 @@ class Rel:
     exprs: tuple[Expr, ...]
     width: int
 
-    @known
+    @cached_field
     def _hash(self) -> int:
         return hash((self.kind, self.template, self.inputs, self.exprs))
 
     def __hash__(self) -> int:
         return self._hash
 
-    @known
+    @cached_field
     def calls_here(self) -> bool:
         """Whether its own expressions contain a call."""
         return any(map(needs_model, self.exprs))
 
-    @known
+    @cached_field
     def has_calls(self) -> bool:
         """Whether the relation or one below it contains a call."""
         return self.calls_here or any(map(_asks, relations_below(self)))
 
-    @known
+    @cached_field
     def has_subqueries(self) -> bool:
         """Whether relations stand in its expressions."""
         return any(map(_holds_plans, self.exprs))
 
-    @known
+    @cached_field
     def kinds(self) -> frozenset[str]:
         """Its kind, and those of all relations below it."""
         return frozenset((self.kind,)).union(*(p.kinds for p in relations_below(self)))
@@ -170,10 +170,10 @@ class Block:
         return (self.source,)
 
     @property
-    def limited(self) -> bool:
+    def has_limit(self) -> bool:
         return self.count is not None or self.offset > 0 or bool(self.takes)
 
-    @known
+    @cached_field
     def _hash(self) -> int:
         limit = self.offset, self.count, self.once, self.takes
         return hash((self.source, self.where, self.select, *limit, self.until))
@@ -181,22 +181,22 @@ class Block:
     def __hash__(self) -> int:
         return self._hash
 
-    @known
+    @cached_field
     def calls_here(self) -> bool:
         """Whether its own expressions contain a call."""
         return any(map(needs_model, self.exprs))
 
-    @known
+    @cached_field
     def has_calls(self) -> bool:
         """Whether the block or a relation below it contains a call."""
         return self.calls_here or any(map(_asks, relations_below(self)))
 
-    @known
+    @cached_field
     def has_subqueries(self) -> bool:
         """Whether relations stand in its expressions."""
         return any(map(_holds_plans, self.exprs))
 
-    @known
+    @cached_field
     def kinds(self) -> frozenset[str]:
         """Its kind, and those of all relations below it."""
         return frozenset((self.kind,)).union(*(p.kinds for p in relations_below(self)))
@@ -208,7 +208,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredRows:
     """The output of a pipeline that ran earlier: stage ``stage``, ``width`` columns."""
 
     stage: int
@@ -222,7 +222,7 @@ class Stored:
         return ()
 
 
-Plan: TypeAlias = "Rel | Block | Stored"
+Plan: TypeAlias = "Rel | Block | StoredRows"
 
 
 R = TypeVar("R", "Rel", "Block")
@@ -239,7 +239,7 @@ def _of_same_expressions(old: R, new: R) -> R:
 
 def relations_below(plan: Plan) -> tuple[Plan, ...]:
     """The relations directly below one, and those of subqueries inside its expressions."""
-    if isinstance(plan, Stored) or not plan.has_subqueries:
+    if isinstance(plan, StoredRows) or not plan.has_subqueries:
         return plan.inputs
     inside = (part for expr in plan.exprs for part in walk(expr))
     return (*plan.inputs, *(rel for part in inside for rel in part.rels))
@@ -250,19 +250,19 @@ def once_a_plan(work: Callable[[Plan], T]) -> Callable[[Plan], T]:
     name = f"{work.__module__}.{work.__qualname__}"
 
     @wraps(work)
-    def remembered(plan: Plan) -> T:
-        if isinstance(plan, Stored):
+    def remember(plan: Plan) -> T:
+        if isinstance(plan, StoredRows):
             return work(plan)
         known: dict[str, T] = plan.__dict__
         if name not in known:
             known[name] = work(plan)
         return known[name]
 
-    return remembered
+    return remember
 
 
 def _asks(plan: Plan) -> bool:
-    return not isinstance(plan, Stored) and plan.has_calls
+    return not isinstance(plan, StoredRows) and plan.has_calls
 
 
 def _holds_plans(expr: Expr) -> bool:
@@ -378,7 +378,7 @@ def is_volatile_block(block: Block) -> bool:
 
 def may_move(block: Block) -> bool:
     """Whether the result of a block for a row is independent of the other rows."""
-    return not block.limited and block.until is None and not is_volatile_block(block)
+    return not block.has_limit and block.until is None and not is_volatile_block(block)
 
 
 def shift(expr: Expr, by: int) -> Expr:

@@ -43,20 +43,20 @@ def truths(expr: Expr, nulls: Collection[int]) -> Truths:
             return frozenset(("true" if value else "false",))
         return NULL if is_null_literal(expr) else PRESENT
     if expr.name in ("and", "or"):
-        return _connected(expr, nulls)
+        return _truths_of_connective(expr, nulls)
     if expr.name == "not":
         return frozenset(_NOT[value] for value in truths(expr.children[0], nulls))
     if expr.name in TRUTH_TESTS:
-        return _tested(truths(expr.children[0], nulls), TRUTH_TESTS[expr.name])
+        return _truths_of_test(truths(expr.children[0], nulls), TRUTH_TESTS[expr.name])
     if expr.name in ("is_null", "is_not_null"):
         wanted = NULL if expr.name == "is_null" else PRESENT
-        return _tested(truths(expr.children[0], nulls), wanted)
+        return _truths_of_test(truths(expr.children[0], nulls), wanted)
     if expr.name in ("is_distinct_from", "is_not_distinct_from"):
         return _distinct(expr, nulls)
     if expr.name == "if_then":
         return _case(expr, nulls)
     if expr.name == "coalesce":
-        return _coalesced(expr, nulls)
+        return _truths_of_coalesce(expr, nulls)
     if expr.name in NULL_IF_ANY_IS or expr.name == "singular_or_list":
         operands = expr.children[: 1 if expr.name == "singular_or_list" else 2]
         return NULL if any(truths(part, nulls) == NULL for part in operands) else ANY
@@ -70,7 +70,7 @@ def _is_null(ask: Ask, nulls: Collection[int]) -> bool:
     return bool(ask.args) and all(truths(argument, nulls) == NULL for argument in ask.args)
 
 
-def _connected(expr: Node, nulls: Collection[int]) -> Truths:
+def _truths_of_connective(expr: Node, nulls: Collection[int]) -> Truths:
     decisive: Truth = "false" if expr.name == "and" else "true"
     found = [truths(part, nulls) for part in expr.children]
     if any(values == {decisive} for values in found):
@@ -84,7 +84,7 @@ def _connected(expr: Node, nulls: Collection[int]) -> Truths:
     return frozenset(met)
 
 
-def _tested(values: Truths, wanted: Collection[str]) -> Truths:
+def _truths_of_test(values: Truths, wanted: Collection[str]) -> Truths:
     met: set[Truth] = set()
     if any(value in wanted for value in values):
         met.add("true")
@@ -120,7 +120,7 @@ def _case(expr: Node, nulls: Collection[int]) -> Truths:
     return frozenset(met | otherwise)
 
 
-def _coalesced(expr: Node, nulls: Collection[int]) -> Truths:
+def _truths_of_coalesce(expr: Node, nulls: Collection[int]) -> Truths:
     met: set[Truth] = set()
     for part in expr.children:
         values = truths(part, nulls)

@@ -1,5 +1,5 @@
-"""Details of DataFusion's plans that their Substrait lacks: time zones, and of windows the bounds of
-RANGE frames, DISTINCT and IGNORE NULLS.
+"""Details of DataFusion's plans that their Substrait lacks: time zones, and of windows the bounds
+of RANGE frames, DISTINCT and IGNORE NULLS.
 
 ``read`` puts them back into the tree, and ``write`` writes zones as functions. DataFusion's reader
 takes no such window: a projection with one is made by DataFusion itself, from its message here.
@@ -15,7 +15,7 @@ from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Type as TypeMessage
 
 from blendfusion.errors import PlanError
-from blendfusion.planner.ir.messages import serialized
+from blendfusion.planner.ir.messages import serialize
 from blendfusion.planner.ir.nodes import Node
 
 ZONED_LITERAL = "zoned_literal"
@@ -94,9 +94,9 @@ class Restorer:
         cast.cast.input.SetInParent()
         cast.cast.failure_behavior = ExpressionMessage.Cast.FAILURE_BEHAVIOR_THROW_EXCEPTION
         _set_zone(cast, kind, zone)
-        return Node(ZONED_LITERAL, serialized(cast), (literal,))
+        return Node(ZONED_LITERAL, serialize(cast), (literal,))
 
-    def framed(self, name: str, window: ExpressionMessage.WindowFunction) -> str:
+    def restore_frame(self, name: str, window: ExpressionMessage.WindowFunction) -> str:
         """Give a window without children its frame. Returns the name of its function, with its
         clauses, so that no rule takes it for the function itself."""
         frame = None if self.subqueries else next(self._frames, None)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from substrait.proto import Rel as RelMessage
 from substrait.proto import SortField
 
-from blendfusion.planner.ir.messages import serialized
+from blendfusion.planner.ir.messages import serialize
 from blendfusion.planner.ir.nodes import Expr, Plan, Rel
 
 Direction: TypeAlias = SortField.SortDirection.ValueType
@@ -32,7 +32,7 @@ def sorted_by(source: Plan, keys: Sequence[Expr], directions: Sequence[Direction
         key = message.sort.sorts.add()
         key.expr.SetInParent()
         key.direction = direction
-    return Rel("sort", serialized(message), (source,), tuple(keys), source.width)
+    return Rel("sort", serialize(message), (source,), tuple(keys), source.width)
 
 
 def directions_of(sort: Rel) -> tuple[Direction, ...]:

@@ -15,7 +15,7 @@ from blendfusion.planner.ir.nodes import (
     Node,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     has_window,
     relations_below,
 )
@@ -26,7 +26,7 @@ Change = Callable[[Plan], Plan]
 
 def expressions(plan: Plan) -> tuple[Expr, ...]:
     """The expressions of one relation."""
-    return () if isinstance(plan, Stored) else plan.exprs
+    return () if isinstance(plan, StoredRows) else plan.exprs
 
 
 def subplans(plan: Plan) -> Iterator[Plan]:
@@ -55,18 +55,18 @@ def transform(plan: Plan, change: Change, kinds: Collection[str] = ()) -> Plan:
     done: dict[int, Plan] = {}
     wanted = frozenset(kinds)
 
-    def transformed(part: Plan) -> Plan:
+    def transform_part(part: Plan) -> Plan:
         if wanted and wanted.isdisjoint(part.kinds):
             return part
         new = done.get(id(part))
         if new is None:
-            new = with_subplans(part, transformed)
+            new = with_subplans(part, transform_part)
             if not wanted or new.kind in wanted:
                 new = change(new)
             done[id(part)] = new
         return new
 
-    return transformed(plan)
+    return transform_part(plan)
 
 
 def from_top(plan: Plan, change: Callable[[Plan, Change], Plan]) -> Plan:
@@ -75,23 +75,23 @@ def from_top(plan: Plan, change: Callable[[Plan, Change], Plan]) -> Plan:
     done: dict[int, tuple[Plan, Plan]] = {}
     """By identity; a relation is held with its result, so that no other one gets its identity."""
 
-    def changed(part: Plan) -> Plan:
+    def change_part(part: Plan) -> Plan:
         if id(part) not in done:
-            done[id(part)] = part, change(part, changed)
+            done[id(part)] = part, change(part, change_part)
         return done[id(part)][1]
 
-    return changed(plan)
+    return change_part(plan)
 
 
-def folded(plan: Plan, combine: Callable[[Plan, Sequence[T]], T]) -> T:
+def fold(plan: Plan, combine: Callable[[Plan, Sequence[T]], T]) -> T:
     """The result of ``combine`` for ``plan`` and the results of its inputs, without subqueries.
     Each relation is visited once."""
-    return _folded(plan, combine, {})
+    return _fold(plan, combine, {})
 
 
-def _folded(plan: Plan, combine: Callable[[Plan, Sequence[T]], T], done: dict[int, T]) -> T:
+def _fold(plan: Plan, combine: Callable[[Plan, Sequence[T]], T], done: dict[int, T]) -> T:
     if id(plan) not in done:
-        below = [_folded(p, combine, done) for p in plan.inputs]
+        below = [_fold(p, combine, done) for p in plan.inputs]
         done[id(plan)] = combine(plan, below)
     return done[id(plan)]
 
@@ -101,7 +101,7 @@ def with_subplans(plan: Plan, change: Change) -> Plan:
 
     Returns the same object if nothing changed.
     """
-    if isinstance(plan, Stored):
+    if isinstance(plan, StoredRows):
         return plan
     old = plan.inputs
     new: Rel | Block = plan
@@ -128,7 +128,7 @@ def with_subplans(plan: Plan, change: Change) -> Plan:
 
 def asks_anything(plan: Plan) -> bool:
     """Whether ``plan`` contains a call."""
-    return not isinstance(plan, Stored) and plan.has_calls
+    return not isinstance(plan, StoredRows) and plan.has_calls
 
 
 def branches(plan: Plan) -> list[Plan]:
@@ -163,7 +163,7 @@ def _in_expr(expr: Expr, change: Change) -> Expr:
 def has_order(plan: Plan) -> bool:
     """Whether the rows have an order or a bound: a sort or a limit stands above their source."""
     if isinstance(plan, Block):
-        return plan.limited or has_order(plan.source)
+        return plan.has_limit or has_order(plan.source)
     if not isinstance(plan, Rel):
         return False
     if plan.kind in ("project", "filter"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from substrait.proto import Expression as ExpressionMessage
 
 from blendfusion.planner.ir.builders import literal
-from blendfusion.planner.ir.messages import serialized
+from blendfusion.planner.ir.messages import serialize
 from blendfusion.planner.ir.nodes import Expr, Node
 from blendfusion.planner.ir.sorts import Direction
 
@@ -56,7 +56,7 @@ def window(
         key.direction = direction
     for _ in args:
         function.arguments.add().value.SetInParent()
-    return Node(f"window:{name}", serialized(message), (*partitions, *keys, *args))
+    return Node(f"window:{name}", serialize(message), (*partitions, *keys, *args))
 
 
 def numbering(expr: Expr) -> WindowOrder | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from blendfusion.planner.ir.aggregates import (
     Aggregation,
     Measure,
-    aggregated,
+    aggregate,
     aggregation,
     has_order,
 )
@@ -64,7 +64,7 @@ def bounded(groups: Rel, above: Sequence[Rel]) -> Rel | None:
         return None
     bounded = replace(block, select=select, until=need)
     own = replace(agg, keys=all_fields(len(keys)), measures=over)
-    return aggregated(bounded, own)
+    return aggregate(bounded, own)
 
 
 def _of_one_order(agg: Aggregation) -> bool:
@@ -97,7 +97,7 @@ def _need(agg: Aggregation, measures: tuple[Measure, ...], above: Sequence[Rel])
         exprs = tuple(inline(e, columns) for e in rel.exprs)
         if rel.kind == "project":
             columns = exprs
-        elif need.limited:
+        elif need.has_limit:
             need = replace(need, shown=(*need.shown, *exprs))
         elif rel.kind == "filter":
             tests = tuple(term for e in exprs for term in conjuncts(e))
@@ -107,7 +107,7 @@ def _need(agg: Aggregation, measures: tuple[Measure, ...], above: Sequence[Rel])
         else:
             offset, count = fetch_bounds(rel)
             need = replace(need, offset=offset, count=_ALL if count is None else count)
-    if not need.limited:  # an order that no limit counts is read in full
+    if not need.has_limit:  # an order that no limit counts is read in full
         need = replace(need, shown=(*need.shown, *need.order), order=(), directions=())
     shown = dict.fromkeys((*columns, *need.shown))
     return replace(need, shown=tuple(e for e in shown if _measured(e, need)))
@@ -119,7 +119,7 @@ def _measured(expr: Expr, need: GroupNeed) -> bool:
 
 def _spares(need: GroupNeed, select: Sequence[Expr], block: Block) -> bool:
     """Whether some rows may need no answer."""
-    if need.limited or any(_measured(e, need) for e in need.tests):
+    if need.has_limit or any(_measured(e, need) for e in need.tests):
         return True
     asking = any(map(needs_model, block.where))
     read = [e for e in need.shown if asking or _reads_answers(e, need, select)]

@@ -52,7 +52,7 @@ def answers_with_partners(plan: Plan) -> Plan:
         return plan
     new: Rel | Block = plan
     for side, terms in _with_partners(plan).items():
-        below = _restricted(new.inputs[side], terms)
+        below = _restrict(new.inputs[side], terms)
         if below is not new.inputs[side]:
             new = with_input(new, side, below)
     return new
@@ -97,18 +97,18 @@ def keys_of(
     return sides[side], sides[1 - side]
 
 
-def _restricted(plan: Plan, terms: Sequence[Expr]) -> Plan:
+def _restrict(plan: Plan, terms: Sequence[Expr]) -> Plan:
     """``plan`` with the terms, and those of joins in between, in the lowest block that can have
     them, if that has several questions; the same object otherwise."""
     if isinstance(plan, Block):
-        return plan if plan.limited or is_volatile_block(plan) else _restricted_block(plan, terms)
+        return plan if plan.has_limit or is_volatile_block(plan) else _restricted_block(plan, terms)
     if not isinstance(plan, Rel) or plan.kind not in _CROSSED or any(map(is_volatile, plan.exprs)):
         return plan
     demands = _with_partners(plan) if plan.kind == "join" else {}
     for side, columns in passed_on(plan).items():
         own = [inner for t in terms if (inner := over(t, columns)) is not None]
         source = plan.inputs[side]
-        below = _restricted(source, [*demands.get(side, ()), *own]) if own else source
+        below = _restrict(source, [*demands.get(side, ()), *own]) if own else source
         if below is not source:
             return with_input(plan, side, below)
     return plan
@@ -117,7 +117,7 @@ def _restricted(plan: Plan, terms: Sequence[Expr]) -> Plan:
 def _restricted_block(block: Block, terms: Sequence[Expr]) -> Block:
     inner = [inline(t, block.select) for t in terms]
     own = [t for t in dict.fromkeys(inner) if may_stand_twice(t)]
-    below = _restricted(block.source, own)
+    below = _restrict(block.source, own)
     if below is not block.source:
         return block.with_inputs(below)
     new = tuple(t for t in own if t not in block.where)

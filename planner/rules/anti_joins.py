@@ -10,8 +10,8 @@ safe:   a row with a partner has a key of it that is not NULL, since the conditi
 
 from __future__ import annotations
 
-from blendfusion.planner.ir.builders import filtered
-from blendfusion.planner.ir.joins import join_type, joined
+from blendfusion.planner.ir.builders import filter_rows
+from blendfusion.planner.ir.joins import join_plans, join_type
 from blendfusion.planner.ir.nodes import (
     Expr,
     Field,
@@ -48,8 +48,8 @@ def _of_left(plan: Plan) -> Plan:
     read = set().union(*map(fields, (*rest, *exprs)))
     if len(rest) == len(terms) or any(i >= left.width for i in read):
         return plan
-    anti = joined(left, right, tuple(on), "left_anti")
-    return Rel(plan.kind, plan.template, (filtered(anti, rest),), exprs, plan.width)
+    anti = join_plans(left, right, tuple(on), "left_anti")
+    return Rel(plan.kind, plan.template, (filter_rows(anti, rest),), exprs, plan.width)
 
 
 def _has_no_partner(term: Expr, n_left: int, on: list[Expr]) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.ir.builders import cast_to_text, projected
+from blendfusion.planner.ir.builders import cast_to_text, project
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -61,7 +61,7 @@ def argument_casts(plan: Plan) -> Plan:
     if isinstance(plan, Block):
         return replace(plan, source=source, where=over(plan.where), select=over(plan.select))
     changed = replace(plan, inputs=(source,), exprs=over(plan.exprs))
-    return changed if plan.kind == "project" else projected(changed, over(all_fields(plan.width)))
+    return changed if plan.kind == "project" else project(changed, over(all_fields(plan.width)))
 
 
 def _is_movable(expr: Expr) -> bool:

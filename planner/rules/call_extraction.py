@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.errors import PlanError
-from blendfusion.planner.ir.aggregates import Aggregation, Measure, aggregated, aggregation
-from blendfusion.planner.ir.builders import case, conjunction, function, projected
-from blendfusion.planner.ir.joins import join_type, joined
+from blendfusion.planner.ir.aggregates import Aggregation, Measure, aggregate, aggregation
+from blendfusion.planner.ir.builders import case, conjunction, function, project
+from blendfusion.planner.ir.joins import join_plans, join_type
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -58,18 +58,20 @@ def _project(plan: Rel) -> Plan:
         return Block(source, (), plan.exprs)
     inside = tuple(dict.fromkeys(w for e in plan.exprs for w in windows(e)))
     if any(map(needs_model, inside)):
-        columns, changed = _appended(source, inside)
+        columns, changed = _append_calls(source, inside)
         below: Plan = Block(source, (), columns)
         renamed = dict(zip(inside, changed, strict=True))
         exprs = tuple(substitute(e, renamed.get) for e in plan.exprs)
-        return projected(below, exprs)
+        return project(below, exprs)
     # DataFusion computes the windows first; the calls beside them run row by row, above.
-    below = projected(source, (*all_fields(source.width), *inside))
+    below = project(source, (*all_fields(source.width), *inside))
     columns_of = {w: Field(source.width + i) for i, w in enumerate(inside)}
     return Block(below, (), tuple(substitute(e, columns_of.get) for e in plan.exprs))
 
 
-def _appended(source: Plan, exprs: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+def _append_calls(
+    source: Plan, exprs: tuple[Expr, ...]
+) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
     """(all columns of the source and every call in ``exprs``, ``exprs`` over those columns)."""
     calls: dict[Expr, Field] = {}
 
@@ -95,12 +97,14 @@ def _aggregate(plan: Rel) -> Plan:
     changed = Aggregation(
         agg.template,
         tuple(column(k) for k in agg.keys),
-        tuple(replace(m, exprs=tuple(column(e) for e in _filtered(m))) for m in agg.measures),
+        tuple(
+            replace(m, exprs=tuple(column(e) for e in _filter_arguments(m))) for m in agg.measures
+        ),
     )
-    return aggregated(Block(plan.inputs[0], (), tuple(columns)), changed)
+    return aggregate(Block(plan.inputs[0], (), tuple(columns)), changed)
 
 
-def _filtered(measure: Measure) -> tuple[Expr, ...]:
+def _filter_arguments(measure: Measure) -> tuple[Expr, ...]:
     """The expressions of a measure, with calls asked only for rows that pass its FILTER."""
     if measure.filter is None:
         return measure.exprs
@@ -112,10 +116,10 @@ def _filtered(measure: Measure) -> tuple[Expr, ...]:
 
 def _sort(plan: Rel) -> Plan:
     source = plan.inputs[0]
-    columns, keys = _appended(source, plan.exprs)
+    columns, keys = _append_calls(source, plan.exprs)
     below = Block(source, (), columns)
     ordered = replace(plan, inputs=(below,), exprs=keys, width=below.width)
-    return projected(ordered, all_fields(source.width))
+    return project(ordered, all_fields(source.width))
 
 
 def _join(plan: Rel) -> Plan:
@@ -124,7 +128,7 @@ def _join(plan: Rel) -> Plan:
     terms = [t for e in plan.exprs for t in conjuncts(e)]
     above = tuple(t for t in terms if needs_model(t) and inner and not is_key(t, left.width))
     if above:
-        below = joined(left, right, tuple(t for t in terms if t not in above))
+        below = join_plans(left, right, tuple(t for t in terms if t not in above))
         return Block(below, above, all_fields(below.width))
     return with_side_columns(plan, tuple(terms))
 
@@ -176,4 +180,4 @@ def with_side_columns(plan: Rel, terms: tuple[Expr, ...]) -> Plan:
     elif kind in ("right_semi", "right_anti"):
         width, kept = new_right.width, list(range(right.width))
     join = replace(plan, inputs=(new_left, new_right), exprs=(condition,), width=width)
-    return projected(join, tuple(Field(i) for i in kept))
+    return project(join, tuple(Field(i) for i in kept))

@@ -21,15 +21,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from blendfusion.planner.ir.aggregates import aggregation
-from blendfusion.planner.ir.builders import conjunction, filtered, projected
+from blendfusion.planner.ir.builders import conjunction, filter_rows, project
 from blendfusion.planner.ir.joins import (
     PASSES_ON,
-    exchanged,
+    exchange_sides,
+    exchanged_fields,
+    join_plans,
     join_type,
     join_width,
-    joined,
     outputs,
-    turned,
 )
 from blendfusion.planner.ir.lineage import answer_columns
 from blendfusion.planner.ir.nodes import (
@@ -69,10 +69,10 @@ def cheap_joins_first(plan: Plan) -> Plan:
     if kind in PASSES_ON[0] and not asks_anything(right):
         moved = _with_join_below(kind, left, right, _terms(plan))
     if moved is None and kind in PASSES_ON[1] and not asks_anything(left):
-        terms = tuple(turned(t, left.width, right.width) for t in _terms(plan))
+        terms = tuple(exchange_sides(t, left.width, right.width) for t in _terms(plan))
         moved = _with_join_below(_TURNED.get(kind, kind), right, left, terms)
         if moved is not None and moved.width > right.width:
-            moved = projected(moved, exchanged(left.width, right.width))
+            moved = project(moved, exchanged_fields(left.width, right.width))
     return moved or plan
 
 
@@ -119,9 +119,9 @@ def _with_filter_below(plan: Rel) -> Plan | None:
         own = tuple(t for t in path.filters if fields(t) and _reads_only(t, path.below, side))
         if own:
             source = path.below.inputs[side]
-            new = filtered(source, _on_side(own, path.below, source.width))
+            new = filter_rows(source, _on_side(own, path.below, source.width))
             rest = tuple(t for t in path.filters if t not in own)
-            return projected(filtered(_with_input(path.below, side, new), rest), path.columns)
+            return project(filter_rows(_with_input(path.below, side, new), rest), path.columns)
     return _with_filter_inside(path)
 
 
@@ -137,7 +137,7 @@ def _with_filter_inside(path: _Path) -> Plan | None:
         return None
     rest = tuple(t for t in path.filters if t not in inside)
     new = replace(join, exprs=(conjunction(tuple(dict.fromkeys((*_terms(join), *inside)))),))
-    return projected(filtered(new, rest), path.columns)
+    return project(filter_rows(new, rest), path.columns)
 
 
 def _with_join_below(kind: str, upper: Plan, other: Plan, terms: tuple[Expr, ...]) -> Plan | None:
@@ -181,14 +181,14 @@ def _below_join(
         return None
     if further and _with_join_below(kind, source, other, moved) is None:
         return None
-    cheap = joined(source, other, moved, kind)
+    cheap = join_plans(source, other, moved, kind)
     new = _with_input(join, side, cheap)
     gained = range(source.width, cheap.width)
     at = {column: Field(i) for i, column in enumerate(outputs(new))}
     place = (*(at[column] for column in outputs(join)), *(at[side, i] for i in gained))
     columns = (*path.columns, *(Field(join.width + i) for i in range(len(gained))))
     filters = tuple(inline(t, place) for t in (*path.filters, *rest))
-    return projected(filtered(new, filters), tuple(inline(e, place) for e in columns))
+    return project(filter_rows(new, filters), tuple(inline(e, place) for e in columns))
 
 
 def _below_grouping(kind: str, path: _Path, other: Plan, terms: tuple[Expr, ...]) -> Plan | None:
@@ -202,8 +202,8 @@ def _below_grouping(kind: str, path: _Path, other: Plan, terms: tuple[Expr, ...]
         return None
     place = (*keys, *keys[:1] * (width - len(keys)))  # those after the keys are not read
     around = tuple(Field(source.width + i) for i in range(other.width))
-    moved = joined(source, other, tuple(inline(t, (*place, *around)) for t in terms), kind)
-    return projected(filtered(grouping.with_inputs(moved), path.filters), path.columns)
+    moved = join_plans(source, other, tuple(inline(t, (*place, *around)) for t in terms), kind)
+    return project(filter_rows(grouping.with_inputs(moved), path.filters), path.columns)
 
 
 def _is_join(plan: Plan) -> bool:

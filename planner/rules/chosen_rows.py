@@ -19,15 +19,15 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from substrait.proto import Expression as ExpressionMessage
 
-from blendfusion.planner.ir.aggregates import aggregated, aggregation
+from blendfusion.planner.ir.aggregates import aggregate, aggregation
 from blendfusion.planner.ir.builders import (
     case,
     function,
     is_null_literal,
-    projected,
+    project,
     text_literal,
 )
-from blendfusion.planner.ir.messages import serialized
+from blendfusion.planner.ir.messages import serialize
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -74,7 +74,7 @@ def chosen_rows(plan: Plan) -> Plan:
 
 
 @dataclass(slots=True)
-class _Chosen:
+class _ChosenColumns:
     """The columns that pass through such functions instead of answers."""
 
     block: Block
@@ -83,7 +83,7 @@ class _Chosen:
     carried: list[Expr] = field(default_factory=list)
     """Further columns of the block."""
 
-    def passed(
+    def pass_through(
         self, value: Expr, default: Expr | None = None
     ) -> tuple[Field, Callable[[Expr], Expr]] | None:
         """(the column that is chosen instead of the column ``value`` of the block, what this is of
@@ -123,8 +123,8 @@ class _Chosen:
         place: dict[Expr, Expr] = {Field(old): Field(new) for new, old in enumerate(used)}
         block = replace(self.block, select=tuple(select[i] for i in used))
         left: Plan = block
-        if not (block.where or block.limited or any(map(needs_model, block.select))):
-            left = projected(block.source, block.select)
+        if not (block.where or block.has_limit or any(map(needs_model, block.select))):
+            left = project(block.source, block.select)
         return left, lambda part: place.get(part)
 
 
@@ -134,11 +134,11 @@ def _aggregate(plan: Rel, block: Block) -> Plan:
     others = [*agg.keys]
     for measure, place in zip(agg.measures, places, strict=True):
         others += _others(block, measure.exprs, place, range(measure.n_sorts))
-    chosen = _Chosen(block, _needed_calls(block, others))
+    chosen = _ChosenColumns(block, _needed_calls(block, others))
     shown: list[Expr] = [*all_fields(plan.width)]
     measures = list(agg.measures)
     for n, (measure, place) in enumerate(zip(agg.measures, places, strict=True)):
-        passed = None if place is None else chosen.passed(measure.exprs[place])
+        passed = None if place is None else chosen.pass_through(measure.exprs[place])
         if passed is not None:
             column, above = passed
             measures[n] = replace(measure, exprs=_with(measure.exprs, place, column))
@@ -149,7 +149,7 @@ def _aggregate(plan: Rel, block: Block) -> Plan:
     keys = tuple(substitute(key, moved) for key in agg.keys)
     measures = [replace(m, exprs=tuple(substitute(e, moved) for e in m.exprs)) for m in measures]
     changed = replace(agg, keys=keys, measures=tuple(measures))
-    return Block(aggregated(below, changed), (), tuple(shown))
+    return Block(aggregate(below, changed), (), tuple(shown))
 
 
 def _are_kept(exprs: Sequence[Expr]) -> bool:
@@ -179,7 +179,7 @@ def _windows(plan: Rel, block: Block) -> Plan:
     # An expression above may have the same calls.
     above = {c for c in outside if _may_be_above(block.select[c.index])}
     others = [e for w in inside for e in _others(block, w.children, _argument(w), _keys(w))]
-    chosen = _Chosen(
+    chosen = _ChosenColumns(
         block, _needed_calls(block, [*others, *(c for c in outside if c not in above)])
     )
     computed: list[Expr] = []
@@ -192,7 +192,7 @@ def _windows(plan: Rel, block: Block) -> Plan:
 
     for w in inside:
         argument = _argument(w)
-        passed = None if argument is None else _passed(chosen, w, argument)
+        passed = None if argument is None else _pass_through(chosen, w, argument)
         if argument is None or passed is None:
             shown[w] = place(w)
         else:
@@ -208,7 +208,7 @@ def _windows(plan: Rel, block: Block) -> Plan:
         else:
             shown[column] = place(column)
     source, moved = chosen.source(computed)
-    below = projected(source, tuple(substitute(e, moved) for e in computed))
+    below = project(source, tuple(substitute(e, moved) for e in computed))
     return Block(below, (), tuple(substitute(e, shown.get) for e in plan.exprs))
 
 
@@ -224,8 +224,8 @@ def _keys(window: Node) -> range:
     return range(n, n + len(order.keys))
 
 
-def _passed(
-    chosen: _Chosen, window: Node, argument: int
+def _pass_through(
+    chosen: _ChosenColumns, window: Node, argument: int
 ) -> tuple[Field, Callable[[Expr], Expr]] | None:
     value = inline(window.children[argument], chosen.block.select)
     if not _are_kept([value]):
@@ -234,9 +234,9 @@ def _passed(
     if window.name in _OF_NEIGHBOURS and len(window.children) > argument + 2:
         default = window.children[argument + 2]
     if default is None or is_null_literal(default):
-        return chosen.passed(window.children[argument])
+        return chosen.pass_through(window.children[argument])
     default = _as_answer(default, value)
-    return None if default is None else chosen.passed(window.children[argument], default)
+    return None if default is None else chosen.pass_through(window.children[argument], default)
 
 
 def _as_answer(default: Expr, value: Expr) -> Expr | None:
@@ -249,7 +249,7 @@ def _as_answer(default: Expr, value: Expr) -> Expr | None:
     if own == "i64" and wanted == "fp64":
         double = ExpressionMessage()
         double.literal.fp64 = message.i64
-        return Node("literal", serialized(double))
+        return Node("literal", serialize(double))
     return default if own == wanted else None
 
 
@@ -261,7 +261,7 @@ def _with_argument(window: Node, place: int, new: Expr) -> Node:
     message = ExpressionMessage.FromString(window.template)
     del message.window_function.arguments[2:]
     return replace(
-        window, template=serialized(message), children=(*children[:place], new, children[place + 1])
+        window, template=serialize(message), children=(*children[:place], new, children[place + 1])
     )
 
 

@@ -25,7 +25,7 @@ from blendfusion.planner.ir.nodes import (
     Node,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     all_fields,
     asks,
     substitute,
@@ -54,8 +54,8 @@ def _nameless(ask: Ask) -> Call:
 
 def _whole(plan: Plan) -> Iterator[Ask]:
     """The calls whose results are compared by equality among the values of a whole column."""
-    for part in subplans(plan) if not isinstance(plan, Stored) and plan.has_calls else ():
-        for expr in expressions(part) if isinstance(part, Stored) or part.calls_here else ():
+    for part in subplans(plan) if not isinstance(plan, StoredRows) and plan.has_calls else ():
+        for expr in expressions(part) if isinstance(part, StoredRows) or part.calls_here else ():
             for ask in asks(expr):
                 kind = ask.call.ingredient.kind
                 if isinstance(kind, ColumnQuestion) and not kind.ranks and ask.domain is not None:
@@ -141,7 +141,7 @@ def _behind_column(index: int, plan: Plan) -> Iterator[Ask]:
 
 
 def _with_domains(plan: Plan, call: Call, united: dict[Plan, Rel]) -> Plan:
-    def changed(expr: Expr) -> Expr:
+    def with_domain(expr: Expr) -> Expr:
         def change(part: Expr) -> Expr | None:
             if isinstance(part, Ask) and part.domain in united and _nameless(part) == call:
                 return replace(part, domain=united[part.domain])
@@ -150,11 +150,11 @@ def _with_domains(plan: Plan, call: Call, united: dict[Plan, Rel]) -> Plan:
         return substitute(expr, change)
 
     def relation(part: Plan) -> Plan:
-        if isinstance(part, Stored) or not any(map(asks, expressions(part))):
+        if isinstance(part, StoredRows) or not any(map(asks, expressions(part))):
             return part
         if isinstance(part, Rel):
-            return replace(part, exprs=tuple(map(changed, part.exprs)))
-        where, select = tuple(map(changed, part.where)), tuple(map(changed, part.select))
+            return replace(part, exprs=tuple(map(with_domain, part.exprs)))
+        where, select = tuple(map(with_domain, part.where)), tuple(map(with_domain, part.select))
         return replace(part, where=where, select=select)
 
     return transform(plan, relation)

@@ -15,16 +15,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from blendfusion.planner.ir.boolean_atoms import FALSE, NULL, TRUE, simplified
+from blendfusion.planner.ir.boolean_atoms import FALSE, NULL, TRUE, simplify
 from blendfusion.planner.ir.builders import (
     boolean_literal,
     case,
     conjunction,
-    filtered,
+    filter_rows,
     function,
     is_null_literal,
     literal,
-    projected,
+    project,
 )
 from blendfusion.planner.ir.joins import join_type
 from blendfusion.planner.ir.necessary import TRUTH_TESTS
@@ -68,12 +68,12 @@ _CONDITIONAL = (
 )
 
 
-def unknown(expr: Expr) -> None:
+def no_outcome(expr: Expr) -> None:
     """Nothing is known of any expression."""
 
 
-def constant_tests(plan: Plan, outcomes: Outcomes = unknown) -> Plan:
-    decided = _Decided(outcomes)
+def constant_tests(plan: Plan, outcomes: Outcomes = no_outcome) -> Plan:
+    decided = _Decisions(outcomes)
     if isinstance(plan, Block):
         where = decided.conjunction(plan.where)
         select = tuple(map(decided.value, plan.select))
@@ -95,13 +95,13 @@ def constant_tests(plan: Plan, outcomes: Outcomes = unknown) -> Plan:
 
 def _without_calls(block: Block) -> Plan:
     """A block of which no call is left as a plan of DataFusion's; any other as it is."""
-    bounded = block.limited or block.once
+    bounded = block.has_limit or block.once
     if bounded or any(map(needs_model, block.exprs)):
         return block
-    return projected(filtered(block.source, block.where), block.select)
+    return project(filter_rows(block.source, block.where), block.select)
 
 
-class _Decided:
+class _Decisions:
     """Expressions with values in the place of the parts that no answer changes."""
 
     def __init__(self, outcomes: Outcomes) -> None:
@@ -110,7 +110,7 @@ class _Decided:
     def conjunction(self, terms: Sequence[Expr]) -> tuple[Expr, ...]:
         """Conditions that are true together where ``terms`` are."""
         new = [self.condition(term) for term in terms]
-        if FALSE in new or any(self._truths(part) == {False} for part in _related(new)):
+        if FALSE in new or any(self._truths(part) == {False} for part in _related_terms(new)):
             return (FALSE,)
         return tuple(term for term in new if term != TRUE or term in terms)
 
@@ -123,7 +123,7 @@ class _Decided:
         if len(truths := self._truths(expr)) == 1:
             return boolean_literal(truths == {True})
         if expr.name in ("and", "or"):
-            return _rebuilt(expr, tuple(map(self.condition, expr.children)))
+            return _rebuild(expr, tuple(map(self.condition, expr.children)))
         return self._case(expr, self.condition) if expr.name == "if_then" else self.value(expr)
 
     def value(self, expr: Expr) -> Expr:
@@ -140,8 +140,8 @@ class _Decided:
         if expr.name == "array_element" and (item := _item(expr)) is not None:
             return self.value(item)
         if expr.name in ("is_true", "is_not_true"):
-            return _rebuilt(expr, (self.condition(expr.children[0]),))
-        return _rebuilt(expr, tuple(map(self.value, expr.children)))
+            return _rebuild(expr, (self.condition(expr.children[0]),))
+        return _rebuild(expr, tuple(map(self.value, expr.children)))
 
     def _case(self, expr: Node, result: Callable[[Expr], Expr]) -> Expr:
         parts = expr.children
@@ -161,11 +161,11 @@ class _Decided:
         return {True, False} if found is None else {value is True for value in found}
 
 
-def _rebuilt(expr: Node, children: tuple[Expr, ...]) -> Expr:
+def _rebuild(expr: Node, children: tuple[Expr, ...]) -> Expr:
     if children == expr.children:
         return expr
     known = expr.name in ("and", "or", "not", "is_true", "is_not_true")
-    return simplified(expr.name, children) if known else replace(expr, children=children)
+    return simplify(expr.name, children) if known else replace(expr, children=children)
 
 
 def _simplified_case(parts: Sequence[Expr]) -> Expr:
@@ -191,7 +191,7 @@ def _item(expr: Node) -> Expr | None:
     return listed.children[number - 1] if 1 <= number <= len(listed.children) else None
 
 
-def _related(terms: Sequence[Expr]) -> list[Expr]:
+def _related_terms(terms: Sequence[Expr]) -> list[Expr]:
     """The conjunctions of conditions that share calls, directly or by others."""
     terms = [term for term in terms if needs_model(term)]
     if len(terms) < 2:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from blendfusion.planner.ir.builders import projected
+from blendfusion.planner.ir.builders import project
 from blendfusion.planner.ir.joins import join_type
 from blendfusion.planner.ir.lineage import over, passed_on
 from blendfusion.planner.ir.nodes import (
@@ -70,11 +70,11 @@ def _true_on(plan: Plan, keys: Mapping[Expr, Expr]) -> Iterator[Expr]:
     for side, columns in passed_on(plan).items():
         own = {new: to for key, to in keys.items() if (new := over(key, columns)) is not None}
         if isinstance(plan, Block):
-            yield from (t for t in map(partial(_mapped, keys=own), plan.where) if t is not None)
+            yield from (t for t in map(partial(_map_keys, keys=own), plan.where) if t is not None)
         yield from _true_on(plan.inputs[side], own)
 
 
-def _mapped(term: Expr, keys: Mapping[Expr, Expr]) -> Expr | None:
+def _map_keys(term: Expr, keys: Mapping[Expr, Expr]) -> Expr | None:
     """The term with each key replaced by what it maps to; None if it reads more than keys."""
     unknown = is_volatile(term)
 
@@ -90,7 +90,7 @@ def _mapped(term: Expr, keys: Mapping[Expr, Expr]) -> Expr | None:
 def _without(plan: Plan, terms: set[Expr]) -> Plan:
     """``plan`` without those predicates of its blocks that are among ``terms``. Only rows on which
     one of them is not true are added."""
-    if not terms or (isinstance(plan, Block) and plan.limited) or _is_limit(plan):
+    if not terms or (isinstance(plan, Block) and plan.has_limit) or _is_limit(plan):
         return plan
     new: Plan = plan
     for side, columns in passed_on(plan).items():
@@ -101,7 +101,7 @@ def _without(plan: Plan, terms: set[Expr]) -> Plan:
         if isinstance(new, Rel | Block) and below is not new.inputs[side]:
             new = with_input(new, side, below)
     if isinstance(new, Block) and not new.where and not new.calls_here:
-        return projected(new.source, new.select)
+        return project(new.source, new.select)
     return new
 
 

@@ -59,7 +59,7 @@ def costly_predicates_last(plan: Plan, expected: Expected = alike) -> Plan:
         block = plan.inputs[side]
         if kind not in ("inner", ("left_semi", "right_semi")[side]) or not isinstance(block, Block):
             continue
-        if block.where and not block.limited and not is_volatile_block(block):
+        if block.where and not block.has_limit and not is_volatile_block(block):
             late = _late(plan, side, block, expected)
             if late:
                 return _with_late(plan, side, block, late)
@@ -115,7 +115,7 @@ def _with_late(join: Rel, side: int, block: Block, late: tuple[Expr, ...]) -> Pl
 def _drops_rows(plan: Plan) -> bool:
     """Whether the rows of a side of a join seem to be some of a table's."""
     if isinstance(plan, Block):
-        return plan.limited or bool(plan.where) or _drops_rows(plan.source)
+        return plan.has_limit or bool(plan.where) or _drops_rows(plan.source)
     if not isinstance(plan, Rel):
         return False
     if plan.kind == "filter" and not all(map(is_null_test, conjuncts(plan.exprs[0]))):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.ir.builders import projected
+from blendfusion.planner.ir.builders import project
 from blendfusion.planner.ir.joins import join_type
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -32,7 +32,7 @@ from blendfusion.planner.ir.traversal import expressions
 
 
 def cross_joins(plan: Plan) -> Plan:
-    if not isinstance(plan, Block) or plan.limited or not _is_keyless(plan.source):
+    if not isinstance(plan, Block) or plan.has_limit or not _is_keyless(plan.source):
         return plan
     assert isinstance(plan.source, Rel)
     left, right = plan.source.inputs
@@ -47,7 +47,7 @@ def cross_joins(plan: Plan) -> Plan:
     new_right = _over(right, moved) if rights else right
     source = plan.source.with_inputs(new_left, new_right)
     if not rest and not any(map(needs_model, plan.select)):
-        return projected(source, plan.select)
+        return project(source, plan.select)
     return replace(plan, source=source, where=rest)
 
 

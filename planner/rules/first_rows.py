@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import distinct
-from blendfusion.planner.ir.builders import fetch_bounds, function, in_rows, limited, projected
+from blendfusion.planner.ir.builders import fetch_bounds, function, in_rows, limit_rows, project
 from blendfusion.planner.ir.joins import join_type, outputs
 from blendfusion.planner.ir.nodes import (
     Ask,
@@ -102,7 +102,7 @@ def _with_first(
     if kind not in (*_ALL_COME[side], *_SOME_COME[side]):
         return None
     place = {i: Field(column) for i, (of, column) in enumerate(outputs(join)) if of == side}
-    own = [_moved(key, place) for key in keys]
+    own = [_move(key, place) for key in keys]
     prefix = [key for key in own[: own.index(None) if None in own else len(own)] if key]
     ties = ties or len(prefix) < len(keys)
     if prefix and kind in _ALL_COME[side]:
@@ -128,7 +128,7 @@ def _with_first(
         answered: dict[Expr, Expr] = {a: Field(len(columns) + i) for i, a in enumerate(answers)}
         select = tuple(substitute(e, answered.get) for e in block.select)
         new = replace(block, source=first, where=(), select=select)
-        return new if any(map(needs_model, select)) else projected(first, select)
+        return new if any(map(needs_model, select)) else project(first, select)
     source = up_to_ties(block.source, by, first)
     return None if source is None else replace(block, source=source, where=where)
 
@@ -145,7 +145,7 @@ def first_by(
     ``sort``, which are ``by``; with ``answers`` as further columns if there are predicates."""
     ordered = sorted_by(source, by, directions_of(sort)[: len(by)])
     if not where:
-        return limited(ordered, 0, count)
+        return limit_rows(ordered, 0, count)
     return Block(ordered, where, (*all_fields(source.width), *answers), count=count)
 
 
@@ -157,10 +157,10 @@ def up_to_ties(source: Plan, by: tuple[Expr, ...], first: Plan) -> Plan | None:
     same = [
         function("is_not_distinct_from", (key, Field(source.width + i))) for i, key in enumerate(by)
     ]
-    return with_partner(source, same, projected(first, by), "left_semi")
+    return with_partner(source, same, project(first, by), "left_semi")
 
 
-def _moved(expr: Expr, place: dict[int, Field]) -> Expr | None:
+def _move(expr: Expr, place: dict[int, Field]) -> Expr | None:
     """The expression over one side; None if it reads the other, or nothing."""
     read = fields(expr)
     if not read or not read <= place.keys():

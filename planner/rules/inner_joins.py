@@ -14,8 +14,8 @@ from collections.abc import Container, Sequence
 from itertools import repeat
 
 from blendfusion.planner.ir.aggregates import aggregation
-from blendfusion.planner.ir.builders import filtered, projected
-from blendfusion.planner.ir.joins import is_union_all, join_type, joined
+from blendfusion.planner.ir.builders import filter_rows, project
+from blendfusion.planner.ir.joins import is_union_all, join_plans, join_type
 from blendfusion.planner.ir.nodes import (
     Expr,
     Field,
@@ -32,7 +32,7 @@ from blendfusion.planner.ir.nodes import (
     through_projection,
 )
 from blendfusion.planner.ir.null_values import UNKNOWN, rejects
-from blendfusion.planner.ir.traversal import folded
+from blendfusion.planner.ir.traversal import fold
 
 _LEFT_STAYS = ("left", "outer")
 _RIGHT_STAYS = ("right", "outer")
@@ -52,7 +52,7 @@ def inner_joins(plan: Plan) -> Plan:
             outer.add(id(relation))
         return found
 
-    return _under(plan, (), outer) if folded(plan, note) else plan
+    return _under(plan, (), outer) if fold(plan, note) else plan
 
 
 def _under(plan: Plan, terms: Sequence[Expr], outer: Container[int]) -> Plan:
@@ -77,18 +77,18 @@ def _under(plan: Plan, terms: Sequence[Expr], outer: Container[int]) -> Plan:
         below = [terms] * len(plan.inputs)
     inputs = list(map(_under, plan.inputs, below, repeat(outer)))
     if plan.kind == "filter" and inputs[0] is not plan.inputs[0]:
-        return _sunk(conjuncts(plan.exprs[0]), inputs[0])
+        return _sink_terms(conjuncts(plan.exprs[0]), inputs[0])
     return _with_inputs(plan, inputs)
 
 
-def _sunk(terms: Sequence[Expr], source: Plan) -> Plan:
+def _sink_terms(terms: Sequence[Expr], source: Plan) -> Plan:
     """A filter over a join that became an inner one: its predicates with calls that read one side
     stand below it, where DataFusion has those of other inner joins."""
     columns, join = through_projection(source)
     if not isinstance(join, Rel) or join.kind != "join" or join_type(join) != "inner":
-        return filtered(source, tuple(terms))
+        return filter_rows(source, tuple(terms))
     if any(map(is_volatile, (*terms, *columns))):
-        return filtered(source, tuple(terms))
+        return filter_rows(source, tuple(terms))
     n_left = join.inputs[0].width
     own: dict[str | None, list[Expr]] = {"left": [], "right": [], None: []}
     for term in terms:
@@ -97,8 +97,8 @@ def _sunk(terms: Sequence[Expr], source: Plan) -> Plan:
         own[side].append(term if side is None else moved)
     left, right = join.inputs
     rights = tuple(shift(term, -n_left) for term in own["right"])
-    sunk = join.with_inputs(filtered(left, tuple(own["left"])), filtered(right, rights))
-    return filtered(projected(sunk, columns), tuple(own[None]))
+    sunk = join.with_inputs(filter_rows(left, tuple(own["left"])), filter_rows(right, rights))
+    return filter_rows(project(sunk, columns), tuple(own[None]))
 
 
 def _over(term: Expr, columns: Sequence[Expr]) -> Expr:
@@ -124,7 +124,7 @@ def _join(plan: Rel, terms: Sequence[Expr], outer: Container[int]) -> Plan:
         )
         new = _TYPES.get(stays, "inner")
         if new != kind:
-            plan, kind = joined(left, right, tuple(on), new), new
+            plan, kind = join_plans(left, right, tuple(on), new), new
     of_left: list[Expr] = []
     of_right: list[Expr] = []
     if kind in ("inner", "left", "left_semi", "left_anti", "left_mark"):

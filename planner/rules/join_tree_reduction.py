@@ -9,7 +9,7 @@ safe:   as for ``semi_join_reduction``: the joins in between pass on the rows of
 
 from __future__ import annotations
 
-from blendfusion.planner.ir.joins import join_type, turned
+from blendfusion.planner.ir.joins import exchange_sides, join_type
 from blendfusion.planner.ir.nodes import Plan, Rel
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.rules.semi_join_reduction import (
@@ -17,7 +17,7 @@ from blendfusion.planner.rules.semi_join_reduction import (
     DROPS_RIGHT,
     join_terms,
     known_terms,
-    reduced,
+    reduce_side,
 )
 from blendfusion.planner.stages.supersets import superset
 
@@ -29,10 +29,10 @@ def join_tree_reduction(plan: Plan) -> Plan:
     terms = join_terms(plan)
     bare = superset(right) if join_type(plan) in DROPS_LEFT and asks_anything(left) else None
     if bare is not None:
-        new = reduced(left, known_terms(terms, left.width, bare), bare.plan, deep=True)
+        new = reduce_side(left, known_terms(terms, left.width, bare), bare.plan, deep=True)
         return plan if new is left else plan.with_inputs(new, right)
     if join_type(plan) in DROPS_RIGHT and not asks_anything(left):
-        around = [turned(t, left.width, right.width) for t in terms]
-        new = reduced(right, around, left, deep=True)
+        around = [exchange_sides(t, left.width, right.width) for t in terms]
+        new = reduce_side(right, around, left, deep=True)
         return plan if new is right else plan.with_inputs(left, new)
     return plan

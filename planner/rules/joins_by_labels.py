@@ -19,15 +19,15 @@ from blendfusion.udfs.evaluate.label_join import label_call, labelling_of
 def joins_by_labels(plan: Plan) -> Plan:
     if not isinstance(plan, Rel):
         return plan
-    exprs = tuple(substitute(e, _compared) for e in plan.exprs)
+    exprs = tuple(substitute(e, _compare_labels) for e in plan.exprs)
     return plan if exprs == plan.exprs else replace(plan, exprs=exprs)
 
 
-def _compared(expr: Expr) -> Expr | None:
+def _compare_labels(expr: Expr) -> Expr | None:
     if not isinstance(expr, Ask) or expr.call.pairing is None or not expr.call.pairing.by_labels:
         return None
     call = label_call(expr.call)
-    value, other = (Ask(call, (substitute(arg, _compared),)) for arg in expr.args)
+    value, other = (Ask(call, (substitute(arg, _compare_labels),)) for arg in expr.args)
     match = labelling_of(expr.call).match
     if isinstance(match, str):
         return function({SAME: "equal", DIFFERENT: "not_equal"}[match], (value, other))

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import distinct
 from blendfusion.planner.ir.builders import conjunction, function, text_literal
-from blendfusion.planner.ir.joins import join_type, joined
+from blendfusion.planner.ir.joins import join_plans, join_type
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -52,7 +52,7 @@ def joins_by_meaning(plan: Plan) -> Plan:
         return plan
     left, right = plan.inputs
     terms = tuple(t for e in plan.exprs for t in conjuncts(e))
-    new = _chosen(terms, left, right)
+    new = _with_choices(terms, left, right)
     if new == terms:
         return plan
     changed = replace(plan, exprs=(conjunction(new),))
@@ -70,16 +70,16 @@ def _of_filter(plan: Rel) -> Plan:
     assert isinstance(join, Rel)
     left, right = join.inputs
     terms = tuple(t for e in (*join.exprs, *plan.exprs) for t in conjuncts(e))
-    if _chosen(terms, left, right) == terms:
+    if _with_choices(terms, left, right) == terms:
         return plan
-    return joined(left, right, terms)
+    return join_plans(left, right, terms)
 
 
 def _is_one_sided(expr: Expr, n_left: int) -> bool:
     return not isinstance(expr, Ask) or side_of(expr, n_left) is not None
 
 
-def _chosen(terms: tuple[Expr, ...], left: Plan, right: Plan) -> tuple[Expr, ...]:
+def _with_choices(terms: tuple[Expr, ...], left: Plan, right: Plan) -> tuple[Expr, ...]:
     """The terms with each pairing of the two sides replaced by a choice."""
     keys = [t for t in terms if _is_plain_key(t, left.width)]
 

@@ -12,8 +12,8 @@ safe:   rows with equal values in the condition match the same rows; keys compar
 from __future__ import annotations
 
 from blendfusion.planner.ir.aggregates import distinct
-from blendfusion.planner.ir.builders import boolean_literal, filtered, function, projected
-from blendfusion.planner.ir.joins import join_type, joined
+from blendfusion.planner.ir.builders import boolean_literal, filter_rows, function, project
+from blendfusion.planner.ir.joins import join_plans, join_type
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -46,23 +46,23 @@ def joins_over_pairs(plan: Plan) -> Plan:
     left, right = map(repeatable, plan.inputs)
     if left is None or right is None:
         return plan
-    return _decided(plan, left, right, terms)
+    return _decide_pairs(plan, left, right, terms)
 
 
-def _decided(plan: Rel, left: Plan, right: Plan, terms: tuple[Expr, ...]) -> Plan:
+def _decide_pairs(plan: Rel, left: Plan, right: Plan, terms: tuple[Expr, ...]) -> Plan:
     """The join over the distinct pairs that meet the condition; ``left`` and ``right`` are its
     sides for a second run."""
     kind, (own, other) = join_type(plan), plan.inputs
     alone: tuple[Expr, ...] = ()
     if kind in _OF_LEFT:
         alone = tuple(t for t in terms if not needs_model(t) and side_of(t, own.width) == "left")
-        left, terms = filtered(left, alone), tuple(t for t in terms if t not in alone)
+        left, terms = filter_rows(left, alone), tuple(t for t in terms if t not in alone)
     read = sorted(set().union(*map(fields, terms)))
     lefts = [i for i in read if i < own.width]
     rights = [i - own.width for i in read if i >= own.width]
     at = {i: Field(n) for n, i in enumerate(read)}
     moved = [substitute(t, lambda e: at[e.index] if isinstance(e, Field) else None) for t in terms]
-    both = joined(
+    both = join_plans(
         distinct(left, *map(Field, lefts)),
         distinct(right, *map(Field, rights)),
         tuple(t for t in moved if not needs_model(t)),
@@ -71,21 +71,21 @@ def _decided(plan: Rel, left: Plan, right: Plan, terms: tuple[Expr, ...]) -> Pla
     if kind in _OF_LEFT:
         found = distinct(pairs, *all_fields(len(lefts)))
         keys = tuple(_same(i, own.width + n) for n, i in enumerate(lefts))
-        return joined(own, found, (*keys, *alone), kind)
+        return join_plans(own, found, (*keys, *alone), kind)
     if kind in ("right_semi", "right_anti"):
         found = distinct(pairs, *(Field(len(lefts) + n) for n in range(len(rights))))
         keys = tuple(_same(n, len(rights) + i) for n, i in enumerate(rights))
-        return joined(found, other, keys, kind)
-    marked = projected(pairs, (*all_fields(len(read)), boolean_literal(True)))
+        return join_plans(found, other, keys, kind)
+    marked = project(pairs, (*all_fields(len(read)), boolean_literal(True)))
     found = distinct(marked, *all_fields(len(read) + 1))
     keys = tuple(_same(i, own.width + n) for n, i in enumerate(lefts))
-    near = joined(own, found, keys, "left")
+    near = join_plans(own, found, keys, "left")
     mark = Field(near.width - 1)
     beside = own.width + len(lefts)
     others = tuple(_same(beside + n, near.width + i) for n, i in enumerate(rights))
-    far = joined(near, other, (mark, *others), kind)
+    far = join_plans(near, other, (mark, *others), kind)
     kept = (*range(own.width), *range(near.width, far.width))
-    return projected(far, tuple(map(Field, kept)))
+    return project(far, tuple(map(Field, kept)))
 
 
 def _same(a: int, b: int) -> Expr:

@@ -9,7 +9,7 @@ safe:   a group of a set with ``k`` has one value of it, and passes whole or not
 from __future__ import annotations
 
 from blendfusion.planner.ir.aggregates import aggregation
-from blendfusion.planner.ir.builders import filtered
+from blendfusion.planner.ir.builders import filter_rows
 from blendfusion.planner.ir.nodes import (
     Expr,
     Plan,
@@ -41,7 +41,7 @@ def _filter(plan: Plan) -> Plan:
         return plan
     terms = [inline(t, columns) for t in conjuncts(plan.exprs[0])]
     own = tuple(inline(t, agg.keys) for t in terms if _is_of_one_key(t, len(agg.keys)))
-    source = filtered(below.inputs[0], tuple(t for t in own if not needs_model(t)))
+    source = filter_rows(below.inputs[0], tuple(t for t in own if not needs_model(t)))
     if source is below.inputs[0]:
         return plan
     return plan.with_inputs(over(plan.inputs[0], below, below.with_inputs(source)))

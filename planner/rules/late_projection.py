@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.ir.builders import fetch_bounds, limited
+from blendfusion.planner.ir.builders import fetch_bounds, limit_rows
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -31,12 +31,12 @@ def late_projection(plan: Plan) -> Plan:
     if not isinstance(plan, Rel) or plan.kind not in ("sort", "fetch"):
         return plan
     below = plan.inputs[0]
-    if not isinstance(below, Block) or below.limited:
+    if not isinstance(below, Block) or below.has_limit:
         return plan
     if plan.kind == "fetch":
         if below.where:
             return plan
-        return replace(below, source=limited(below.source, *fetch_bounds(plan)))
+        return replace(below, source=limit_rows(below.source, *fetch_bounds(plan)))
     keys = tuple(inline(e, below.select) for e in plan.exprs)
     if any(map(is_volatile, below.select)):
         return plan

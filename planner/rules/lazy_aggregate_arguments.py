@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.ir.aggregates import aggregated, aggregation
+from blendfusion.planner.ir.aggregates import aggregate, aggregation
 from blendfusion.planner.ir.nodes import (
     GATES,
     Block,
@@ -46,7 +46,7 @@ def lazy_aggregate_arguments(plan: Plan) -> Plan:
         ),
     )
     select = (*block.select, *(inline(e, block.select) for e in gated))
-    return aggregated(replace(block, select=select), moved)
+    return aggregate(replace(block, select=select), moved)
 
 
 def _has_gate(expr: Expr) -> bool:

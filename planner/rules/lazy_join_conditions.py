@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from blendfusion.planner.ir.builders import case, filtered
-from blendfusion.planner.ir.joins import join_type, turned
+from blendfusion.planner.ir.builders import case, filter_rows
+from blendfusion.planner.ir.joins import exchange_sides, join_type
 from blendfusion.planner.ir.necessary import ALWAYS, not_null
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -30,7 +30,7 @@ from blendfusion.planner.ir.nodes import (
     relations_below,
 )
 from blendfusion.planner.ir.traversal import expressions
-from blendfusion.planner.stages.join_partners import inlined, partner_of, with_partner
+from blendfusion.planner.stages.join_partners import inline_terms, partner_of, with_partner
 
 _KEEPS_LEFT = ("left", "outer", "left_anti", "left_mark")
 _KEEPS_RIGHT = ("right", "outer", "right_anti")
@@ -43,7 +43,7 @@ def lazy_join_conditions(plan: Plan) -> Plan:
     if not isinstance(join, Rel) or join.kind != "join" or _has_mark(join):
         return plan  # DataFusion confuses the columns of two mark joins
     read = set().union(*map(fields, expressions(plan)))
-    gated = _gated(join, read)
+    gated = _gate(join, read)
     return plan if gated is join else plan.with_inputs(gated)
 
 
@@ -55,7 +55,7 @@ def _has_mark(plan: Plan) -> bool:
     return any(map(_has_mark, relations_below(plan)))
 
 
-def _gated(join: Rel, read: set[int]) -> Rel:
+def _gate(join: Rel, read: set[int]) -> Rel:
     """The join with calls of its sides asked only for rows with a partner, if nothing above reads
     their answers."""
     left, right = join.inputs
@@ -68,10 +68,10 @@ def _gated(join: Rel, read: set[int]) -> Rel:
         matching = _with_keys(right, terms, left.width)
         new_left = _for_rows_with_partners(left, cheap, matching, _answers(left) - read)
     if kind in _KEEPS_RIGHT:
-        around = [turned(t, left.width, right.width) for t in cheap]
+        around = [exchange_sides(t, left.width, right.width) for t in cheap]
         own = {i for i in _answers(right) if left.width + i not in read}
         matching = _with_keys(
-            left, [turned(t, left.width, right.width) for t in terms], right.width
+            left, [exchange_sides(t, left.width, right.width) for t in terms], right.width
         )
         new_right = _for_rows_with_partners(right, around, matching, own)
     if new_left is left and new_right is right:
@@ -89,7 +89,7 @@ def _with_keys(other: Plan, terms: Sequence[Expr], width: int) -> Plan:
     ]
     present = [not_null(other.select[i]) for i in keys if i >= 0 and needs_model(other.select[i])]
     known = tuple(c for c in dict.fromkeys(present) if c != ALWAYS)
-    return replace(other, source=filtered(other.source, known))
+    return replace(other, source=filter_rows(other.source, known))
 
 
 def _is_equal(term: Expr) -> bool:
@@ -112,7 +112,7 @@ def _for_rows_with_partners(
     if partner is None:
         return side
     source = side.source
-    below = inlined(terms, side.select, side.width, source.width)
+    below = inline_terms(terms, side.select, side.width, source.width)
     marked = with_partner(source, below, partner, "left_mark")
     mark = Field(source.width)
     select = tuple(

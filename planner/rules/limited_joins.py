@@ -9,7 +9,7 @@ safe:   the same pairs. As the key of a hash join an answer is needed of every r
 
 from __future__ import annotations
 
-from blendfusion.planner.ir.joins import join_type, joined
+from blendfusion.planner.ir.joins import join_plans, join_type
 from blendfusion.planner.ir.nodes import (
     Block,
     Plan,
@@ -54,7 +54,7 @@ def _over_pairs(join: Rel) -> Block | None:
     if not any(is_key(t, width) for t in model_terms) or not any(is_key(t, width) for t in cheap):
         return None
     where = (*left.where, *(shift(t, width) for t in right.where), *model_terms)
-    return Block(joined(left.source, right.source, cheap), where, select)
+    return Block(join_plans(left.source, right.source, cheap), where, select)
 
 
 def _taken_apart(side: Plan) -> Block | None:

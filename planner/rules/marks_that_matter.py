@@ -14,8 +14,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
-from blendfusion.planner.ir.boolean_atoms import CONNECTIVES, FALSE, TRUE, assigned
-from blendfusion.planner.ir.builders import case, conjunction, filtered
+from blendfusion.planner.ir.boolean_atoms import CONNECTIVES, FALSE, TRUE, assign
+from blendfusion.planner.ir.builders import case, conjunction, filter_rows
 from blendfusion.planner.ir.joins import join_type
 from blendfusion.planner.ir.necessary import ALWAYS, NEVER, all_of, any_of, necessary, to_fail
 from blendfusion.planner.ir.nodes import (
@@ -77,7 +77,7 @@ def _below(plan: Plan, conditions: Sequence[Expr], read: Collection[int]) -> Pla
     if mark.index in read or len(conditions) >= 2**_MOST_MARKS:
         return plan
     values: list[dict[Expr, Expr]] = [{mark: TRUE}, {mark: FALSE}]
-    ways = [assigned(substitute(c, v.get), {}, cheap=True) for c in conditions for v in values]
+    ways = [assign(substitute(c, v.get), {}, cheap=True) for c in conditions for v in values]
     below = _below(left, list(dict.fromkeys(ways)), read)
     new = plan if below is left else plan.with_inputs(below, right)
     if not asks_anything(right) and not any(map(needs_model, plan.exprs)):
@@ -92,7 +92,7 @@ def _below(plan: Plan, conditions: Sequence[Expr], read: Collection[int]) -> Pla
         return new
     if all(map(literal_like, plan.exprs)):
         return new.with_inputs(below, _if_any(right, left, matters))
-    gated = partial(_gated, matters=matters, width=left.width)
+    gated = partial(_gate, matters=matters, width=left.width)
     terms = (substitute(t, gated) for e in plan.exprs for t in conjuncts(e))
     return replace(new, exprs=(conjunction((*terms, *conjuncts(matters))),))
 
@@ -102,10 +102,10 @@ def _if_any(right: Plan, left: Plan, matters: Expr) -> Plan:
     rows = None if asks_anything(left) else repeatable(left)
     if rows is None:
         return right
-    return with_partner(right, (), filtered(rows, (matters,)), "left_semi")
+    return with_partner(right, (), filter_rows(rows, (matters,)), "left_semi")
 
 
-def _gated(expr: Expr, matters: Expr, width: int) -> Expr | None:
+def _gate(expr: Expr, matters: Expr, width: int) -> Expr | None:
     """A call of the left side, only asked where the mark matters."""
     if not isinstance(expr, Ask) or expr.call.pairing is not None:
         return None

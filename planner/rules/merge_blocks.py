@@ -31,7 +31,7 @@ def merge_blocks(plan: Plan) -> Plan:
     below = plan.inputs[0]
     if not isinstance(below, Block) or not _may_inline(below):
         return plan
-    if plan.kind == "filter" and not below.limited:
+    if plan.kind == "filter" and not below.has_limit:
         terms = tuple(inline(t, below.select) for t in conjuncts(plan.exprs[0]))
         return replace(below, where=(*below.where, *terms))
     if plan.kind == "project" and not any(map(has_window, plan.exprs)):
@@ -44,9 +44,9 @@ def _block(upper: Block) -> Plan:
     if not isinstance(lower, Block) or not _may_inline(lower):
         return upper
     select = tuple(inline(e, lower.select) for e in upper.select)
-    if not upper.where and not upper.limited:
+    if not upper.where and not upper.has_limit:
         return replace(lower, select=select)
-    if lower.limited:
+    if lower.has_limit:
         return upper
     where = (*lower.where, *(inline(t, lower.select) for t in upper.where))
     return Block(lower.source, where, select, upper.offset, upper.count)

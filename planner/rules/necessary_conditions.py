@@ -17,8 +17,8 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 
-from blendfusion.planner.ir.boolean_atoms import FALSE, NULL, TRUE, assigned, atoms, canonical
-from blendfusion.planner.ir.builders import conjunction, filtered
+from blendfusion.planner.ir.boolean_atoms import FALSE, NULL, TRUE, assign, atoms, canonical
+from blendfusion.planner.ir.builders import conjunction, filter_rows
 from blendfusion.planner.ir.joins import is_union_all, join_type
 from blendfusion.planner.ir.lineage import over, passed_on
 from blendfusion.planner.ir.necessary import (
@@ -37,7 +37,7 @@ from blendfusion.planner.ir.nodes import (
     Node,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     conjuncts,
     inline,
     is_volatile,
@@ -69,7 +69,7 @@ def necessary_conditions(plan: Plan, *, null_tests: bool = True) -> Plan:
         return plan
     if plan.kind == "filter":
         terms = conjuncts(plan.exprs[0])
-        implied = [c for c in _implied(terms) if null_tests or not is_null_test(c)]
+        implied = [c for c in _implied_conditions(terms) if null_tests or not is_null_test(c)]
         new = [c for c in implied if c not in terms]
         return replace(plan, exprs=(conjunction((*terms, *new)),)) if new else plan
     if null_tests and plan.kind == "join" and join_type(plan) in _OF_SIDES:
@@ -84,7 +84,7 @@ def _block(plan: Block) -> Plan:
     if sum(map(len, calls)) == len(set().union(*calls)):
         return plan
     if _joint(plan.where) == NEVER:
-        return replace(plan, source=filtered(plan.source, (NEVER,)), where=())
+        return replace(plan, source=filter_rows(plan.source, (NEVER,)), where=())
     where = _given_one_another(plan.where)
     return plan if where == plan.where else replace(plan, where=where)
 
@@ -101,7 +101,7 @@ def _given_one_another(where: tuple[Expr, ...]) -> tuple[Expr, ...]:
             continue
         for other, written in enumerate(terms):
             plain = canonical(written)
-            left = assigned(plain, {atom: value}) if other != place else plain
+            left = assign(plain, {atom: value}) if other != place else plain
             if left != plain:
                 terms[other] = left
     return tuple(t for t in terms if t != TRUE)
@@ -115,25 +115,27 @@ def _join(plan: Rel) -> Plan:
     keys = {
         key for term in terms for key in term.children
     }  # NULL in a plain key is no match anyway
-    implied = [c for c in _implied(terms) if not (is_null_test(c) and keys & {*c.children})]
+    implied = [
+        c for c in _implied_conditions(terms) if not (is_null_test(c) and keys & {*c.children})
+    ]
     both = [c for c in implied if side_of(c, left.width) is None and c not in terms]
     if both:
         return replace(plan, exprs=(conjunction((*terms, *both)),))
     own = {side: [c for c in implied if side_of(c, left.width) == side] for side in _SIDES}
     known = [own[side] if side in _OF_SIDES[join_type(plan)] else [] for side in _SIDES]
     rights = [shift(c, -left.width) for c in known[1]]
-    sides = restricted(left, known[0]), restricted(right, rights)
+    sides = restrict(left, known[0]), restrict(right, rights)
     return plan if sides == (left, right) else plan.with_inputs(*sides)
 
 
-def restricted(source: Plan, conditions: Sequence[Expr]) -> Plan:
+def restrict(source: Plan, conditions: Sequence[Expr]) -> Plan:
     """The rows of ``source`` that meet the conditions; itself if they all do."""
-    return filtered(source, tuple(c for c in conditions if not _holds(source, c)))
+    return filter_rows(source, tuple(c for c in conditions if not _holds(source, c)))
 
 
 def _holds(plan: Plan, condition: Expr) -> bool:
     """Whether every row of ``plan`` meets the condition because a filter below it says so."""
-    if isinstance(plan, Stored):
+    if isinstance(plan, StoredRows):
         return False
     if isinstance(plan, Block):
         if inline(condition, plan.select) in plan.where:
@@ -151,7 +153,7 @@ def _is_filter(plan: Rel) -> bool:
     return plan.kind == "filter" or (plan.kind == "join" and join_type(plan) in _KEEPS_MATCHES)
 
 
-def _implied(terms: Sequence[Expr]) -> list[Expr]:
+def _implied_conditions(terms: Sequence[Expr]) -> list[Expr]:
     """The conditions without a model that terms with one imply, each once."""
     return _implied_by(tuple(term for term in terms if needs_model(term)))
 
@@ -176,7 +178,7 @@ def _joint(terms: Sequence[Expr]) -> Expr:
         return ALWAYS
     ways = []
     for values in product((TRUE, FALSE, NULL), repeat=len(repeated)):
-        left = assigned(whole, dict(zip(repeated, values, strict=True)))
+        left = assign(whole, dict(zip(repeated, values, strict=True)))
         present = [not_null(a) for a, v in zip(repeated, values, strict=True) if v != NULL]
         ways.append(all_of([necessary(left), *present]))
     return any_of(ways)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from blendfusion.planner.ir.nodes import Block, Plan, Rel, Stored
+from blendfusion.planner.ir.nodes import Block, Plan, Rel, StoredRows
 from blendfusion.planner.ir.traversal import asks_anything, with_subplans
 from blendfusion.planner.needs.inputs import needs_below
 from blendfusion.planner.needs.need import ALL, Need
@@ -34,7 +34,7 @@ def needs(plan: Plan) -> Plan:
 
 
 def _needed(plan: Plan, need: Need, needed: Callable[[Plan, Need], Plan]) -> Plan:
-    if isinstance(plan, Stored) or not asks_anything(plan):
+    if isinstance(plan, StoredRows) or not asks_anything(plan):
         return plan
     new: Rel | Block = realised(plan, need) if isinstance(plan, Block) else plan
     below = needs_below(new, need)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from blendfusion.planner.ir.aggregates import aggregation, distinct, is_distinct
 from blendfusion.planner.ir.builders import conjunction, function
-from blendfusion.planner.ir.joins import join_type, joined, turned
+from blendfusion.planner.ir.joins import exchange_sides, join_plans, join_type
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -70,7 +70,7 @@ def _in_order(join: Plan, by: tuple[Expr, ...], sort: Rel, count: int) -> Plan |
     left, right = (p.width for p in join.inputs)
     terms = [t for e in join.exprs for t in conjuncts(e)]
     if side:
-        terms = [turned(t, left, right) for t in terms]
+        terms = [exchange_sides(t, left, right) for t in terms]
     # The columns of the rows, then those of the source of the block.
     place = (*all_fields(rows.width), *(shift(e, rows.width) for e in columns))
     terms = [inline(t, place) for t in terms]
@@ -81,27 +81,29 @@ def _in_order(join: Plan, by: tuple[Expr, ...], sort: Rel, count: int) -> Plan |
     own = tuple(dict.fromkeys((*by, *map(Field, read))))
     beside = len(own) - rows.width
 
-    def moved(expr: Expr) -> Expr | None:
+    def move(expr: Expr) -> Expr | None:
         if not isinstance(expr, Field):
             return None
         return Field(own.index(expr) if expr.index < rows.width else expr.index + beside)
 
     first = distinct(rows, *own)
-    pairs = joined(first, block.source, tuple(substitute(t, moved) for t in cheap))
+    pairs = join_plans(first, block.source, tuple(substitute(t, move) for t in cheap))
     where = (
         *(shift(t, len(own)) for t in block.where),
-        *(substitute(t, moved) for t in terms if needs_model(t)),
+        *(substitute(t, move) for t in terms if needs_model(t)),
     )
     keys = [Field(own.index(e)) for e in by]
-    ordered = _sorted(pairs, keys, len(own), sort, where)
+    ordered = _sort_pairs(pairs, keys, len(own), sort, where)
     found = Block(ordered, where, all_fields(len(own)), count=count, once=True)
     same = tuple(
         function("is_not_distinct_from", (e, Field(rows.width + i))) for i, e in enumerate(own)
     )
-    return joined(join.inputs[side], found, same, "left_semi")
+    return join_plans(join.inputs[side], found, same, "left_semi")
 
 
-def _sorted(pairs: Rel, keys: Sequence[Field], own: int, sort: Rel, where: Sequence[Expr]) -> Rel:
+def _sort_pairs(
+    pairs: Rel, keys: Sequence[Field], own: int, sort: Rel, where: Sequence[Expr]
+) -> Rel:
     """The pairs by the keys of the sort and the other ones of their first ``own`` columns. Of equal
     ones, those come first that pass whatever the answers are, and the order is that of what is
     asked, so that a second run meets the same pairs first."""

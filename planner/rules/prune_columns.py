@@ -23,9 +23,9 @@ def prune_columns(plan: Plan) -> Plan:
         return plan
     place = {old: Field(new) for new, old in enumerate(used)}
 
-    def moved(expr: Expr) -> Expr | None:
+    def move(expr: Expr) -> Expr | None:
         return place[expr.index] if isinstance(expr, Field) else None
 
-    exprs = tuple(substitute(e, moved) for e in plan.exprs)
+    exprs = tuple(substitute(e, move) for e in plan.exprs)
     block = replace(below, select=tuple(below.select[i] for i in used))
     return replace(plan, inputs=(block,), exprs=exprs)

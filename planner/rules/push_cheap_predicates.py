@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.ir.builders import filtered
+from blendfusion.planner.ir.builders import filter_rows
 from blendfusion.planner.ir.nodes import Block, Plan, asks, asks_model, is_volatile, needs_model
 
 
@@ -22,5 +22,5 @@ def push_cheap_predicates(plan: Plan) -> Plan:
     rest.sort(key=lambda term: any(map(asks_model, asks(term))))
     if tuple(rest) == plan.where:
         return plan
-    source = filtered(plan.source, cheap) if cheap else plan.source
+    source = filter_rows(plan.source, cheap) if cheap else plan.source
     return replace(plan, source=source, where=tuple(rest))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.ir.builders import fetch_bounds, limited, literal
+from blendfusion.planner.ir.builders import fetch_bounds, limit_rows, literal
 from blendfusion.planner.ir.joins import join_type
 from blendfusion.planner.ir.nodes import Block, Plan, Rel
 
@@ -43,7 +43,7 @@ def _existence(plan: Rel) -> Plan:
         return plan
     if not isinstance(right, Block) or right.count in (0, 1) or _has_one_row(right):
         return plan
-    return plan.with_inputs(left, limited(right, 0, 1))
+    return plan.with_inputs(left, limit_rows(right, 0, 1))
 
 
 def _has_one_row(plan: Plan) -> bool:

@@ -57,16 +57,16 @@ def _ranked_filter(plan: Rel) -> Plan:
         if wanted < 1:
             continue
         if isinstance(rank, Field):
-            source = _numbered(plan.inputs[0], rank.index, wanted)
+            source = _limit_numbers(plan.inputs[0], rank.index, wanted)
             if source is not None:
                 return plan.with_inputs(source)
-        limited = _limited(rank, wanted)
+        limited = _limit_call(rank, wanted)
         if limited is not None:
             return replace(plan, exprs=(_in_place(plan.exprs[0], rank, limited),))
     return plan
 
 
-def _numbered(plan: Plan, index: int, wanted: int) -> Plan | None:
+def _limit_numbers(plan: Plan, index: int, wanted: int) -> Plan | None:
     """``plan`` with the call limited whose ranks are the column ``index``, or by whose order rows
     are numbered there; None if it is neither."""
     if not isinstance(plan, Rel) or plan.kind != "project":
@@ -74,7 +74,7 @@ def _numbered(plan: Plan, index: int, wanted: int) -> Plan | None:
     own = plan.exprs[index]
     if not any(map(has_window, plan.exprs)):
         if isinstance(own, Field):
-            below = _numbered(plan.inputs[0], own.index, wanted)
+            below = _limit_numbers(plan.inputs[0], own.index, wanted)
             return None if below is None else plan.with_inputs(below)
         return _column(plan, index, wanted)
     order = _order(own) or (own if isinstance(own, Field) else None, False)
@@ -105,7 +105,7 @@ def _reads_alike(expr: Expr, column: Field, order: tuple[Field | None, bool]) ->
 def _below(plan: Plan, wanted: int) -> Plan | None:
     """``plan`` with its sort limited; None if there is nothing to limit."""
     if isinstance(plan, Rel) and plan.kind == "sort":
-        return _sorted(plan, wanted)
+        return _limit_sort(plan, wanted)
     if not keeps_rows(plan):
         return None
     assert isinstance(plan, Rel | Block)
@@ -113,14 +113,14 @@ def _below(plan: Plan, wanted: int) -> Plan | None:
     return None if below is None else plan.with_inputs(below)
 
 
-def _sorted(sort: Rel, wanted: int) -> Plan | None:
+def _limit_sort(sort: Rel, wanted: int) -> Plan | None:
     direction = RelMessage.FromString(sort.template).sort.sorts[0].direction
     ranks = -wanted if direction in DESCENDING else wanted
     key = sort.exprs[0]
     if isinstance(key, Field):
         source = _column(sort.inputs[0], key.index, ranks)
         return None if source is None else sort.with_inputs(source)
-    found = _limited(key, ranks)
+    found = _limit_call(key, ranks)
     return None if found is None else replace(sort, exprs=(found, *sort.exprs[1:]))
 
 
@@ -136,7 +136,7 @@ def _column(plan: Plan, index: int, ranks: int) -> Plan | None:
             return None
         below = _column(plan.inputs[0], own.index, ranks)
         return None if below is None else plan.with_inputs(below)
-    new = _limited(own, ranks)
+    new = _limit_call(own, ranks)
     if new is None or not (keeps_rows(plan) or in_domain(plan, new)):
         return None
     changed = tuple(_in_place(e, own, new) for e in exprs)
@@ -149,7 +149,7 @@ def _in_place(expr: Expr, own: Expr, new: Expr) -> Expr:
     return substitute(expr, lambda part: new if part == own else None)
 
 
-def _limited(expr: Expr, ranks: int) -> Ask | None:
+def _limit_call(expr: Expr, ranks: int) -> Ask | None:
     if not isinstance(expr, Ask):
         return None
     call = with_ranks(expr.call, ranks)
@@ -158,13 +158,13 @@ def _limited(expr: Expr, ranks: int) -> Ask | None:
 
 def keeps_rows(plan: Plan) -> bool:
     if isinstance(plan, Block):
-        return not plan.where and not plan.limited
+        return not plan.where and not plan.has_limit
     return isinstance(plan, Rel) and plan.kind == "project" and not any(map(has_window, plan.exprs))
 
 
 def in_domain(plan: Plan, ask: Ask) -> bool:
     """Whether the values of ``ask`` are those of the rows that its block leaves."""
-    if not isinstance(plan, Block) or plan.limited or ask.domain is None:
+    if not isinstance(plan, Block) or plan.has_limit or ask.domain is None:
         return False
     left = replace(plan, select=())
     return any(

@@ -49,54 +49,54 @@ def ranked_partitions(plan: Plan) -> Plan:
     if not isinstance(plan, Rel):
         return plan
     if plan.kind == "filter":
-        found = _filtered(plan)
+        found = _rank_filter(plan)
         return plan if found is None or found.ranks else found.plan
     below = plan.inputs[0] if plan.kind == "project" else None
     if not isinstance(below, Rel) or below.kind != "filter":
         return plan
-    found = _filtered(below)
+    found = _rank_filter(below)
     if found is None or any(found.ranks & fields(e) for e in plan.exprs):
         return plan
     return plan.with_inputs(found.plan)
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _RankedPlan:
     """A plan with its call limited, and the columns of it that are the ranks."""
 
     plan: Plan
     ranks: frozenset[int] = frozenset()
 
 
-def _filtered(plan: Rel) -> _Found | None:
+def _rank_filter(plan: Rel) -> _RankedPlan | None:
     for term in conjuncts(plan.exprs[0]):
         rank, wanted = first_ranks(term)
         if wanted >= 1 and isinstance(rank, Field):
-            found = _numbered(plan.inputs[0], rank.index, wanted)
+            found = _rank_numbers(plan.inputs[0], rank.index, wanted)
             if found is not None and not found.ranks & fields(plan.exprs[0]):
                 return replace(found, plan=plan.with_inputs(found.plan))
     return None
 
 
-def _numbered(plan: Plan, index: int, wanted: int) -> _Found | None:
+def _rank_numbers(plan: Plan, index: int, wanted: int) -> _RankedPlan | None:
     """``plan`` with the call limited by whose order the column ``index`` numbers rows."""
     if not isinstance(plan, Rel) or plan.kind != "project":
         return None
     own, source = plan.exprs[index], plan.inputs[0]
     if any(map(has_window, plan.exprs)):
-        found = _windowed(plan, own, wanted)
+        found = _rank_windows(plan, own, wanted)
     else:
-        found = _numbered(source, own.index, wanted) if isinstance(own, Field) else None
+        found = _rank_numbers(source, own.index, wanted) if isinstance(own, Field) else None
     if found is None:
         return None
     reads = {i: e for i, e in enumerate(plan.exprs) if found.ranks & fields(e)}
     if not all(isinstance(e, Field) or has_window(e) for e in reads.values()):
         return None
     exposed = frozenset(i for i, e in reads.items() if isinstance(e, Field))
-    return _Found(plan.with_inputs(found.plan), exposed)
+    return _RankedPlan(plan.with_inputs(found.plan), exposed)
 
 
-def _windowed(plan: Rel, own: Expr, wanted: int) -> _Found | None:
+def _rank_windows(plan: Rel, own: Expr, wanted: int) -> _RankedPlan | None:
     """The input of windows, with the call limited by whose order ``own`` numbers rows."""
     order = _numbering(own)
     if order is None or not all(_numbering(e) == order for e in plan.exprs if has_window(e)):
@@ -104,8 +104,8 @@ def _windowed(plan: Rel, own: Expr, wanted: int) -> _Found | None:
     if any(order.column in fields(key) for key in order.partitions):
         return None
     ranks = -wanted if order.descending else wanted
-    below = _ranked(plan.inputs[0], order.column, ranks, order.partitions)
-    return None if below is None else _Found(below, frozenset({order.column}))
+    below = _rank_column(plan.inputs[0], order.column, ranks, order.partitions)
+    return None if below is None else _RankedPlan(below, frozenset({order.column}))
 
 
 def _numbering(expr: Expr) -> _Numbering | None:
@@ -118,7 +118,7 @@ def _numbering(expr: Expr) -> _Numbering | None:
     return _Numbering(key.index, order.directions[0] in DESCENDING, order.partitions)
 
 
-def _ranked(plan: Plan, index: int, ranks: int, keys: tuple[Expr, ...]) -> Plan | None:
+def _rank_column(plan: Plan, index: int, ranks: int, keys: tuple[Expr, ...]) -> Plan | None:
     """``plan`` with its column ``index`` ranked among the rows with equal ``keys``; None if it is
     no such call, or if another column reads it."""
     if isinstance(plan, Block):
@@ -133,7 +133,7 @@ def _ranked(plan: Plan, index: int, ranks: int, keys: tuple[Expr, ...]) -> Plan 
         return None
     keys = tuple(inline(key, exprs) for key in keys)
     if isinstance(own, Field):
-        below = _ranked(source, own.index, ranks, keys) if keeps_rows(plan) else None
+        below = _rank_column(source, own.index, ranks, keys) if keeps_rows(plan) else None
         return None if below is None else plan.with_inputs(below)
     ranked = _among_equal(own, plan, ranks, keys)
     if ranked is None:

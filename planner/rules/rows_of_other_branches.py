@@ -15,7 +15,7 @@ from functools import reduce
 
 from blendfusion.planner.ir.aggregates import aggregation, is_distinct
 from blendfusion.planner.ir.builders import function
-from blendfusion.planner.ir.joins import is_union_all, join_type, joined
+from blendfusion.planner.ir.joins import is_union_all, join_plans, join_type
 from blendfusion.planner.ir.nodes import Expr, Field, Plan, Rel, is_volatile, needs_model
 from blendfusion.planner.ir.traversal import asks_anything, transform
 from blendfusion.planner.stages.join_partners import exact, small
@@ -52,7 +52,7 @@ def _except(plan: Rel) -> Plan:
     known = _for_sure(right) if asks_anything(right) else None
     if known is None or any(needs_model(e) or is_volatile(e) for e in plan.exprs):
         return plan
-    return plan.with_inputs(joined(left, known, plan.exprs, "left_anti"), right)
+    return plan.with_inputs(join_plans(left, known, plan.exprs, "left_anti"), right)
 
 
 def _for_sure(branch: Plan) -> Plan | None:
@@ -86,4 +86,4 @@ def _anti_joined(branch: Plan, known: Sequence[Plan]) -> Plan:
     same: tuple[Expr, ...] = tuple(
         function("is_not_distinct_from", (Field(i), Field(width + i))) for i in range(width)
     )
-    return reduce(lambda left, right: joined(left, right, same, "left_anti"), known, branch)
+    return reduce(lambda left, right: join_plans(left, right, same, "left_anti"), known, branch)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.ir.aggregates import Measure, aggregated, aggregation, unfiltered
+from blendfusion.planner.ir.aggregates import Measure, aggregate, aggregation, without_filter
 from blendfusion.planner.ir.necessary import ALWAYS, all_of, any_of, necessary, not_null
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -28,7 +28,7 @@ from blendfusion.planner.ir.nodes import (
     may_move,
     needs_model,
 )
-from blendfusion.planner.rules.necessary_conditions import restricted
+from blendfusion.planner.rules.necessary_conditions import restrict
 
 _OF_VALUES = ("count", "sum", "avg", "min", "max", "bool_and", "bool_or")
 """Aggregates that leave out NULLs."""
@@ -46,15 +46,15 @@ def rows_that_count(plan: Plan) -> Plan:
     own = filters.pop() if len(filters) == 1 else None
     if own is not None and needs_model(condition := inline(own, block.select)):
         chosen = replace(block, where=(*block.where, *conjuncts(condition)))
-        return aggregated(chosen, replace(agg, measures=tuple(map(unfiltered, agg.measures))))
+        return aggregate(chosen, replace(agg, measures=tuple(map(without_filter, agg.measures))))
     if not any(map(needs_model, block.where)):
         return plan
-    condition = any_of([_needed(measure, block) for measure in agg.measures])
-    source = restricted(block.source, [c for c in conjuncts(condition) if c != ALWAYS])
+    condition = any_of([_counting_condition(measure, block) for measure in agg.measures])
+    source = restrict(block.source, [c for c in conjuncts(condition) if c != ALWAYS])
     return plan if source is block.source else plan.with_inputs(replace(block, source=source))
 
 
-def _needed(measure: Measure, block: Block) -> Expr:
+def _counting_condition(measure: Measure, block: Block) -> Expr:
     """A condition without calls that is true on every row from which an aggregate has a value."""
     terms = []
     if measure.name in _OF_VALUES and measure.n_args == 1:

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import boolean_literal, function, literal, table_names
-from blendfusion.planner.ir.joins import join_type, turned
+from blendfusion.planner.ir.joins import exchange_sides, join_type
 from blendfusion.planner.ir.lineage import over, passed_on
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -42,7 +42,7 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.traversal import asks_anything, subplans, transform
 from blendfusion.planner.ir.windows import order_of
 from blendfusion.planner.stages.join_partners import (
-    inlined,
+    inline_terms,
     small,
     steady,
     with_partner,
@@ -66,13 +66,13 @@ def semi_join_reduction(plan: Plan) -> Plan:
     new_left, new_right = left, right
     bare = superset(right) if kind in DROPS_LEFT and asks_anything(left) else None
     if bare is not None:
-        new_left = reduced(left, known_terms(terms, left.width, bare), bare.plan)
+        new_left = reduce_side(left, known_terms(terms, left.width, bare), bare.plan)
     if kind in DROPS_RIGHT:
         # The unreduced left side runs anyway, and the rows that it drops have no partner either.
-        around = [turned(t, left.width, right.width) for t in terms]
-        new_right = reduced(right, around, new_left)
+        around = [exchange_sides(t, left.width, right.width) for t in terms]
+        new_right = reduce_side(right, around, new_left)
         if new_right is right:
-            new_right = reduced(right, around, new_left, deep=True)
+            new_right = reduce_side(right, around, new_left, deep=True)
         if len(_asking_blocks(right)) > (new_right is not right):
             new_right = _or_none(new_right, new_left)
     if new_left is left and new_right is right:
@@ -90,7 +90,7 @@ def known_terms(terms: Sequence[Expr], width: int, other: Superset) -> list[Expr
     return [t for t in terms if {i - width for i in fields(t) if i >= width} <= other.readable]
 
 
-def reduced(side: Plan, terms: Sequence[Expr], other: Plan, *, deep: bool = False) -> Plan:
+def reduce_side(side: Plan, terms: Sequence[Expr], other: Plan, *, deep: bool = False) -> Plan:
     """``side`` with fewer rows below its blocks, also those below joins if ``deep``; the terms read
     its columns, then the other's."""
     if not asks_anything(side):
@@ -101,7 +101,7 @@ def reduced(side: Plan, terms: Sequence[Expr], other: Plan, *, deep: bool = Fals
     if partner is None:
         return side
     usable = [t for t in (*terms, *_present(terms, side.width)) if not is_volatile(t)]
-    return _pushed(side, usable, partner, deep) or side
+    return _push_down(side, usable, partner, deep) or side
 
 
 @once_a_plan
@@ -122,14 +122,14 @@ def _or_none(side: Plan, other: Plan) -> Plan:
         return side
     of_partner = partner
 
-    def emptied(part: Plan) -> Plan:
+    def empty_block(part: Plan) -> Plan:
         if not isinstance(part, Block) or not part.calls_here or is_volatile_block(part):
             return part
         if not blocks.isdisjoint(_asking_blocks(part)):
             return part
-        return part.with_inputs(_kept(part.source, (), of_partner))
+        return part.with_inputs(_keep_partners(part.source, (), of_partner))
 
-    return transform(side, emptied)
+    return transform(side, empty_block)
 
 
 def _present(terms: Sequence[Expr], width: int) -> tuple[Expr, ...]:
@@ -170,7 +170,7 @@ def _is_passable(plan: Plan) -> bool:
 # --- sinking -------------------------------------------------------------------------------------
 
 
-def _pushed(plan: Plan, terms: Sequence[Expr], partner: Plan, deep: bool) -> Plan | None:
+def _push_down(plan: Plan, terms: Sequence[Expr], partner: Plan, deep: bool) -> Plan | None:
     """``plan`` with a semi join below its lowest block with a call; ``plan`` itself if one is there
     already, None without such a block."""
     if isinstance(plan, Block):
@@ -182,7 +182,7 @@ def _pushed(plan: Plan, terms: Sequence[Expr], partner: Plan, deep: bool) -> Pla
     if plan.kind == "project":
         if any(map(has_window, plan.exprs)):
             return _below_windows(plan, terms, partner, deep)
-        inner = inlined(terms, plan.exprs, plan.width, plan.inputs[0].width)
+        inner = inline_terms(terms, plan.exprs, plan.width, plan.inputs[0].width)
     elif plan.kind in ("filter", "sort"):
         inner = list(terms)
     elif plan.kind == "fetch":
@@ -193,10 +193,10 @@ def _pushed(plan: Plan, terms: Sequence[Expr], partner: Plan, deep: bool) -> Pla
             return None  # several grouping sets: a row belongs to several groups
         by_key = [t for t in terms if _reads(t, plan.width) <= set(range(len(agg.keys)))]
         keys = (*agg.keys, *(boolean_literal(True) for _ in range(plan.width - len(agg.keys))))
-        inner = inlined(by_key, keys, plan.width, plan.inputs[0].width)
+        inner = inline_terms(by_key, keys, plan.width, plan.inputs[0].width)
     else:
         return None
-    return _with_input(plan, _pushed(plan.inputs[0], inner, partner, deep))
+    return _with_input(plan, _push_down(plan.inputs[0], inner, partner, deep))
 
 
 def _below_windows(plan: Rel, terms: Sequence[Expr], partner: Plan, deep: bool) -> Plan | None:
@@ -210,8 +210,8 @@ def _below_windows(plan: Rel, terms: Sequence[Expr], partner: Plan, deep: bool) 
     if not by_key:
         return None
     columns = (e if i in own else boolean_literal(True) for i, e in enumerate(plan.exprs))
-    inner = inlined(by_key, tuple(columns), plan.width, plan.inputs[0].width)
-    return _with_input(plan, _pushed(plan.inputs[0], inner, partner, deep))
+    inner = inline_terms(by_key, tuple(columns), plan.width, plan.inputs[0].width)
+    return _with_input(plan, _push_down(plan.inputs[0], inner, partner, deep))
 
 
 def _below_join(join: Rel, terms: Sequence[Expr], partner: Plan) -> Plan | None:
@@ -221,9 +221,9 @@ def _below_join(join: Rel, terms: Sequence[Expr], partner: Plan) -> Plan | None:
     reduced_join: Rel | Block = join
     for side, inner in _by_side(join, terms, partner).items():
         below = join.inputs[side]
-        new = _pushed(below, inner, partner, True)
+        new = _push_down(below, inner, partner, True)
         if new is None and inner and _is_partner(join, side):
-            new = _kept(below, inner, partner)
+            new = _keep_partners(below, inner, partner)
         if new is not None:
             reduced_join = with_input(reduced_join, side, new)
     return None if reduced_join is join else reduced_join
@@ -253,11 +253,11 @@ def _is_partner(join: Rel, side: int) -> bool:
 def _below_block(block: Block, terms: Sequence[Expr], partner: Plan, deep: bool) -> Plan | None:
     if is_volatile_block(block):
         return None
-    kept = () if block.limited else terms  # below a limit, all of the rows or none
-    inner = inlined(kept, block.select, block.width, block.source.width)
-    source = _pushed(block.source, inner, partner, deep)
+    kept = () if block.has_limit else terms  # below a limit, all of the rows or none
+    inner = inline_terms(kept, block.select, block.width, block.source.width)
+    source = _push_down(block.source, inner, partner, deep)
     if source is None and block.calls_here:
-        source = _kept(block.source, inner, partner)
+        source = _keep_partners(block.source, inner, partner)
     return _with_input(block, source)
 
 
@@ -272,7 +272,7 @@ def _reads(term: Expr, width: int) -> set[int]:
     return {i for i in fields(term) if i < width}
 
 
-def _kept(source: Plan, terms: Sequence[Expr], partner: Plan) -> Plan:
+def _keep_partners(source: Plan, terms: Sequence[Expr], partner: Plan) -> Plan:
     """The rows of ``source`` with a partner; ``source`` itself if all have one already. Joins keep
     no order, so a sort, which a limit above may count on, stays above."""
     if isinstance(source, Rel) and _is_sorted(source):
@@ -280,17 +280,17 @@ def _kept(source: Plan, terms: Sequence[Expr], partner: Plan) -> Plan:
             return source
         below = source.inputs[0]
         if source.kind == "project":
-            terms = inlined(terms, source.exprs, source.width, below.width)
-        kept_below = _kept(below, terms, partner)
+            terms = inline_terms(terms, source.exprs, source.width, below.width)
+        kept_below = _keep_partners(below, terms, partner)
         return source if kept_below is below else source.with_inputs(kept_below)
-    sunk = _sunk(source, terms, partner)
+    sunk = _sink_below_product(source, terms, partner)
     if sunk is not None:
         return sunk
     kept = with_partner(source, terms, partner, "left_semi")
     return source if _is_kept(source, kept) else kept
 
 
-def _sunk(source: Plan, terms: Sequence[Expr], partner: Plan) -> Plan | None:
+def _sink_below_product(source: Plan, terms: Sequence[Expr], partner: Plan) -> Plan | None:
     """A product of which the one side is reduced that the terms read; None of others."""
     if not isinstance(source, Rel) or source.kind not in _CROSSED or factors(source) < 2:
         return None
@@ -301,7 +301,7 @@ def _sunk(source: Plan, terms: Sequence[Expr], partner: Plan) -> Plan | None:
         around = {source.width + i: Field(below.width + i) for i in range(partner.width)}
         own = [t for t in (over(t, {**columns, **around}) for t in terms) if t is not None]
         if len(own) == len(terms) and all(min(fields(t)) < below.width for t in own):
-            return with_input(source, side, _kept(below, own, partner))
+            return with_input(source, side, _keep_partners(below, own, partner))
     return None
 
 

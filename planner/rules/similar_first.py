@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from blendfusion.planner.ir.builders import ordered, projected, text_literal
+from blendfusion.planner.ir.builders import order_rows, project, text_literal
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -54,7 +54,7 @@ def similar_first(plan: Plan, pays: Pays = never) -> Plan:
     nearness = Ask(call, (question.args[0], text_literal(question.call.task.question)))
     width = plan.source.width
     near = Block(plan.source, (), (*all_fields(width), nearness))
-    return replace(plan, source=projected(ordered(near, Field(width)), all_fields(width)))
+    return replace(plan, source=project(order_rows(near, Field(width)), all_fields(width)))
 
 
 def _is_question(expr: Expr) -> bool:

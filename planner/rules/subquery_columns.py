@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.errors import PlanError
-from blendfusion.planner.ir.builders import projected
+from blendfusion.planner.ir.builders import project
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -41,5 +41,5 @@ def subquery_columns(plan: Plan) -> Plan:
     select = tuple(substitute(e, column) for e in plan.select)
     if not columns:
         return plan
-    below = projected(source, (*all_fields(source.width), *columns))
+    below = project(source, (*all_fields(source.width), *columns))
     return replace(plan, source=below, where=where, select=select)

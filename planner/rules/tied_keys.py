@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.ir.aggregates import aggregated, aggregation
+from blendfusion.planner.ir.aggregates import aggregate, aggregation
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -33,7 +33,7 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.sorts import ASC
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.ir.windows import numbering, order_of
-from blendfusion.planner.rules.tied_partitions import spared
+from blendfusion.planner.rules.tied_partitions import spare_numbers
 from blendfusion.planner.rules.tied_rows import Places, spares_answers, with_answers
 
 
@@ -45,11 +45,11 @@ def tied_keys(plan: Plan) -> Plan:
         own = next((w for w in found if numbering(w)), None)
         if own is None or _is_gated(own, plan.inputs[0]):
             return plan
-        return spared(plan, own, None, (), all_fields(plan.width)) or plan
+        return spare_numbers(plan, own, None, (), all_fields(plan.width)) or plan
     grouped = plan.inputs[0]
     if not isinstance(grouped, Rel) or grouped.kind != "aggregate":
         return plan
-    new = _grouped(grouped, set().union(*map(fields, plan.exprs)))
+    new = _spare_keys(grouped, set().union(*map(fields, plan.exprs)))
     return plan if new is None else plan.with_inputs(new)
 
 
@@ -62,7 +62,7 @@ def _is_gated(number: Node, rows: Plan) -> bool:
     return any(isinstance(key, Node) and key.name == "if_then" and needs_model(key) for key in keys)
 
 
-def _grouped(plan: Rel, read: set[int]) -> Plan | None:
+def _spare_keys(plan: Rel, read: set[int]) -> Plan | None:
     """An aggregate of which only the columns ``read`` are shown; None if no answer is spared."""
     agg = aggregation(plan)
     columns, block = below_projections(plan.inputs[0])
@@ -91,4 +91,4 @@ def _grouped(plan: Rel, read: set[int]) -> Plan | None:
     rows: Plan = Block(source, block.where, all_fields(source.width)) if block.where else source
     rows, known, _ = with_answers(rows, by, Places((ASC,) * len(by)))
     new_keys = tuple(substitute(key, known.get) for key in keys)
-    return aggregated(rows, replace(agg, keys=new_keys, measures=measures))
+    return aggregate(rows, replace(agg, keys=new_keys, measures=measures))

@@ -19,8 +19,8 @@ from itertools import takewhile
 
 from substrait.proto import Expression as ExpressionMessage
 
-from blendfusion.planner.ir.aggregates import aggregated, aggregation, order_of_first
-from blendfusion.planner.ir.builders import boolean_literal, filtered, projected
+from blendfusion.planner.ir.aggregates import aggregate, aggregation, order_of_first
+from blendfusion.planner.ir.builders import boolean_literal, filter_rows, project
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -56,7 +56,7 @@ def tied_partitions(plan: Plan) -> Plan:
         return _aggregate(plan)
     if plan.kind == "project":
         own = next((w for e in plan.exprs for w in windows(e) if _is_first(w)), None)
-        new = None if own is None else spared(plan, own, 1, (), all_fields(plan.width))
+        new = None if own is None else spare_numbers(plan, own, 1, (), all_fields(plan.width))
         return plan if new is None else new
     if plan.kind != "filter":
         return plan
@@ -67,7 +67,7 @@ def tied_partitions(plan: Plan) -> Plan:
     for term in terms:
         number, wanted = first_ranks(term)
         if isinstance(number, Field) and wanted >= 1:
-            new = spared(numbered, numbered.exprs[number.index], wanted, terms, columns)
+            new = spare_numbers(numbered, numbered.exprs[number.index], wanted, terms, columns)
             if new is not None:
                 return new
     return plan
@@ -116,7 +116,7 @@ def _aggregate(plan: Rel) -> Plan:
         replace(m, exprs=tuple(substitute(e, known.get) for e in own))
         for m, own in zip(agg.measures, exprs, strict=True)
     )
-    return aggregated(rows, replace(agg, keys=groups, measures=measures))
+    return aggregate(rows, replace(agg, keys=groups, measures=measures))
 
 
 def _candidates(
@@ -135,7 +135,7 @@ def _candidates(
     return rows if own is None else with_takes(rows, [own])
 
 
-def spared(
+def spare_numbers(
     numbered: Rel, number: Expr, end: int | None, terms: tuple[Expr, ...], columns: tuple[Expr, ...]
 ) -> Plan | None:
     """The ``columns`` of the rows of windows that meet ``terms``, of which one is true only for the
@@ -170,14 +170,14 @@ def spared(
     places = Places(order.directions, parts, end=end, by=by)
     rows, ranked_by, answers = with_answers(rows, keys, places)
 
-    def placed(expr: Expr) -> Expr:
+    def place(expr: Expr) -> Expr:
         return substitute(substitute(expr, known.get), ranked_by.get)
 
     n = len(exprs)
-    shown = tuple(boolean_literal(True) if i in hidden else placed(e) for i, e in enumerate(exprs))
+    shown = tuple(boolean_literal(True) if i in hidden else place(e) for i, e in enumerate(exprs))
     if any(map(needs_model, shown)):
         return None
-    kept = filtered(projected(rows, (*shown, *all_fields(rows.width))), terms)
+    kept = filter_rows(project(rows, (*shown, *all_fields(rows.width))), terms)
 
     def above(i: int) -> Expr:
         if i not in hidden:
@@ -185,4 +185,4 @@ def spared(
         return shift(substitute(substitute(exprs[i], known.get), answers.get), n)
 
     result = tuple(inline(e, tuple(map(above, range(n)))) for e in columns)
-    return Block(kept, (), result) if any(map(needs_model, result)) else projected(kept, result)
+    return Block(kept, (), result) if any(map(needs_model, result)) else project(kept, result)

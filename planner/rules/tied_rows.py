@@ -23,8 +23,8 @@ from blendfusion.planner.ir.builders import (
     fetch_bounds,
     function,
     integer_literal,
-    limited,
-    projected,
+    limit_rows,
+    project,
 )
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -32,7 +32,7 @@ from blendfusion.planner.ir.nodes import (
     Field,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     all_fields,
     asks,
     asks_model,
@@ -69,7 +69,7 @@ def tied_rows(plan: Plan) -> Plan:
 
 
 def _tied_rows(plan: Plan, below: Change) -> Plan:
-    if isinstance(plan, Stored) or not asks_anything(plan):
+    if isinstance(plan, StoredRows) or not asks_anything(plan):
         return plan
     return _with_fewer_answers(plan, below) or with_subplans(plan, below)
 
@@ -79,7 +79,7 @@ def _with_fewer_answers(plan: Plan, change: Change) -> Plan | None:
     over what ``change`` makes of the relations below; None of other relations."""
     upper = plan if isinstance(plan, Block) else None
     below = plan if upper is None else upper.source
-    shown, sort, places = _ordered(below)
+    shown, sort, places = _order_of(below)
     if sort is None:
         return None
     columns, block = below_projections(sort.inputs[0])
@@ -100,12 +100,12 @@ def _with_fewer_answers(plan: Plan, change: Change) -> Plan | None:
     found: Plan = replace(sort, inputs=(rows,), exprs=exprs, width=rows.width)
     if places.offset or places.end is not None:
         count = None if places.end is None else places.end - places.offset
-        found = limited(found, places.offset, count)
+        found = limit_rows(found, places.offset, count)
     shown = tuple(substitute(e, answers.get) for e in shown)
     if upper is not None:
         n = len(upper.where)
         return replace(upper, source=found, where=shown[:n], select=shown[n:])
-    return Block(found, (), shown) if any(map(needs_model, shown)) else projected(found, shown)
+    return Block(found, (), shown) if any(map(needs_model, shown)) else project(found, shown)
 
 
 def spares_answers(keys: Sequence[Expr]) -> bool:
@@ -116,7 +116,7 @@ def spares_answers(keys: Sequence[Expr]) -> bool:
     return all(ask.domain is None and asks_model(ask) for key in asking for ask in asks(key))
 
 
-def _ordered(plan: Plan) -> tuple[tuple[Expr, ...], Rel | None, Places]:
+def _order_of(plan: Plan) -> tuple[tuple[Expr, ...], Rel | None, Places]:
     """(the columns of a sort, or of limits and projections over one, the sort, the places wanted of
     it); None for it of other relations."""
     columns, below = below_projections(plan)
@@ -154,7 +154,7 @@ def with_answers(
     for n, key in enumerate(keys):
         if not needs_model(key) or key in known:
             continue
-        rows, matters = _tied(rows, tuple(substitute(k, known.get) for k in keys[:n]), places)
+        rows, matters = _mark_ties(rows, tuple(substitute(k, known.get) for k in keys[:n]), places)
         wanted = substitute(key, known.get)
         known[key] = Field(rows.width)
         answers[key] = known[key] if matters is None else case([(matters, known[key])], key)
@@ -163,7 +163,7 @@ def with_answers(
     return rows, known, answers
 
 
-def _tied(rows: Plan, before: tuple[Expr, ...], places: Places) -> tuple[Plan, Expr | None]:
+def _mark_ties(rows: Plan, before: tuple[Expr, ...], places: Places) -> tuple[Plan, Expr | None]:
     """(``rows`` with a further column, the column: whether the order of the rows that are equal in
     the first keys, ``before``, matters); the rows alone if there are none."""
     if not before:
@@ -172,11 +172,11 @@ def _tied(rows: Plan, before: tuple[Expr, ...], places: Places) -> tuple[Plan, E
     width = rows.width
     one = integer_literal(1)
     places_of = [window("rank", *order), window("count", *order, (one,)), window(places.by, *order)]
-    numbered = projected(rows, (*all_fields(width), *dict.fromkeys(places_of)))
+    numbered = project(rows, (*all_fields(width), *dict.fromkeys(places_of)))
     start, last, place = (Field(width + places_of.index(e)) for e in places_of)
     matters: list[Expr] = [function("lt", (start, last))]
     if places.end is not None:
         matters.append(function("lte", (place, integer_literal(places.end))))
     if places.offset:
         matters.append(function("gt", (last, integer_literal(places.offset))))
-    return projected(numbered, (*all_fields(width), conjunction(tuple(matters)))), Field(width)
+    return project(numbered, (*all_fields(width), conjunction(tuple(matters)))), Field(width)

@@ -18,13 +18,13 @@ from operator import is_
 from blendfusion.planner.ir.aggregates import (
     aggregation,
 )
-from blendfusion.planner.ir.builders import limited
+from blendfusion.planner.ir.builders import limit_rows
 from blendfusion.planner.ir.nodes import (
     Expr,
     Node,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     has_window,
     inline,
     is_volatile,
@@ -57,7 +57,7 @@ class _Reader:
     def changed(self, plan: Plan, read: tuple[Expr, ...] | None = None) -> Plan:
         """``plan`` without questions that change nothing, if only the expressions ``read`` are read
         of its columns; None: all are read."""
-        if isinstance(plan, Stored) or not asks_anything(plan) or "aggregate" not in plan.kinds:
+        if isinstance(plan, StoredRows) or not asks_anything(plan) or "aggregate" not in plan.kinds:
             return plan
         if (id(plan), read) not in self._done:
             self._done[id(plan), read] = plan, self._changed(plan, read)
@@ -94,7 +94,7 @@ class _Reader:
         if groups.kind != "aggregate" or not meets_pairs(groups.inputs[0]):
             return None
         enough = rows_to_count(aggregation(groups), read_above(groups.width, above))
-        return None if enough is None else groups.with_inputs(limited(groups.inputs[0], 0, enough))
+        return None if enough is None else groups.with_inputs(limit_rows(groups.inputs[0], 0, enough))
 
     def _joined(self, join: Rel, above: Sequence[Rel]) -> Plan | None:
         if join.has_subqueries:

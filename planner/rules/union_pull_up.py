@@ -22,11 +22,11 @@ from blendfusion.planner.ir.builders import (
     function,
     in_list,
     integer_literal,
-    limited,
-    projected,
+    limit_rows,
+    project,
     text_null,
 )
-from blendfusion.planner.ir.joins import is_union_all, joined
+from blendfusion.planner.ir.joins import is_union_all, join_plans
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -75,7 +75,7 @@ def _without_limits_of_branches(plan: Rel) -> Plan:
         and b.offset == 0
         and b.count is not None
         and b.count >= enough
-        and not _sorted(b.source)
+        and not _is_sorted(b.source)
         else b
         for b in union.inputs
     )
@@ -85,7 +85,7 @@ def _without_limits_of_branches(plan: Rel) -> Plan:
     return plan.with_inputs(union.with_inputs(*branches))
 
 
-def _sorted(plan: Plan) -> bool:
+def _is_sorted(plan: Plan) -> bool:
     """Whether the rows have an order that a limit above may rely on."""
     while isinstance(plan, Block) or (isinstance(plan, Rel) and plan.kind in ("project", "filter")):
         plan = plan.inputs[0]
@@ -110,7 +110,7 @@ def _above(plan: Rel) -> Plan:
 def _where(blocks: Sequence[Block], columns: _Columns) -> tuple[Expr, ...]:
     if len({len(b.where) for b in blocks}) == 1:
         rows = zip(*(b.where for b in blocks), strict=True)
-        together = [_united(terms, columns) for terms in rows]
+        together = [_unite(terms, columns) for terms in rows]
         if all(t is not None for t in together):
             return tuple(t for t in together if t is not None)
     branches = _branches_of(
@@ -143,7 +143,7 @@ def _column(exprs: Sequence[Expr], columns: _Columns) -> Expr:
     each branch's expression, selected by the branch's number."""
     if not any(map(needs_model, exprs)):
         return columns.common(exprs)
-    together = _united(exprs, columns)
+    together = _unite(exprs, columns)
     if together is not None:
         return together
     branches = _branches_of((columns.own(i, e), i) for i, e in enumerate(exprs))
@@ -158,7 +158,7 @@ def _is_any_of(branches: Sequence[int], columns: _Columns) -> Expr:
     return in_list(columns.tag, numbers)
 
 
-def _united(exprs: Sequence[Expr], columns: _Columns) -> Expr | None:
+def _unite(exprs: Sequence[Expr], columns: _Columns) -> Expr | None:
     """One expression for all branches, if they differ only in the values of their calls."""
     first = exprs[0]
     if isinstance(first, Ask):
@@ -168,7 +168,7 @@ def _united(exprs: Sequence[Expr], columns: _Columns) -> Expr | None:
             return None
         rows = zip(*(e.args for e in exprs if isinstance(e, Ask)), strict=True)
         args = [
-            _united(arg, columns) if any(map(needs_model, arg)) else columns.common(arg)
+            _unite(arg, columns) if any(map(needs_model, arg)) else columns.common(arg)
             for arg in rows
         ]
         if any(a is None for a in args):
@@ -187,7 +187,7 @@ def _united(exprs: Sequence[Expr], columns: _Columns) -> Expr | None:
     if not same:
         return None
     rows = zip(*(e.children for e in exprs if isinstance(e, Node)), strict=True)
-    children = [_united(child, columns) for child in rows]
+    children = [_unite(child, columns) for child in rows]
     if any(c is None for c in children):
         return None
     return replace(first, children=tuple(c for c in children if c is not None))
@@ -282,6 +282,6 @@ class _Columns:
             else:
                 # NULLs with another branch's type: the padding of an outer join without rows.
                 columns.append(Field(source.width))
-                other = limited(projected(self.below[what.branch], (what.expr,)), 0, 0)
-                source = joined(source, other, (), "left")
-        return projected(source, tuple(columns))
+                other = limit_rows(project(self.below[what.branch], (what.expr,)), 0, 0)
+                source = join_plans(source, other, (), "left")
+        return project(source, tuple(columns))

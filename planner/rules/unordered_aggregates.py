@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from substrait.proto import Rel as RelMessage
 
-from blendfusion.planner.ir.aggregates import Measure, aggregated, aggregation
-from blendfusion.planner.ir.messages import serialized
+from blendfusion.planner.ir.aggregates import Measure, aggregate, aggregation
+from blendfusion.planner.ir.messages import serialize
 from blendfusion.planner.ir.nodes import Plan, Rel, needs_model
 
 _UNORDERED = frozenset(
@@ -31,7 +31,7 @@ def unordered_aggregates(plan: Plan) -> Plan:
     measures = tuple(map(_without_order, agg.measures))
     if measures == agg.measures:
         return plan
-    return aggregated(plan.inputs[0], replace(agg, measures=measures))
+    return aggregate(plan.inputs[0], replace(agg, measures=measures))
 
 
 def _without_order(measure: Measure) -> Measure:
@@ -41,4 +41,4 @@ def _without_order(measure: Measure) -> Measure:
     holder = RelMessage.FromString(measure.template)
     del holder.aggregate.measures[0].measure.sorts[:]
     exprs = measure.exprs[measure.n_sorts :]
-    return replace(measure, template=serialized(holder), exprs=exprs, n_sorts=0)
+    return replace(measure, template=serialize(holder), exprs=exprs, n_sorts=0)

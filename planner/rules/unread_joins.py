@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from blendfusion.planner.ir.aggregates import aggregation
-from blendfusion.planner.ir.builders import boolean_literal, projected
+from blendfusion.planner.ir.builders import boolean_literal, project
 from blendfusion.planner.ir.joins import is_union_all, join_type
 from blendfusion.planner.ir.nodes import (
     Expr,
@@ -71,7 +71,7 @@ def _as_set(plan: Plan, read: Collection[int]) -> Plan:
         if below is plan.inputs[0]:
             return plan
         blank = boolean_literal(True)
-        return projected(below, tuple(e if i in read else blank for i, e in enumerate(plan.exprs)))
+        return project(below, tuple(e if i in read else blank for i, e in enumerate(plan.exprs)))
     if plan.kind in ("filter", "sort"):
         return _with_inputs(plan, [_as_set(plan.inputs[0], {*read, *_read(plan.exprs)})])
     if is_union_all(plan) and len(read) == plan.width:  # else a column has several types
@@ -84,7 +84,7 @@ def _as_set(plan: Plan, read: Collection[int]) -> Plan:
         kept = _as_set(plan.inputs[stays], {i - stays * left.width for i in read})
         blanks = (boolean_literal(True),) * plan.inputs[1 - stays].width
         columns = all_fields(kept.width)
-        return projected(kept, (*blanks, *columns) if stays else (*columns, *blanks))
+        return project(kept, (*blanks, *columns) if stays else (*columns, *blanks))
     if kind not in ("inner", *_STAYS):
         return plan
     known = {*read, *_read(plan.exprs)}

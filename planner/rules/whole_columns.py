@@ -17,7 +17,7 @@ from functools import partial
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.aggregates import distinct
-from blendfusion.planner.ir.builders import filtered
+from blendfusion.planner.ir.builders import filter_rows
 from blendfusion.planner.ir.joins import is_union_all
 from blendfusion.planner.ir.nodes import (
     Ask,
@@ -47,7 +47,7 @@ def whole_columns(plan: Plan) -> Plan:
         source = plan.inputs[0]
         if plan.kind == "filter":
             terms = conjuncts(plan.exprs[0])
-            source = filtered(
+            source = filter_rows(
                 source, tuple(t for t in terms if not needs_model(t) and not is_volatile(t))
             )
         place = partial(_values, source)

@@ -17,12 +17,12 @@ from blendfusion.planner.ir.nodes import (
     Expr,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     asks,
     may_move,
     through_projection,
 )
-from blendfusion.planner.ir.traversal import expressions, folded
+from blendfusion.planner.ir.traversal import expressions, fold
 from blendfusion.planner.stages.monotonicity import (
     MOST_WANTED,
     asks_for_a_row,
@@ -32,11 +32,11 @@ from blendfusion.planner.stages.monotonicity import (
     stages_needed_whole,
     stages_to_end,
 )
-from blendfusion.planner.stages.split import Stage, Staged
+from blendfusion.planner.stages.split import Stage, StagedPlan
 
 
 @dataclass(frozen=True, slots=True)
-class Limited:
+class LimitedStages:
     """``stages``, in order, run in turn until stage ``above`` has the rows of its limit, or they
     end."""
 
@@ -56,9 +56,9 @@ class Limited:
     """Whether the plan above a stage may have more rows than the stage."""
 
 
-def limited_stages(plan: Staged) -> dict[int, Limited]:
+def limited_stages(plan: StagedPlan) -> dict[int, LimitedStages]:
     """The stages of ``plan`` that limits may end early, by stage number."""
-    found: dict[int, Limited] = {}
+    found: dict[int, LimitedStages] = {}
     for stage in plan.stages:
         limited = _ended_by(stage, plan)
         if limited is not None:
@@ -66,7 +66,7 @@ def limited_stages(plan: Staged) -> dict[int, Limited]:
     return found
 
 
-def _ended_by(above: Stage, plan: Staged) -> Limited | None:
+def _ended_by(above: Stage, plan: StagedPlan) -> LimitedStages | None:
     block = above.block
     limit = _limit_of(block)
     if limit is None:
@@ -97,7 +97,7 @@ def _ended_by(above: Stage, plan: Staged) -> Limited | None:
     blocks = {s.number: s.block for s in others if s.number in growing}
     restarting = {number for number, b in blocks.items() if growing & _rows_of(b)}
     late = {number for number, b in blocks.items() if growing & stages_in(b)} - restarting
-    return Limited(
+    return LimitedStages(
         above.number,
         tuple(sorted(growing)),
         frozenset(late),
@@ -141,11 +141,11 @@ def _needed_whole(block: Block) -> set[int]:
 
 def _rows_of(block: Block) -> set[int]:
     """The stages whose rows a block reads, except those tested for existence only."""
-    return folded(block, _read)
+    return fold(block, _read)
 
 
 def _read(plan: Plan, below: Sequence[set[int]]) -> set[int]:
-    if isinstance(plan, Stored):
+    if isinstance(plan, StoredRows):
         return {plan.stage}
     own = stages_in_expressions(expressions(plan))
     if not asks_for_a_row(plan):

@@ -13,17 +13,17 @@ from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import (
     boolean_literal,
     fetch_bounds,
-    filtered,
-    limited,
-    projected,
+    filter_rows,
+    limit_rows,
+    project,
     table_names,
 )
 from blendfusion.planner.ir.joins import (
     GROWS_WITH_LEFT,
     GROWS_WITH_RIGHT,
     is_union_all,
+    join_plans,
     join_type,
-    joined,
 )
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -31,7 +31,7 @@ from blendfusion.planner.ir.nodes import (
     Field,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     fields,
     has_window,
     inline,
@@ -44,7 +44,7 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.opaque_names import QUERIES, leaf_text
 from blendfusion.planner.ir.traversal import asks_anything, expressions
-from blendfusion.planner.stages.products import factors, has_key, thinned
+from blendfusion.planner.stages.products import factors, has_key, thin
 
 _MOST_RELATIONS = 64
 """Maximum relations of a partner, which runs a second time."""
@@ -54,7 +54,9 @@ _REPEATABLE = ("count", "min", "max", "bool_and", "bool_or")
 """Aggregates whose result does not depend on the division of rows among threads."""
 
 
-def inlined(terms: Sequence[Expr], columns: Sequence[Expr], width: int, below: int) -> list[Expr]:
+def inline_terms(
+    terms: Sequence[Expr], columns: Sequence[Expr], width: int, below: int
+) -> list[Expr]:
     """The terms over a relation as terms over its input, without those that a model must decide."""
     place = (*columns, *(Field(below + i) for i in range(max(map(_most, terms), default=0) + 1)))
     moved = (inline(t, place) for t in terms)
@@ -70,22 +72,22 @@ def with_partner(source: Plan, terms: Sequence[Expr], partner: Plan, kind: str) 
     with any row of it if they read none, or if pairs of them would be as many as those of three
     relations: that could take longer than the questions that it spares."""
     width = source.width
-    partner = thinned(partner, {i - width for t in terms for i in fields(t) if i >= width})
+    partner = thin(partner, {i - width for t in terms for i in fields(t) if i >= width})
     if not _is_affordable(source, terms, partner):
         terms = ()
     both = tuple(dict.fromkeys(t for t in terms if min(fields(t)) < width))
     keys = {part for t in both for part in t.children}
     alone = dict.fromkeys(t for t in terms if min(fields(t)) >= width and not keys & {*t.children})
-    rows = filtered(partner, tuple(shift(t, -width) for t in alone))
+    rows = filter_rows(partner, tuple(shift(t, -width) for t in alone))
     used = sorted({i for t in both for i in fields(t) if i >= width})
     if not used:
-        row = limited(projected(rows, (boolean_literal(True),)), 0, 1)
-        return joined(source, row, both, kind)
+        row = limit_rows(project(rows, (boolean_literal(True),)), 0, 1)
+        return join_plans(source, row, both, kind)
     place = {i: Field(width + n) for n, i in enumerate(used)}
     moved = tuple(
         substitute(t, lambda p: place.get(p.index) if isinstance(p, Field) else None) for t in both
     )
-    return joined(source, projected(rows, tuple(Field(i - width) for i in used)), moved, kind)
+    return join_plans(source, project(rows, tuple(Field(i - width) for i in used)), moved, kind)
 
 
 def _is_affordable(source: Plan, terms: Sequence[Expr], partner: Plan) -> bool:
@@ -97,7 +99,7 @@ def _is_affordable(source: Plan, terms: Sequence[Expr], partner: Plan) -> bool:
 
 def partner_of(other: Plan) -> Plan | None:
     """A plan without calls that has all rows of ``other``, perhaps more; None if impossible."""
-    bare = stripped(other)
+    bare = strip_calls(other)
     return None if asks_anything(bare) else small(steady(bare))
 
 
@@ -113,19 +115,19 @@ def small(plan: Plan | None) -> Plan | None:
     return plan
 
 
-def stripped(plan: Plan) -> Plan:
+def strip_calls(plan: Plan) -> Plan:
     """The rows of a block before its filter, with TRUE instead of calls, so that it need not run
     first."""
-    if not isinstance(plan, Block) or plan.limited:
+    if not isinstance(plan, Block) or plan.has_limit:
         return plan
     blank = tuple(boolean_literal(True) if needs_model(e) else e for e in plan.select)
-    return projected(plan.source, blank)
+    return project(plan.source, blank)
 
 
 @once_a_plan
 def steady(plan: Plan) -> Plan | None:
     """``plan`` without its limits if that only adds rows; None if it may differ from run to run."""
-    if isinstance(plan, Block | Stored):
+    if isinstance(plan, Block | StoredRows):
         return plan
     if plan.kind == "fetch" and not _has_no_row(plan):
         return steady(plan.inputs[0])

@@ -12,12 +12,12 @@ from blendfusion.planner.ir.nodes import (
     Expr,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     has_window,
     is_volatile,
     walk,
 )
-from blendfusion.planner.ir.traversal import folded, subplans
+from blendfusion.planner.ir.traversal import fold, subplans
 
 MOST_WANTED = 100_000
 """Maximum rows of a limit. The plan above the stages runs once per growth by a quarter, in memory.
@@ -26,7 +26,7 @@ MOST_WANTED = 100_000
 
 def stages_in(plan: Plan) -> set[int]:
     """The stages that a plan reads."""
-    return {p.stage for p in subplans(plan) if isinstance(p, Stored)}
+    return {p.stage for p in subplans(plan) if isinstance(p, StoredRows)}
 
 
 def stages_in_expressions(exprs: Iterable[Expr]) -> set[int]:
@@ -37,11 +37,11 @@ def stages_in_expressions(exprs: Iterable[Expr]) -> set[int]:
 def stages_needed_whole(plan: Plan) -> set[int]:
     """The stages that must be complete: with a part of their rows, ``plan`` might have a row that
     it lacks with all of them."""
-    return folded(plan, _needed_whole)
+    return fold(plan, _needed_whole)
 
 
 def _needed_whole(plan: Plan, below: Sequence[set[int]]) -> set[int]:
-    if isinstance(plan, Stored):
+    if isinstance(plan, StoredRows):
         return set()
     if isinstance(plan, Block) or any(is_volatile(e) or has_window(e) for e in plan.exprs):
         return stages_in(plan)

@@ -8,18 +8,18 @@ from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import (
     boolean_literal,
     fetch_bounds,
-    limited,
-    projected,
+    limit_rows,
+    project,
     table_names,
 )
-from blendfusion.planner.ir.joins import join_type, joined
+from blendfusion.planner.ir.joins import join_plans, join_type
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
     Field,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     conjuncts,
     fields,
     has_window,
@@ -38,7 +38,7 @@ _OF_ONE_SIDE = {
 def factors(plan: Plan) -> int:
     """The number of relations whose rows ``plan`` multiplies. Those of few rows, as a limit or
     literals have, do not count."""
-    if isinstance(plan, Stored):
+    if isinstance(plan, StoredRows):
         return 1
     if isinstance(plan, Block):
         few = plan.count is not None
@@ -62,17 +62,17 @@ def _has_few_rows(plan: Rel) -> bool:
     return plan.kind == "read" and not table_names(plan)
 
 
-def thinned(plan: Plan, read: Collection[int]) -> Plan:
+def thin(plan: Plan, read: Collection[int]) -> Plan:
     """``plan`` with at least its rows, each perhaps another number of times, of whose columns only
     ``read`` are right: of a product, the sides that hold them, if the others have a row at all."""
     if not isinstance(plan, Rel) or factors(plan) < 2:
         return plan
     if plan.kind == "project" and not any(map(has_window, plan.exprs)):
         used = set().union(*(fields(plan.exprs[i]) for i in read))
-        return plan.with_inputs(thinned(plan.inputs[0], used))
+        return plan.with_inputs(thin(plan.inputs[0], used))
     if plan.kind in ("filter", "sort"):
         used = {*read}.union(*map(fields, plan.exprs))
-        return plan.with_inputs(thinned(plan.inputs[0], used))
+        return plan.with_inputs(thin(plan.inputs[0], used))
     if plan.kind not in ("join", "cross") or join_type(plan) != "inner":
         return plan
     left, right = plan.inputs
@@ -80,21 +80,21 @@ def thinned(plan: Plan, read: Collection[int]) -> Plan:
         for side, start in ((left, 0), (right, left.width)):
             own = {i - start for i in read}
             if own <= {*range(side.width)}:
-                return _one_side(plan, side, start, thinned(side, own))
+                return _one_side(plan, side, start, thin(side, own))
     used = {*read}.union(*map(fields, plan.exprs))
-    lefts = thinned(left, {i for i in used if i < left.width})
-    rights = thinned(right, {i - left.width for i in used if i >= left.width})
+    lefts = thin(left, {i for i in used if i < left.width})
+    rights = thin(right, {i - left.width for i in used if i >= left.width})
     return plan.with_inputs(lefts, rights)
 
 
 def _one_side(product: Rel, side: Plan, start: int, rows: Plan) -> Plan:
     """``rows`` of a side, at the columns of the product, if the other side has any."""
     (other,) = (p for p in product.inputs if p is not side)
-    row = limited(projected(other, (boolean_literal(True),)), 0, 1)
+    row = limit_rows(project(other, (boolean_literal(True),)), 0, 1)
     blank = boolean_literal(True)
     place = range(start, start + side.width)
     columns = tuple(Field(i - start) if i in place else blank for i in range(product.width))
-    return projected(joined(rows, row, (), "left_semi"), columns)
+    return project(join_plans(rows, row, (), "left_semi"), columns)
 
 
 def has_key(terms: Iterable[Expr], n_left: int) -> bool:

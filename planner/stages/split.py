@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from blendfusion.planner.ir.builders import projected
+from blendfusion.planner.ir.builders import project
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -16,7 +16,7 @@ from blendfusion.planner.ir.nodes import (
     Node,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     all_fields,
     substitute,
     through_projection,
@@ -39,7 +39,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedPlan:
     """Stages in order; the output of the last one is the query's, under ``names``."""
 
     stages: tuple[Stage, ...]
@@ -52,26 +52,26 @@ class Staged:
         return self.stages[-1]
 
 
-def staged(root: Root) -> Staged:
+def cut_stages(root: Root) -> StagedPlan:
     """Cut a rewritten plan into stages. Equal blocks are one stage, run once."""
     numbers: dict[Block, int] = {}
 
-    def stored(plan: Plan) -> Stored:
-        if isinstance(plan, Stored):
+    def store(plan: Plan) -> StoredRows:
+        if isinstance(plan, StoredRows):
             return plan
         block = Block(plan, (), all_fields(plan.width))
-        return Stored(numbers.setdefault(block, len(numbers)), plan.width)
+        return StoredRows(numbers.setdefault(block, len(numbers)), plan.width)
 
     def with_domain(expr: Expr) -> Expr | None:
         """A call with candidates, or a value among rows. The candidates or rows are a stage that
         runs before it."""
         if isinstance(expr, Node) and expr.rels:
             children = tuple(substitute(c, with_domain) for c in expr.children)
-            return replace(expr, children=children, rels=tuple(map(stored, expr.rels)))
+            return replace(expr, children=children, rels=tuple(map(store, expr.rels)))
         if not isinstance(expr, Ask) or expr.domain is None:
             return None
         args = tuple(substitute(a, with_domain) for a in expr.args)
-        return Ask(expr.call, args, stored(expr.domain))
+        return Ask(expr.call, args, store(expr.domain))
 
     def cut(plan: Plan) -> Plan:
         if not isinstance(plan, Block):
@@ -81,13 +81,13 @@ def staged(root: Root) -> Staged:
             where = tuple(substitute(e, with_domain) for e in plan.where)
             select = tuple(substitute(e, with_domain) for e in plan.select)
             block = replace(plan, where=where, select=select)
-        return kept(block.with_inputs(below_top(plan.source)))
+        return keep(block.with_inputs(below_top(plan.source)))
 
-    def kept(block: Block) -> Plan:
+    def keep(block: Block) -> Plan:
         number = numbers.setdefault(block, len(numbers))
         if block.width == 0:  # stored with one column, since its rows would be lost otherwise
-            return projected(Stored(number, 1), ())
-        return Stored(number, block.width)
+            return project(StoredRows(number, 1), ())
+        return StoredRows(number, block.width)
 
     def limits(source: Plan) -> Plan:
         """Limits that may end stages become sources of stages of their own, because only the needs
@@ -99,7 +99,7 @@ def staged(root: Root) -> Staged:
 
         def limit(plan: Plan) -> Plan:
             alone = id(plan) not in rows and (stages_to_end(plan) or may_lose_rows(plan))
-            return kept(Block(plan, (), all_fields(plan.width))) if alone else plan
+            return keep(Block(plan, (), all_fields(plan.width))) if alone else plan
 
         return transform(source, limit, ("fetch",))
 
@@ -109,12 +109,12 @@ def staged(root: Root) -> Staged:
         if not isinstance(top, Rel) or top.kind != "fetch":
             return limits(plan)
         below = limits(top.inputs[0])
-        return plan if below is top.inputs[0] else projected(top.with_inputs(below), columns)
+        return plan if below is top.inputs[0] else project(top.with_inputs(below), columns)
 
     plan = below_top(transform(root.plan, cut, (Block.kind, "join", "sort")))
     if not isinstance(
-        plan, Stored
+        plan, StoredRows
     ):  # DataFusion runs the last plan, so it is the source of the last stage
         numbers[Block(plan, (), all_fields(plan.width))] = len(numbers)
     stages = [Stage(number, block) for block, number in numbers.items()]
-    return Staged(tuple(stages), root.names)
+    return StagedPlan(tuple(stages), root.names)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blendfusion.planner.ir.aggregates import is_distinct
-from blendfusion.planner.ir.builders import filtered, function, projected
-from blendfusion.planner.ir.joins import is_union_all, join_type, joined, union_all
+from blendfusion.planner.ir.builders import filter_rows, function, project
+from blendfusion.planner.ir.joins import is_union_all, join_plans, join_type, union_all
 from blendfusion.planner.ir.necessary import ALWAYS, NEVER, any_of, to_fail
 from blendfusion.planner.ir.nodes import Block, Expr, Plan, Rel, conjuncts, has_window, needs_model
 from blendfusion.planner.ir.traversal import asks_anything
@@ -18,10 +18,10 @@ def subset(plan: Plan) -> Plan | None:
     if not asks_anything(plan):
         return plan
     if isinstance(plan, Block):
-        if plan.limited or any(map(needs_model, plan.select)):
+        if plan.has_limit or any(map(needs_model, plan.select)):
             return None
         below = _certain(plan.source, plan.where)
-        return None if below is None else projected(below, plan.select)
+        return None if below is None else project(below, plan.select)
     if not isinstance(plan, Rel):
         return None
     if plan.kind == "filter":
@@ -34,7 +34,7 @@ def subset(plan: Plan) -> Plan | None:
         sides = _of_all(plan.inputs)
         if terms is None or sides is None:
             return None
-        return joined(sides[0], sides[1], tuple(terms), join_type(plan))
+        return join_plans(sides[0], sides[1], tuple(terms), join_type(plan))
     if any(needs_model(e) or has_window(e) for e in plan.exprs):
         return None
     if plan.kind not in ("project", "sort") and not is_distinct(plan):
@@ -52,7 +52,7 @@ def _certain(source: Plan, where: Sequence[Expr]) -> Plan | None:
     """The rows of ``source`` on which all predicates are true, whatever the answers are."""
     terms = certain_terms(where)
     below = None if terms is None else subset(source)
-    return None if below is None else filtered(below, tuple(terms or ()))
+    return None if below is None else filter_rows(below, tuple(terms or ()))
 
 
 def certain_terms(where: Sequence[Expr]) -> list[Expr] | None:

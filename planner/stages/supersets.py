@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from blendfusion.planner.ir.aggregates import aggregation
-from blendfusion.planner.ir.builders import boolean_literal, filtered, projected
-from blendfusion.planner.ir.joins import is_union_all, join_type, joined, turned
+from blendfusion.planner.ir.builders import boolean_literal, filter_rows, project
+from blendfusion.planner.ir.joins import exchange_sides, is_union_all, join_plans, join_type
 from blendfusion.planner.ir.necessary import ALWAYS, necessary
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -46,13 +46,13 @@ def superset(plan: Plan) -> Superset | None:
     if not asks_anything(plan):
         return Superset(plan, frozenset(range(plan.width)))
     if isinstance(plan, Block):
-        return None if plan.limited else _projected(plan.source, plan.select, plan.where)
+        return None if plan.has_limit else _project(plan.source, plan.select, plan.where)
     if not isinstance(plan, Rel):
         return None
     if plan.kind == "project":
-        return None if any(map(has_window, plan.exprs)) else _projected(plan.inputs[0], plan.exprs)
+        return None if any(map(has_window, plan.exprs)) else _project(plan.inputs[0], plan.exprs)
     if plan.kind == "filter":
-        return _projected(plan.inputs[0], all_fields(plan.width), conjuncts(plan.exprs[0]))
+        return _project(plan.inputs[0], all_fields(plan.width), conjuncts(plan.exprs[0]))
     if plan.kind in ("sort", "fetch"):
         return superset(plan.inputs[0])
     if plan.kind == "aggregate":
@@ -60,7 +60,7 @@ def superset(plan: Plan) -> Superset | None:
         if not agg.has_one_grouping:
             return None
         blank = (boolean_literal(True),) * (plan.width - len(agg.keys))
-        found = _projected(plan.inputs[0], (*agg.keys, *blank))
+        found = _project(plan.inputs[0], (*agg.keys, *blank))
         keys = frozenset(range(len(agg.keys)))
         return found and found._replace(readable=found.readable & keys)
     if is_union_all(plan):
@@ -68,9 +68,7 @@ def superset(plan: Plan) -> Superset | None:
     return _join(plan) if plan.kind in ("join", "cross") else None
 
 
-def _projected(
-    source: Plan, columns: Sequence[Expr], where: Sequence[Expr] = ()
-) -> Superset | None:
+def _project(source: Plan, columns: Sequence[Expr], where: Sequence[Expr] = ()) -> Superset | None:
     below = superset(source)
     if below is None:
         return None
@@ -79,7 +77,7 @@ def _projected(
     shown = tuple(e if i in readable else blank for i, e in enumerate(columns))
     implied = [c for term in where for c in conjuncts(necessary(term))]
     known = tuple(c for c in dict.fromkeys(implied) if c != ALWAYS and _is_read(c, below))
-    plan = projected(filtered(below.plan, known), shown)
+    plan = project(filter_rows(below.plan, known), shown)
     return Superset(plan, frozenset(readable), below.counted)
 
 
@@ -100,26 +98,26 @@ def _join(plan: Rel) -> Superset | None:
     kind = join_type(plan)
     n_left, n_right = (p.width for p in plan.inputs)
     if kind in _TURNED:
-        around = tuple(turned(t, n_left, n_right) for e in plan.exprs for t in conjuncts(e))
-        return superset(joined(plan.inputs[1], plan.inputs[0], around, _TURNED[kind]))
+        around = tuple(exchange_sides(t, n_left, n_right) for e in plan.exprs for t in conjuncts(e))
+        return superset(join_plans(plan.inputs[1], plan.inputs[0], around, _TURNED[kind]))
     left, right = map(superset, plan.inputs)
     if left is not None and kind == "left_mark":
         marked: tuple[Expr, ...] = (*all_fields(n_left), boolean_literal(True))
-        return left._replace(plan=projected(left.plan, marked))
+        return left._replace(plan=project(left.plan, marked))
     if left is None or kind not in ("inner", "left", "left_semi", "left_anti"):
         return None
     blank = boolean_literal(True)
     wide = kind in ("inner", "left")
     others = (blank,) * n_right if wide else ()
     columns: tuple[Expr, ...] = (*all_fields(n_left), *others)
-    alone = Superset(projected(left.plan, columns), left.readable, left.counted and not wide)
+    alone = Superset(project(left.plan, columns), left.readable, left.counted and not wide)
     terms = [t for e in plan.exprs for t in conjuncts(e) if not literal_like(t)]
     whole = all(fields(t) <= _readable(left, right, n_left) for t in terms) if right else False
     if kind in ("left", "left_anti"):
         exact = whole and right is not None and not asks_anything(plan.inputs[1])
         if not exact or right is None:
             return alone
-        new = joined(left.plan, right.plan, tuple(terms), kind)
+        new = join_plans(left.plan, right.plan, tuple(terms), kind)
         readable = _readable(left, right, n_left) if wide else left.readable
         return Superset(new, readable, left.counted and right.counted)
     if right is None:
@@ -127,11 +125,11 @@ def _join(plan: Rel) -> Superset | None:
     readable = _readable(left, right, n_left)
     known = tuple(t for t in terms if fields(t) <= readable and not needs_model(t))
     if any(is_key(t, n_left) for t in known):
-        new = joined(left.plan, right.plan, known, kind)
+        new = join_plans(left.plan, right.plan, known, kind)
         return Superset(new, readable if wide else left.readable, left.counted and right.counted)
     # Pairs without a key would be too many; whether there are any is enough.
     some = with_partner(left.plan, known, right.plan, "left_semi")
-    return Superset(projected(some, columns), left.readable, left.counted and not wide)
+    return Superset(project(some, columns), left.readable, left.counted and not wide)
 
 
 def _readable(left: Superset, right: Superset, n_left: int) -> frozenset[int]:

@@ -52,11 +52,11 @@ def with_nulls(plan: Plan, aware: Sequence[bool]) -> Plan:
         raise PlanError("NOT IN in a place where Substrait does not say which join it is")
     # By identity: two equal joins may differ in this.
     chosen = {id(join) for join, is_aware in zip(anti, aware, strict=True) if is_aware}
-    return _changed(plan, chosen)
+    return _change(plan, chosen)
 
 
-def _changed(plan: Plan, chosen: set[int]) -> Plan:
-    below = with_subplans(plan, partial(_changed, chosen=chosen))
+def _change(plan: Plan, chosen: set[int]) -> Plan:
+    below = with_subplans(plan, partial(_change, chosen=chosen))
     return _aware(below) if id(plan) in chosen and isinstance(below, Rel) else below
 
 

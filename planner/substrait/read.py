@@ -12,13 +12,13 @@ from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
 
 from blendfusion.errors import PlanError
-from blendfusion.planner.ir.builders import boolean_literal, function, projected, text_null
+from blendfusion.planner.ir.builders import boolean_literal, function, project, text_null
 from blendfusion.planner.ir.joins import JOIN_NAMES, join_width
-from blendfusion.planner.ir.messages import holes, parsed_plan, serialized
+from blendfusion.planner.ir.messages import holes, parsed_plan, serialize
 from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node, Plan, Rel, all_fields
 from blendfusion.planner.ir.plan_details import PlanDetails, Restorer
 from blendfusion.planner.substrait.grouping_sets import GroupingSets, numbers_of_keys
-from blendfusion.planner.substrait.truth_test_bug import compared
+from blendfusion.planner.substrait.truth_test_bug import compare_truth
 from blendfusion.udfs.declare.call_registry import CALLS
 
 
@@ -99,10 +99,10 @@ class _Reader:
             # DataFusion writes an uncorrelated EXISTS without a condition, and refuses to read it.
             body.expression.SetInParent()
             exprs = (boolean_literal(True),)
-        rel = Rel(kind, serialized(message), inputs, exprs, _width(kind, body, inputs))
+        rel = Rel(kind, serialize(message), inputs, exprs, _width(kind, body, inputs))
         if emit is None:
             return rel
-        return projected(rel, tuple(Field(i) for i in emit))
+        return project(rel, tuple(Field(i) for i in emit))
 
     def _sets_of(self, kind: str, body: Message) -> GroupingSets | None:
         if self.sets is None or kind != "aggregate" or len(body.groupings) < 2:
@@ -149,7 +149,7 @@ class _Reader:
         self.restorer.subqueries -= kind == "subquery"
         if simple:
             del message.if_then.ifs[0]
-            children = _searched(children, len(message.if_then.ifs))
+            children = _search_case(children, len(message.if_then.ifs))
         name = str(kind)
         if kind == "scalar_function":
             name = self.functions[message.scalar_function.function_reference]
@@ -159,16 +159,16 @@ class _Reader:
             message.scalar_function.function_reference = 0
         elif kind == "window_function":
             window = message.window_function
-            name = self.restorer.framed(
+            name = self.restorer.restore_frame(
                 "window:" + self.functions[window.function_reference], window
             )
             window.function_reference = 0
         elif kind == "cast":
             self.restorer.zoned_cast(message)
         elif kind == "literal":
-            literal = Node(name, serialized(message))
+            literal = Node(name, serialize(message))
             return self.restorer.zoned_literal(literal, message.literal)
-        return Node(name, serialized(message), children, rels)
+        return Node(name, serialize(message), children, rels)
 
     def _chain(self, message: ExpressionMessage, name: str) -> Iterator[ExpressionMessage]:
         """The parts of nested calls of one function of two arguments, from the left."""
@@ -202,7 +202,7 @@ def _apart(names: Sequence[str]) -> list[str]:
     return [f"{i}:{name}" for i, name in enumerate(names)]
 
 
-def _searched(children: tuple[Expr, ...], branches: int) -> tuple[Expr, ...]:
+def _search_case(children: tuple[Expr, ...], branches: int) -> tuple[Expr, ...]:
     """CASE x WHEN v THEN … rewritten as CASE WHEN x = v THEN …."""
     base, *rest = children
     for i in range(0, 2 * branches, 2):
@@ -221,7 +221,7 @@ def _keys_once(
     n = len(exprs) - len(body.grouping_expressions)
     repeated = exprs[n:]
     if len(body.groupings) > 1:
-        repeated = tuple(map(compared, repeated))
+        repeated = tuple(map(compare_truth, repeated))
     references = [list(grouping.expression_references) for grouping in body.groupings]
     numbers = numbers_of_keys(references, repeated, sets)
     keys = [*dict(sorted(zip(numbers, repeated, strict=True), key=itemgetter(0))).values()]
@@ -237,7 +237,7 @@ def _keys_once(
             if key in keys[:i]:
                 keys[i] = Field(len(columns))
                 columns.append(key)
-        inputs = (projected(source, tuple(columns)),)
+        inputs = (project(source, tuple(columns)),)
     return inputs, (*exprs[:n], *keys)
 
 

@@ -9,8 +9,8 @@ request 25259.)
 
 from __future__ import annotations
 
-from blendfusion.planner.ir.builders import projected
-from blendfusion.planner.ir.joins import exchanged, join_type, joined, turned
+from blendfusion.planner.ir.builders import project
+from blendfusion.planner.ir.joins import exchange_sides, exchanged_fields, join_plans, join_type
 from blendfusion.planner.ir.nodes import Plan, Rel, conjuncts
 
 
@@ -20,6 +20,6 @@ def as_left_join(plan: Plan) -> Plan:
     if not isinstance(plan, Rel) or plan.kind != "join" or join_type(plan) != "right":
         return plan
     left, right = plan.inputs
-    columns = exchanged(left.width, right.width)
-    terms = tuple(turned(t, left.width, right.width) for t in conjuncts(plan.exprs[0]))
-    return projected(joined(right, left, terms, "left"), columns)
+    columns = exchanged_fields(left.width, right.width)
+    terms = tuple(exchange_sides(t, left.width, right.width) for t in conjuncts(plan.exprs[0]))
+    return project(join_plans(right, left, terms, "left"), columns)

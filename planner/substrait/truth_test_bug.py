@@ -19,17 +19,17 @@ _COMPARISONS = {
 _NULL_TESTS = {"is_unknown": "is_null", "is_not_unknown": "is_not_null"}
 
 
-def compared(key: Expr) -> Expr:
+def compare_truth(key: Expr) -> Expr:
     """``key`` with each ``b IS TRUE`` written ``b IS NOT DISTINCT FROM TRUE``, and others alike."""
 
-    def written(expr: Expr) -> Expr | None:
+    def rewrite(expr: Expr) -> Expr | None:
         if not isinstance(expr, Node) or len(expr.children) != 1:
             return None
         if expr.name in _NULL_TESTS:
-            return function(_NULL_TESTS[expr.name], (compared(expr.children[0]),))
+            return function(_NULL_TESTS[expr.name], (compare_truth(expr.children[0]),))
         if expr.name not in _COMPARISONS:
             return None
         name, value = _COMPARISONS[expr.name]
-        return function(name, (compared(expr.children[0]), boolean_literal(value)))
+        return function(name, (compare_truth(expr.children[0]), boolean_literal(value)))
 
-    return key if isinstance(key, Field) else substitute(key, written)
+    return key if isinstance(key, Field) else substitute(key, rewrite)

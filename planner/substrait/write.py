@@ -12,10 +12,10 @@ from substrait.proto import SimpleExtensionDeclaration
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.messages import holes
-from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, Plan, Rel, Stored
+from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, Plan, Rel, StoredRows
 from blendfusion.planner.ir.opaque_names import is_leaf
 from blendfusion.planner.ir.plan_details import zoned_type
-from blendfusion.planner.substrait.truth_test_bug import compared
+from blendfusion.planner.substrait.truth_test_bug import compare_truth
 
 
 def write(
@@ -23,7 +23,7 @@ def write(
 ) -> bytes:
     """The Substrait bytes of a plan without blocks and calls; its columns keep their positions.
 
-    ``stored`` has, for each ``Stored`` leaf, the bytes of the relation that reads its table;
+    ``stored`` has, for each ``StoredRows`` leaf, the bytes of the relation that reads its table;
     ``names`` the names of the columns (nested ones included). ``calls``: calls are written as the
     functions that stand for them. Raises PlanError for what cannot be written.
     """
@@ -56,7 +56,7 @@ class _Writer:
         return self.anchors.setdefault(name, len(self.anchors))
 
     def rel(self, plan: Plan, into: RelMessage) -> None:
-        if isinstance(plan, Stored):
+        if isinstance(plan, StoredRows):
             into.MergeFromString(self.stored[plan.stage])
             return
         if isinstance(plan, Block):
@@ -71,7 +71,7 @@ class _Writer:
         body = getattr(into, plan.kind)
         exprs = plan.exprs
         if plan.kind == "aggregate":
-            exprs = tuple(map(compared, exprs))
+            exprs = tuple(map(compare_truth, exprs))
         self._fill(body, plan.inputs, exprs)
         if plan.kind == "aggregate":
             for measure, name in zip(
@@ -86,7 +86,7 @@ class _Writer:
         start = plan.inputs[0].width
         body.common.emit.output_mapping.extend(range(start, start + len(plan.exprs)))
         for expr in plan.exprs:
-            self.expr(compared(expr), body.expressions.add())
+            self.expr(compare_truth(expr), body.expressions.add())
 
     def _leaf(self, into: RelMessage) -> None:
         """A leaf is a view. DataFusion cannot select columns of a view while reading Substrait, so

@@ -29,7 +29,7 @@ COUNT = "SELECT count(*) FROM orders WHERE "
 def filled(question: str, accepted: str, predicate: str) -> str | None:
     templates = Templates()
     templates.accept(accepted, COUNT + predicate)
-    found = templates.filled(question, ORDERS)
+    found = templates.fill(question, ORDERS)
     return None if found is None or found.sql is None else found.sql.removeprefix(COUNT)
 
 
@@ -179,7 +179,7 @@ def test_no_literal_of_the_old_question_stays(predicate: str, other: str | None)
 def test_a_model_chooses_among_spellings_or_the_question_is_drafted() -> None:
     templates = Templates()
     templates.accept("How many orders are from Germany?", f"{COUNT}country = 'Germany'")
-    found = templates.filled("How many orders are from Germny?", ORDERS)
+    found = templates.fill("How many orders are from Germny?", ORDERS)
     assert found is not None
     assert found.sql is None
     assert found.holds(f"{COUNT}country = 'Germany'")

@@ -461,7 +461,7 @@ LOSSES = {
 
 def _lose(kind: type[Message], edit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every plan that becomes Substrait from now on loses what ``edit`` takes from its parts."""
-    encoded = bridge._encoded
+    encoded = bridge._encode
 
     def losing(*arguments: Any) -> bytes:
         message = PlanMessage.FromString(encoded(*arguments))
@@ -470,7 +470,7 @@ def _lose(kind: type[Message], edit: Any, monkeypatch: pytest.MonkeyPatch) -> No
                 edit(part)
         return message.SerializeToString()
 
-    monkeypatch.setattr(bridge, "_encoded", losing)
+    monkeypatch.setattr(bridge, "_encode", losing)
 
 
 def test_a_window_that_substrait_would_change_stands_above_a_stage(

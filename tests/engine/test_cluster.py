@@ -29,7 +29,7 @@ from blendfusion.options import Options
 from blendfusion.run.reports.trace import AnswerWarning
 from blendfusion.services.cluster.cluster import Cluster, cluster_of
 from blendfusion.services.cluster.local import LocalWorkers
-from blendfusion.services.cluster.messages import decoded
+from blendfusion.services.cluster.messages import decode_message
 from blendfusion.services.cluster.model_pool import PooledModel
 
 QUERIES = [
@@ -509,9 +509,9 @@ def test_workers_share_the_limits_of_a_provider() -> None:
     assert cluster is not None
     options = Options(requests_per_minute=601, concurrency=16)
     model = load("openai:m@http://h/v1", options)
-    pooled = cluster.pooled("openai:m@http://h/v1", model, options)
+    pooled = cluster.pool_model("openai:m@http://h/v1", model, options)
     assert isinstance(pooled, PooledModel)
-    _, there = decoded(pooled.encoded)
+    _, there = decode_message(pooled.encoded)
     assert (there.requests_per_minute, there.tokens_per_minute) == (151, 0)
     assert there.concurrency == 16, "each worker may have a server of its own"
 

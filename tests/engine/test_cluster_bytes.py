@@ -14,7 +14,14 @@ import pytest
 import blendfusion as bf
 from blendfusion.models.protocol.model import Values
 from blendfusion.services.cluster.local import LocalPlace
-from blendfusion.services.cluster.messages import Continue, Pose, Posed, Wants, decoded, encoded
+from blendfusion.services.cluster.messages import (
+    AskedAnswers,
+    Continue,
+    Pose,
+    Wants,
+    decode_message,
+    encode_message,
+)
 from blendfusion.services.cluster.packing import packed_values, unpacked_values
 from blendfusion.types import Answer, Task, Usage
 
@@ -47,12 +54,12 @@ def test_messages_come_back_as_they_were(seed: int) -> None:
         Wants(None, task, values, stops=True),
         Pose((b"model", task), values),
         Pose(None, values),
-        Posed(some),
-        Posed(dict(enumerate(answers))),
+        AskedAnswers(some),
+        AskedAnswers(dict(enumerate(answers))),
         Continue(),
     ):
-        assert decoded(encoded(message)) == message
-    found = decoded(encoded(Continue(answers))).answers
+        assert decode_message(encode_message(message)) == message
+    found = decode_message(encode_message(Continue(answers))).answers
     assert [(a.text, a.error, a.logprob, a.model) for a in found] == [
         (a.text, a.error, a.logprob, a.model) for a in answers
     ]

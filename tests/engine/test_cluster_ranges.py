@@ -17,15 +17,21 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.answer_spill import AnswerSpill
 from blendfusion.models.stores.key import digests
 from blendfusion.services.cluster import peers, ranges
-from blendfusion.services.cluster.messages import NewValues, Outcome, Route, decoded, encoded
+from blendfusion.services.cluster.messages import (
+    NewValues,
+    Outcome,
+    Route,
+    decode_message,
+    encode_message,
+)
 from blendfusion.services.cluster.peers import RangeAnswers
 from blendfusion.services.cluster.range_messages import (
     NO_BATCH,
     Collect,
-    Collected,
+    CollectReply,
     Compare,
     Deposit,
-    Deposited,
+    DepositReply,
     EndRange,
     Give,
     Missing,
@@ -33,7 +39,7 @@ from blendfusion.services.cluster.range_messages import (
     Pending,
     Same,
     Take,
-    Taken,
+    TakeReply,
 )
 from blendfusion.services.cluster.ranges import (
     HashRange,
@@ -62,7 +68,7 @@ def nothing(values: Sequence[Values]) -> dict[Values, Answer]:
     return {}
 
 
-def texts(collected: Collected) -> list[str | None]:
+def texts(collected: CollectReply) -> list[str | None]:
     assert collected.answers is not None
     return [answer.text for answer in collected.answers]
 
@@ -79,19 +85,19 @@ def test_messages_come_back_as_they_were() -> None:
         Missing(3, [0, 70_000]),
         Missing(3, []),
         Deposit(b"key", [A, (None,)], 3),
-        Deposited(3, 2, {A: Answer("x", usage=Usage(cached=1))}, [7, 9]),
+        DepositReply(3, 2, {A: Answer("x", usage=Usage(cached=1))}, [7, 9]),
         Collect(b"key", 3),
-        Collected(None),
+        CollectReply(None),
         Take(b"key", 5, 9, "7"),
-        Taken([A, B]),
+        TakeReply([A, B]),
         Give(b"key", NO_BATCH),
         Pending(3),
         EndRange(b"key"),
         Outcome(3, listed, {B: failed}, Usage(2, seconds=0.5), gone=True, moved=5),
         Outcome(),
     ):
-        assert decoded(encoded(message)) == message
-    given = decoded(encoded(Give(b"key", 3, answers)))
+        assert decode_message(encode_message(message)) == message
+    given = decode_message(encode_message(Give(b"key", 3, answers)))
     assert {p: (a.text, a.error, a.logprob) for p, a in given.answers.items()} == {
         p: (a.text, a.error, a.logprob) for p, a in answers.items()
     }
@@ -108,7 +114,7 @@ def test_a_value_that_two_workers_offer_is_sent_once() -> None:
     thread.join()
     assert second[0].places == [1]
     assert held.deposit([C], second[0].ticket).new == 1
-    assert held.take(0, 9, "") == Taken([A, B, C])
+    assert held.take(0, 9, "") == TakeReply([A, B, C])
     held.give(0, {0: Answer("1"), 1: Answer("2"), 2: Answer("3")})
     assert texts(held.collect(first.ticket)) == ["1", "2"]
     assert texts(held.collect(second[0].ticket)) == ["2", "3"]
@@ -126,11 +132,11 @@ def test_stored_answers_are_hits_and_a_batch_that_is_given_back_waits_again() ->
     held = HashRange(lambda values: {v: Answer("known") for v in values if v == A})
     deposited = held.deposit([A, B, C], None)
     assert (deposited.new, deposited.hits) == (2, {A: Answer("known")})
-    assert held.take(7, 5, "") == Taken([B, C])
+    assert held.take(7, 5, "") == TakeReply([B, C])
     assert held.give(7, {0: Answer("b")}) == Pending(1)
-    assert held.take(8, 5, "") == Taken([C])
+    assert held.take(8, 5, "") == TakeReply([C])
     assert held.give(8, {}) == Pending(1)
-    assert held.take(9, 5, "") == Taken([C])
+    assert held.take(9, 5, "") == TakeReply([C])
     held.give(9, {0: Answer("c")})
     assert texts(held.collect(deposited.ticket)) == ["known", "b", "c"]
     assert held.deposit([B], None).new == 0
@@ -139,13 +145,13 @@ def test_stored_answers_are_hits_and_a_batch_that_is_given_back_waits_again() ->
 def test_who_waits_at_the_end_of_a_run_gets_nothing() -> None:
     held = HashRange(nothing)
     ticket = held.deposit([A], None).ticket
-    got: list[Collected] = []
+    got: list[CollectReply] = []
     thread = threading.Thread(target=lambda: got.append(held.collect(ticket)))
     thread.start()
     held.end()
     thread.join()
-    assert got == [Collected(None)]
-    assert LocalRanges().reply(Take(b"of another run", 1, 1, "7")) == Collected(None)
+    assert got == [CollectReply(None)]
+    assert LocalRanges().reply(Take(b"of another run", 1, 1, "7")) == CollectReply(None)
 
 
 def little_room(most_bytes: int) -> AnswerSpill:
@@ -241,10 +247,10 @@ class OwnersHere:
             owner._ranges[b"key"] = HashRange(nothing, little_room(room))
 
     def call(self, address: str, message: Any) -> Any:
-        sent = encoded(message)
-        reply = encoded(self.owners[address].reply(decoded(sent)))
+        sent = encode_message(message)
+        reply = encode_message(self.owners[address].reply(decode_message(sent)))
         self.moved += len(sent) + len(reply)
-        return decoded(reply)
+        return decode_message(reply)
 
     def tell(self, message: Any) -> Route:
         """Have the new values answered, each by itself."""
@@ -315,7 +321,7 @@ def test_naming_the_values_that_another_worker_has_named_takes_hardly_any(
     here.moved = 0
     _, found = answers.answers(route, [*more, *values])
     assert len(found) == 10_000 + others
-    new = len(encoded(Deposit(b"key", more, 1))) + 2 * len(encoded(Taken(more)))
+    new = len(encode_message(Deposit(b"key", more, 1))) + 2 * len(encode_message(TakeReply(more)))
     assert here.moved - new < most * len(values)
 
 

@@ -12,7 +12,7 @@ from scripts import Counted, hashed, tuples, unordered
 
 import blendfusion as bf
 from blendfusion.errors import OptionError
-from blendfusion.language.query_text.type_calls import typed
+from blendfusion.language.query_text.type_calls import type_calls
 from blendfusion.types import Request
 from blendfusion.udfs.register.user_functions import known_ingredients
 
@@ -74,7 +74,7 @@ DECIDES = {
 
 
 def constraints(sql: str) -> list[str]:
-    calls = typed(sql, known_ingredients(), whole=True).calls
+    calls = type_calls(sql, known_ingredients(), whole=True).calls
     return [str(call.task.constraint) for call in calls if call.ingredient.name != "llm_filter"]
 
 
@@ -124,7 +124,7 @@ def test_calls_that_put_one_question_count_together_however_they_are_written() -
 
 
 def test_a_part_of_a_query_does_not_know_what_else_is_asked() -> None:
-    (call,) = typed("SELECT 1 WHERE llm_int('q', x) > 3", known_ingredients()).calls
+    (call,) = type_calls("SELECT 1 WHERE llm_int('q', x) > 3", known_ingredients()).calls
     assert str(call.task.constraint) == "integer"
 
 

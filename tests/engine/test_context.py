@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import blendfusion as bf
-from blendfusion.language.query_text.type_calls import typed
+from blendfusion.language.query_text.type_calls import type_calls
 from blendfusion.types import Constraint
 from blendfusion.udfs.register.user_functions import known_ingredients
 
@@ -78,7 +78,7 @@ PLACES = {
 
 
 def constraints(sql: str) -> list[Constraint]:
-    return [call.task.constraint for call in typed(sql, known_ingredients()).calls]
+    return [call.task.constraint for call in type_calls(sql, known_ingredients()).calls]
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -157,7 +157,7 @@ def test_an_aggregate_takes_its_type_from_its_place_too() -> None:
 
 
 def test_equal_calls_are_one_call_of_one_type() -> None:
-    calls = typed(
+    calls = type_calls(
         "SELECT llm_map('q', x), LLM_MAP('q',  x) FROM t WHERE llm_map('q', x) > 3",
         known_ingredients(),
     ).calls
@@ -189,14 +189,14 @@ def test_places_that_contradict_each_other_are_two_questions() -> None:
     ],
 )
 def test_what_is_no_call_stays_as_it_is(sql: str) -> None:
-    ready = typed(sql, known_ingredients())
+    ready = type_calls(sql, known_ingredients())
     assert ready.calls == ()
     assert ready.sql == sql
 
 
 def test_text_around_calls_is_not_touched() -> None:
     sql = "SELECT  /* keep */ a, 'it''s' FROM t\n WHERE llm_filter ( 'is {} fine; (ok)?' , b.\"X y\" ) -- end"
-    ready = typed(sql, known_ingredients())
+    ready = type_calls(sql, known_ingredients())
     (call,) = ready.calls
     before, after = sql[: sql.index("llm_filter")], sql[sql.index(" -- end") :]
     assert ready.sql == f'{before}{call.name}(b."X y"){after}'

@@ -182,7 +182,7 @@ def test_only_literals_that_the_question_states_are_slots() -> None:
     assert template_of("Who is there?", "SELECT name FROM t WHERE city = 'Rome'") is None
     like = template_of("Who has Ann in the name?", "SELECT name FROM t WHERE name LIKE '%Ann%'")
     assert like is not None
-    assert like.stated("who has Bob in the name") == ["Bob"]
+    assert like.stated_texts("who has Bob in the name") == ["Bob"]
 
 
 def test_the_shell_goes_on_from_the_last_question(capsys: pytest.CaptureFixture[str]) -> None:

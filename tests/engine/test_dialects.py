@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
 from blendfusion.language.query_text.query_tree import Reader
-from blendfusion.language.query_text.source_map import edited, place, unchanged
+from blendfusion.language.query_text.source_map import edit, identity, place
 from blendfusion.prepare.translators import dialect_names
-from blendfusion.services.dialects.dispatch import DIALECTS, spoken
-from blendfusion.services.dialects.shared.catalog import Known
+from blendfusion.services.dialects.dispatch import DIALECTS, dialect_of
+from blendfusion.services.dialects.shared.catalog import SessionFacts
 from blendfusion.udfs.register.user_functions import _defined
 
 SHOPS = pa.table(
@@ -94,7 +94,7 @@ def test_what_is_refused_has_a_place_and_a_remedy(session: bf.Session, update_go
     ],
 )
 def test_braces_outside_of_quotes_are_blendsql(text: str, dialect: str) -> None:
-    assert spoken(text) == dialect
+    assert dialect_of(text) == dialect
 
 
 def test_a_dialect_that_is_none_is_explained(session: bf.Session) -> None:
@@ -138,7 +138,7 @@ def test_text_without_a_form_stays_byte_for_byte(text: str) -> None:
     first = Reader(text).tokens
     if first and (first[0].text.upper() in ("NOT", "EXISTS", "CASE") or first[0].text == "("):
         return  # an expression alone becomes a query
-    assert DIALECTS["blendsql"](text, Known()).sql == text
+    assert DIALECTS["blendsql"](text, SessionFacts()).sql == text
 
 
 @given(st.text(max_size=40))
@@ -146,7 +146,7 @@ def test_any_text_is_translated_or_refused(text: str) -> None:
     for translate in DIALECTS.values():
         for query in (text, f"SELECT {{{{LLMMap('q', {text})}}}}", f"SELECT answer(x, 'q') {text}"):
             try:
-                span = translate(query, Known()).origin(0, 1)
+                span = translate(query, SessionFacts()).origin(0, 1)
             except bf.QueryError as problem:
                 span = problem.span or (-1, -1)
             assert 0 <= span[0] <= span[1] <= len(query)
@@ -168,7 +168,7 @@ PARTS = [
 @given(st.lists(st.sampled_from(PARTS), max_size=6).map("".join))
 def test_every_character_comes_from_somewhere(text: str) -> None:
     try:
-        done = DIALECTS["blendsql"](text, Known())
+        done = DIALECTS["blendsql"](text, SessionFacts())
     except bf.QueryError:
         return
     for at, character in enumerate(done.sql):
@@ -185,7 +185,7 @@ def test_every_character_comes_from_somewhere(text: str) -> None:
 
 def test_names_point_to_where_they_were_written() -> None:
     text = "SELECT id, {{LLMMap('q', first, second)}} FROM t WHERE third = 1"
-    done = DIALECTS["blendsql"](text, Known())
+    done = DIALECTS["blendsql"](text, SessionFacts())
     for name in ("id", "'q'", "first", "second", "third"):
         at = done.sql.index(name)
         start, end = done.origin(at, at + len(name))
@@ -196,8 +196,8 @@ def test_names_point_to_where_they_were_written() -> None:
 
 
 def test_edits_one_after_the_other() -> None:
-    first = edited("abc def", [(0, 3, "x"), (7, 7, "!")])
-    both = first.then(edited(first.sql, [(2, 4, "yyy")]))
+    first = edit("abc def", [(0, 3, "x"), (7, 7, "!")])
+    both = first.then(edit(first.sql, [(2, 4, "yyy")]))
     assert (first.sql, both.sql) == ("x def!", "x yyyf!")
     assert [both.origin(i, i + 1) for i in range(len(both.sql))] == [
         (0, 3),
@@ -208,8 +208,8 @@ def test_edits_one_after_the_other() -> None:
         (6, 7),
         (7, 7),
     ]
-    assert unchanged("ab").then(edited("ab", [])).sql == "ab"
-    assert unchanged("").sql == ""
+    assert identity("ab").then(edit("ab", [])).sql == "ab"
+    assert identity("").sql == ""
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from amounts import long_after
 from scripts import Counted, hashed, tuples, unordered
 
 import blendfusion as bf
-from blendfusion.datafusion.arrow_layouts import converted, plain_type
+from blendfusion.datafusion.arrow_layouts import convert, plain_type
 
 VALUES: dict[pa.DataType, list[Any]] = {
     pa.string(): ["a", "b", "c"],
@@ -257,7 +257,7 @@ NESTED: dict[pa.DataType, Sequence[object]] = {
 def test_dictionaries_inside_and_of_other_types(kind: pa.DataType) -> None:
     whole = pa.array(NESTED[kind], plain_type(kind))
     for part in (whole, whole[1:], whole[:0]):
-        made = converted(pa.chunked_array([part]), kind)
+        made = convert(pa.chunked_array([part]), kind)
         made.validate(full=True)
         assert made.type == kind
         assert made.to_pylist() == part.to_pylist()

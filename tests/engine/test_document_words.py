@@ -15,7 +15,7 @@ from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
 from blendfusion.services.documents.blocks import Block
-from blendfusion.services.documents.chunks import chunked
+from blendfusion.services.documents.chunks import cut_chunks
 from blendfusion.services.documents.docx import docx_blocks
 from blendfusion.services.documents.html import html_blocks
 from blendfusion.services.documents.joined_lines import joined
@@ -119,7 +119,7 @@ def test_no_row_of_a_ledger_is_taken_for_a_margin(
     for _, blocks in PdfFile(os.fspath(name)).blocks(None):
         assert not isinstance(blocks, str)
         assert [b.text for b in blocks if b.kind == "header"] == ([header] if header else [])
-        kept += [text for _, text, _ in chunked([(b.kind, b.text, b.box) for b in blocks], 400)]
+        kept += [text for _, text, _ in cut_chunks([(b.kind, b.text, b.box) for b in blocks], 400)]
     found = " ".join(" ".join(kept).split()).replace(" | ", " ")
     assert found == " ".join(" ".join(line.split()) for lines in pages for line in lines)
 

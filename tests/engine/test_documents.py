@@ -21,7 +21,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
-from blendfusion.services.documents.chunks import chunked, tokens_in
+from blendfusion.services.documents.chunks import cut_chunks, tokens_in
 from blendfusion.services.documents.process import PageRead, Reader
 
 
@@ -189,7 +189,7 @@ def test_chunks_hold_blocks_and_divide_long_ones(session: bf.Session) -> None:
     text = " ".join(f"Sentence {number} is here." for number in range(40))
     rows = [("header", "h", None), ("title", "A", None), ("paragraph", text, None)]
     rows += [("title", "B", None), ("paragraph", "Short.", None)]
-    found = chunked(rows, 50)
+    found = cut_chunks(rows, 50)
     assert max(tokens_in(text) for _, text, _ in found) <= 50
     assert " ".join(text.replace("\n\n", " ") for _, text, _ in found) == f"A {text} B Short."
     assert found[-1][1] == "B\n\nShort."

@@ -24,7 +24,7 @@ from blendfusion.services.evaluate.figures import (
     share,
     yes_no_figures,
 )
-from blendfusion.services.evaluate.intervals import corrected, sign_test, wilson
+from blendfusion.services.evaluate.intervals import correct, sign_test, wilson
 
 TEXTS = ["it broke", "fine", "broke again", "good", "broke? no", None, "it broke"]
 LABELS = [True, False, True, True, False, True, None]
@@ -358,8 +358,8 @@ def test_a_difference_is_tested_on_the_values_that_changed() -> None:
 def test_p_values_of_several_variants_are_corrected(session: bf.Session) -> None:
     calls = {str(i): f"llm_filter('Question {i}', text)" for i in range(4)}
     found = session.evaluate("t", calls, "label")
-    assert found.corrected_p_values == corrected([found.p_value(i) for i in (1, 2, 3)])
-    assert corrected([0.02, 0.01]) == [0.02, 0.02]
+    assert found.corrected_p_values == correct([found.p_value(i) for i in (1, 2, 3)])
+    assert correct([0.02, 0.01]) == [0.02, 0.02]
     assert "one-sided" in repr(found)
 
 

@@ -342,7 +342,7 @@ def test_explain_says_what_runs_as_it_is_and_over_which_stage() -> None:
 def leaves_known(session: bf.Session) -> set[str]:
     """The names of leaves that a session could still resolve."""
     schemas = session.leaf_maker.schemas()
-    return {name for schema in schemas.values() for name in schema.known()}
+    return {name for schema in schemas.values() for name in schema.names()}
 
 
 def test_leaves_are_gone_with_their_frame_and_never_listed(file: Path) -> None:

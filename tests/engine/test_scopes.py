@@ -8,7 +8,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from blendfusion.language.query_text.sqlglot_tree import _Silent
-from blendfusion.language.query_text.type_calls import Typed, typed
+from blendfusion.language.query_text.type_calls import TypedQuery, type_calls
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 TABLES = {
@@ -18,8 +18,8 @@ TABLES = {
 }
 
 
-def read(sql: str) -> Typed:
-    return typed(sql, known_ingredients(), columns=TABLES.get)
+def read(sql: str) -> TypedQuery:
+    return type_calls(sql, known_ingredients(), columns=TABLES.get)
 
 
 def kinds(sql: str) -> list[str]:
@@ -243,9 +243,11 @@ def test_catalogue_is_asked_only_where_it_decides() -> None:
         "SELECT v FROM (SELECT llm_map('q', x) AS v FROM t) WHERE v > 3",
         "SELECT n, llm_map('q', x) AS v FROM t GROUP BY n, x",
     ):
-        typed(sql, known_ingredients(), columns=columns)
+        type_calls(sql, known_ingredients(), columns=columns)
     assert seen == []
-    typed("SELECT llm_map('q', x) AS v FROM t GROUP BY v", known_ingredients(), columns=columns)
+    type_calls(
+        "SELECT llm_map('q', x) AS v FROM t GROUP BY v", known_ingredients(), columns=columns
+    )
     assert seen == ['"t"']
 
 

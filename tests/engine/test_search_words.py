@@ -6,22 +6,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.services.search.words import Combined, Phrase, Term, Words, lance_query, text_query
+from blendfusion.services.search.words import (
+    CombinedTerms,
+    Phrase,
+    Term,
+    Words,
+    lance_query,
+    text_query,
+)
 
 READ: dict[str, Term | None] = {
     "gravel bikes": Words("gravel bikes"),
     "  a  or b and not c ": Words("a or b and not c"),
     "the (lab) test": Words("the lab test"),
     '"gravel bike"': Phrase("gravel bike"),
-    'a "b c" d': Combined(some=(Words("a"), Phrase("b c"), Words("d"))),
-    "a OR b": Combined(some=(Words("a"), Words("b"))),
-    "a b OR c OR d e": Combined(some=(Words("a b"), Words("c"), Words("d e"))),
-    "a AND b": Combined(all=(Words("a"), Words("b"))),
-    "a AND NOT b": Combined(all=(Words("a"),), none=(Words("b"),)),
-    "a NOT b NOT c": Combined(all=(Words("a"),), none=(Words("b"), Words("c"))),
-    "a AND b OR c": Combined(some=(Combined(all=(Words("a"), Words("b"))), Words("c"))),
-    "a AND (b OR c)": Combined(
-        all=(Words("a"), Combined(some=(Words("b"), Words("c")))),
+    'a "b c" d': CombinedTerms(some=(Words("a"), Phrase("b c"), Words("d"))),
+    "a OR b": CombinedTerms(some=(Words("a"), Words("b"))),
+    "a b OR c OR d e": CombinedTerms(some=(Words("a b"), Words("c"), Words("d e"))),
+    "a AND b": CombinedTerms(all=(Words("a"), Words("b"))),
+    "a AND NOT b": CombinedTerms(all=(Words("a"),), none=(Words("b"),)),
+    "a NOT b NOT c": CombinedTerms(all=(Words("a"),), none=(Words("b"), Words("c"))),
+    "a AND b OR c": CombinedTerms(some=(CombinedTerms(all=(Words("a"), Words("b"))), Words("c"))),
+    "a AND (b OR c)": CombinedTerms(
+        all=(Words("a"), CombinedTerms(some=(Words("b"), Words("c")))),
     ),
     "": None,
     " () ": None,

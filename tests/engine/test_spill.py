@@ -38,7 +38,7 @@ def pieces() -> Iterator[pa.Table]:
 
 def test_rows_come_back_as_they_were_and_no_file_is_left(tmp_path: Path) -> None:
     spill = Spill(Options(spill_above=0, spill_folder=str(tmp_path)))
-    kept = spill.kept(pieces())
+    kept = spill.keep(pieces())
     assert kept.to_pylist() == TABLE.to_pylist()
     assert kept.schema == TABLE.schema
     assert spill.spilled > 0
@@ -47,7 +47,7 @@ def test_rows_come_back_as_they_were_and_no_file_is_left(tmp_path: Path) -> None
 
 def test_what_fits_stays_in_memory(tmp_path: Path) -> None:
     spill = Spill(Options(spill_above=1, spill_folder=str(tmp_path / "none")))
-    assert spill.kept(pieces()).to_pylist() == TABLE.to_pylist()
+    assert spill.keep(pieces()).to_pylist() == TABLE.to_pylist()
     assert spill.spilled == 0
 
 
@@ -55,16 +55,16 @@ def test_the_limit_is_for_all_stages_together(tmp_path: Path) -> None:
     half_a_megabyte = pa.table({"n": range(62_500)})
     spill = Spill(Options(spill_above=1, spill_folder=str(tmp_path)))
     for _ in range(2):
-        spill.kept([half_a_megabyte])
+        spill.keep([half_a_megabyte])
         assert spill.spilled == 0
-    assert spill.kept([half_a_megabyte, half_a_megabyte]).num_rows == 125_000
+    assert spill.keep([half_a_megabyte, half_a_megabyte]).num_rows == 125_000
     assert spill.spilled > 1_000_000
 
 
 def test_rows_on_disk_take_no_memory(tmp_path: Path) -> None:
     before = pa.total_allocated_bytes()
     spill = Spill(Options(spill_above=1, spill_folder=str(tmp_path)))
-    kept = spill.kept(pa.table({"n": range(n, n + 100_000)}) for n in range(20))
+    kept = spill.keep(pa.table({"n": range(n, n + 100_000)}) for n in range(20))
     assert kept.nbytes == 20 * 800_000
     assert pa.total_allocated_bytes() - before < 1_000_000
     descriptors = len(os.listdir("/dev/fd")) if os.path.isdir("/dev/fd") else 0
@@ -75,7 +75,7 @@ def test_rows_on_disk_take_no_memory(tmp_path: Path) -> None:
 
 def test_no_rows_are_rows_too(tmp_path: Path) -> None:
     spill = Spill(Options(spill_above=0, spill_folder=str(tmp_path)))
-    assert spill.kept([TABLE.slice(0, 0)]).schema == TABLE.schema
+    assert spill.keep([TABLE.slice(0, 0)]).schema == TABLE.schema
 
 
 def test_a_folder_that_is_not_there_is_named_with_the_remedy(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_folder_that_is_not_there_is_named_with_the_remedy(tmp_path: Path) -> 
     with pytest.raises(
         BlendFusionError, match=r"none.*\nHint: Name another folder with spill_folder"
     ):
-        spill.kept([TABLE])
+        spill.keep([TABLE])
 
 
 def test_a_disk_without_room_is_named_with_the_remedy(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_disk_without_room_is_named_with_the_remedy(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, usual[1]))  # no file may be larger
     try:
         with pytest.raises(BlendFusionError, match="cannot be written to a file"):
-            Spill(Options(spill_above=0, spill_folder=str(tmp_path))).kept([small] * 2000)
+            Spill(Options(spill_above=0, spill_folder=str(tmp_path))).keep([small] * 2000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
     assert list(tmp_path.iterdir()) == []
@@ -105,7 +105,7 @@ def test_what_the_rows_raise_is_no_trouble_of_the_file(tmp_path: Path) -> None:
         raise ConnectionError("of a model")
 
     with pytest.raises(ConnectionError, match="of a model"):
-        Spill(Options(spill_above=0, spill_folder=str(tmp_path))).kept(failing())
+        Spill(Options(spill_above=0, spill_folder=str(tmp_path))).keep(failing())
     assert list(tmp_path.iterdir()) == []
 
 

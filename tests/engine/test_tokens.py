@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import Token
 from sqlglot.tokens import Tokenizer
 
 import blendfusion as bf
-from blendfusion.language.query_text.source_map import edited, part, unchanged
+from blendfusion.language.query_text.source_map import edit, identity, part
 from blendfusion.language.query_text.tokenizer import Sql, tokenize
 
 MARK = "/* as it was written */"
@@ -111,7 +111,7 @@ def test_tokens_of_a_translation_are_those_of_its_text(dialect: str, shops: Coun
 )
 def test_tokens_of_an_edited_text_are_those_of_the_text(start: int, end: int, new: str) -> None:
     text = Sql("SELECT x,\n y FROM t\nWHERE x = 'a b'")
-    changed = edited(text, [(start, end, new)])
-    again = changed.then(edited(changed.sql, [(0, 0, "/* 1 */ ")]))
-    for sql in (changed.sql, again.sql, part(text, 11, 20), unchanged(text).sql):
+    changed = edit(text, [(start, end, new)])
+    again = changed.then(edit(changed.sql, [(0, 0, "/* 1 */ ")]))
+    for sql in (changed.sql, again.sql, part(text, 11, 20), identity(text).sql):
         assert _shape(sql.tokens) == _shape(tokenize(str(sql)))

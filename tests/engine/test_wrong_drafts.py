@@ -12,7 +12,7 @@ from blendfusion.services.ask.doubt_case import Case
 from blendfusion.services.ask.doubt_rules import doubts
 from blendfusion.services.ask.links import ValueIndex
 from blendfusion.services.ask.schema.catalog import Catalog, read_catalog
-from blendfusion.services.ask.where import parsed
+from blendfusion.services.ask.where import parse
 
 DAY = datetime.date(2023, 1, 1)
 COUNTRIES = ("Germany", "France", "Austria", "Italy")
@@ -76,7 +76,7 @@ def has_rows(sql: str) -> bool | None:
 
 def doubted(question: str, sql: str) -> tuple[list[str], list[str]]:
     """The strong and the weak rules that doubt a query."""
-    tree = parsed(sql)
+    tree = parse(sql)
     assert tree is not None
     case = Case(question, tree, CATALOG, has_rows, tuple(INDEX.links(question)))
     found = [rule for rule, _ in doubts(case)]

@@ -17,7 +17,7 @@ import pytest
 from datafusion import RuntimeEnvBuilder, udf
 
 import blendfusion as bf
-from blendfusion.apps.cli.bench import Measured, _cells
+from blendfusion.apps.cli.bench import Measurement, _cells
 from blendfusion.apps.cli.main import main
 from blendfusion.apps.cli.results import page_of, write
 
@@ -188,5 +188,5 @@ def test_a_hint_names_a_column_once(session: bf.Session) -> None:
 
 
 def test_no_rate_is_above_its_limit() -> None:
-    row = Measured("q", bf.Usage(values=100, evaluated_tokens=100), seconds=1.0, limit=30.0)
+    row = Measurement("q", bf.Usage(values=100, evaluated_tokens=100), seconds=1.0, limit=30.0)
     assert _cells(row)[-3:] == ("100.0", "100.0", "100%")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.language.query_text.type_calls import typed
+from blendfusion.language.query_text.type_calls import type_calls
 from blendfusion.models.stores.key import KEY_BYTES, Keys, model_prefix, noun_json
 from blendfusion.types import Comparison, Constraint, Example, StructField, Task
 from blendfusion.udfs.register.user_functions import known_ingredients
@@ -163,5 +163,5 @@ _STORED = json.loads((Path(__file__).parents[1] / "golden" / "cache_keys.json").
 
 @pytest.mark.parametrize("call", _STORED)
 def test_a_stored_answer_is_found_by_later_versions(call: str) -> None:
-    (bound,) = typed(f"SELECT {call} AS answer FROM t", known_ingredients(), whole=True).calls
+    (bound,) = type_calls(f"SELECT {call} AS answer FROM t", known_ingredients(), whole=True).calls
     assert Keys("model", bound.task).of(("v", "w")).hex() == _STORED[call]

@@ -12,7 +12,7 @@ from scripts import Counted, hashed
 from time_limit import within
 
 from blendfusion.planner import driver, rule_time
-from blendfusion.planner.ir.builders import filtered, function
+from blendfusion.planner.ir.builders import filter_rows, function
 from blendfusion.planner.ir.nodes import Block, Field, Plan
 from blendfusion.planner.rules import Rule
 
@@ -92,7 +92,7 @@ def test_rules_that_never_settle_end(db: Counted, monkeypatch: pytest.MonkeyPatc
 
     def grows(plan: Plan) -> Plan:
         assert isinstance(plan, Block)
-        return plan.with_inputs(filtered(plan.source, (function("is_not_null", (Field(0),)),)))
+        return plan.with_inputs(filter_rows(plan.source, (function("is_not_null", (Field(0),)),)))
 
     rules = (*driver.RULES, Rule("grows", grows, ("block",)))
     monkeypatch.setattr(driver, "RULES", rules)

@@ -12,8 +12,8 @@ import pytest
 from datafusion import SessionContext, substrait
 from scripts import Counted, hashed
 
-from blendfusion.planner.explain.plan_text import changed, lines, names_of
-from blendfusion.planner.explain.truncate import cut, listed
+from blendfusion.planner.explain.plan_text import changed_trees, lines, names_of
+from blendfusion.planner.explain.truncate import cut, list_items
 from blendfusion.planner.substrait.read import read
 
 
@@ -265,7 +265,7 @@ def test_projections_one_above_the_other_are_one(context: SessionContext) -> Non
     encoded = substrait.Producer.to_substrait_plan(
         context.sql(sql).optimized_logical_plan(), context
     ).encode()
-    apart, _ = changed(read(encoded).plan, read(encoded).plan.inputs[0])
+    apart, _ = changed_trees(read(encoded).plan, read(encoded).plan.inputs[0])
     assert [line.split()[0] for line in apart] == ["project", "project"]
 
 
@@ -280,16 +280,16 @@ def test_long_lines_are_cut() -> None:
 
 def test_long_lists_are_cut() -> None:
     columns = [f"a_column_{i:02d}" for i in range(40)]
-    assert listed(columns, full=True) == ", ".join(columns)
-    assert listed(columns, full=False) == ", ".join(columns[:8]) + ", … 32 more"
-    assert len(listed(columns, full=False)) <= 120
-    one_long = listed(["a", "b" * 200, "c"], full=False, separator=" AND ")
+    assert list_items(columns, full=True) == ", ".join(columns)
+    assert list_items(columns, full=False) == ", ".join(columns[:8]) + ", … 32 more"
+    assert len(list_items(columns, full=False)) <= 120
+    one_long = list_items(["a", "b" * 200, "c"], full=False, separator=" AND ")
     assert one_long.startswith("a AND bbb")
     assert " … b" in one_long
     assert one_long.endswith("bbb AND c")
     assert len(one_long) <= 120
-    assert len(listed(["a" * 200] * 9, full=False)) <= 120
-    assert listed(["a" * 200] * 9, full=False).endswith("a, … 7 more")
+    assert len(list_items(["a" * 200] * 9, full=False)) <= 120
+    assert list_items(["a" * 200] * 9, full=False).endswith("a, … 7 more")
 
 
 def test_names_of_columns_made_of_columns_end(context: SessionContext) -> None:

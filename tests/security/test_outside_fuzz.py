@@ -37,8 +37,8 @@ from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
 from blendfusion.models.stores.key import KEY_BYTES
 from blendfusion.models.stores.memory import StoreStats
 from blendfusion.models.wrappers.cache import CachedModel
-from blendfusion.services.cluster.messages import Posed, decoded
-from blendfusion.services.cluster.messages import encoded as message_of
+from blendfusion.services.cluster.messages import AskedAnswers, decode_message
+from blendfusion.services.cluster.messages import encode_message as message_of
 from blendfusion.services.cluster.protocol import PlaceGone
 from blendfusion.services.cluster.worker import Worker
 from blendfusion.services.evaluate.checks import read_checks
@@ -307,7 +307,7 @@ def connect(address: str) -> Any:
 
 def test_cluster_messages(request: pytest.FixtureRequest) -> None:
     answers = {n: Answer("7", usage=Usage(values=1)) for n in range(50)}
-    good = [message_of(Posed(answers)), message_of(Posed({0: Answer.failed("no")}))]
+    good = [message_of(AskedAnswers(answers)), message_of(AskedAnswers({0: Answer.failed("no")}))]
     worker = Worker(connect, "0")
     for dice in cases(request):
         # Whoever can send pickles is trusted: bytes are lost or are zero, and none are made up.
@@ -318,9 +318,9 @@ def test_cluster_messages(request: pytest.FixtureRequest) -> None:
         else:
             data[at : at + dice.choice((1, 8))] = bytes(1)
         try:
-            decoded(bytes(data))
+            decode_message(bytes(data))
         except PlaceGone:
-            reply = decoded(worker.call(bytes(data)))
+            reply = decode_message(worker.call(bytes(data)))
             assert isinstance(reply.error, BlendFusionError)
 
 

@@ -23,7 +23,7 @@ from scripts import Counted
 
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
-from blendfusion.redaction import WITHHELD, Redaction, printable, quoted, without_secrets
+from blendfusion.redaction import WITHHELD, Redaction, in_quotes, printable, without_secrets
 
 SECRET = "Ann Lee, 4111 1111 1111 1111"
 KEY = "sk-very-secret-key-0123456789"
@@ -127,7 +127,7 @@ def test_redact_goes_before_cutting() -> None:
     def redact(text: str) -> str:
         return text.replace("4" * 16, "[card]")
 
-    assert Redaction("on", redact).quoted("x" * 70 + "4" * 16) == repr("x" * 70 + "[card]")
+    assert Redaction("on", redact).quote("x" * 70 + "4" * 16) == repr("x" * 70 + "[card]")
 
 
 def test_redact_is_a_function_of_the_program() -> None:
@@ -143,7 +143,7 @@ def test_redact_is_a_function_of_the_program() -> None:
 @pytest.mark.parametrize("text", CHARACTERS, ids=ascii)
 def test_nothing_shown_moves_a_cursor(text: str) -> None:
     for shown in (
-        quoted(text),
+        in_quotes(text),
         Redaction("on").row((text, None)),
         printable(text).replace("\n", ""),
     ):

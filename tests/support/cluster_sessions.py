@@ -65,8 +65,8 @@ def session(
     made = bf.connect(model, cache=options.pop("cache", None), progress="off", **options)
     if cluster is not None:
         made.cluster = cluster
-        made.models._pooled = made.pooled
-        made._store = made.models._store = cluster.shared(made._store)
+        made.models._pooled = made.pool_model
+        made._store = made.models._store = cluster.share(made._store)
         made.models.reload()
     made.register_parquet("t", str(folder))
     made.from_pydict({"k": [1, 2, 3, 3, 7], "w": ["a", "b", "c", "d", "e"]}, name="u")

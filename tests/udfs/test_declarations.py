@@ -12,7 +12,7 @@ from datafusion import Expr
 
 import blendfusion as bf
 from blendfusion.apps.cli.function_table import call_option_table, function_table
-from blendfusion.language.query_text.type_calls import typed
+from blendfusion.language.query_text.type_calls import type_calls
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.call_registry import CALLS
 from blendfusion.udfs.declare.ingredient import Ingredient
@@ -202,7 +202,7 @@ def python_call(ingredient: Ingredient, options: list[AnyParameter]) -> Expr:
 
 
 def bound(sql: str) -> Call:
-    (call,) = typed(f"SELECT {sql} AS answer FROM t", known_ingredients()).calls
+    (call,) = type_calls(f"SELECT {sql} AS answer FROM t", known_ingredients()).calls
     return call
 
 

@@ -86,7 +86,7 @@ class Ledger:
         asked has none."""
         limited = any(ledger.budget.cost is not None for ledger in self._chain())
         if limited or self.prices:
-            find = self.prices.required if limited else self.prices.of
+            find = self.prices.require if limited else self.prices.of
             # What a classifier of vectors takes is the embedder's.
             prices = [find(name) for name in model.names if name != EMBEDDING]
             if first:
@@ -197,7 +197,7 @@ class Ledger:
         ``settle_texts`` must follow. Raises BudgetExceeded if a limit is reached, and OptionError
         if a cost is limited and the embedder has no price."""
         if any(ledger.budget.cost is not None for ledger in self._chain()):
-            self.prices.required(embedder.name)
+            self.prices.require(embedder.name)
         with self._lock:
             return self._allowance(
                 pending,

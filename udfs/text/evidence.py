@@ -77,9 +77,9 @@ def ground(constraint: Constraint, value: Part, text: str) -> FoundPart:
     judgement is left as it is, with a span where its word stands in the text.
 
     >>> ground(Constraint("integer"), 4, "A table for four")
-    Found(value=4, span=Span(start=12, end=16), missing=())
+    FoundPart(value=4, span=Span(start=12, end=16), missing=())
     >>> ground(Constraint("integer"), 7, "A table for four")
-    Found(value=None, span=None, missing=('7',))
+    FoundPart(value=None, span=None, missing=('7',))
     """
     if value is None:
         return FoundPart(None, None)
@@ -133,7 +133,7 @@ def ground_among(
     span.
 
     >>> ground_among(Constraint("integer"), 4, ["no table", "a table for four"])
-    (Found(value=4, span=Span(start=12, end=16), missing=()), 1)
+    (FoundPart(value=4, span=Span(start=12, end=16), missing=()), 1)
     """
     each = [ground(constraint, value, text) for text in texts]
     stating = [place for place, found in enumerate(each) if found.span is not None]

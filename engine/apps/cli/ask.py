@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from blendfusion.apps.cli.results import FORMATS, write
 from blendfusion.apps.cli.sessions import add_session, budget_of, session_of
 from blendfusion.errors import OptionError
-from blendfusion.run.observe.progress import counted
+from blendfusion.run.observe.progress import count_noun
 
 if TYPE_CHECKING:
     from blendfusion.services.ask.draft import Draft
@@ -52,7 +52,7 @@ def _run(draft: Draft, arguments: argparse.Namespace) -> None:
     more = 0 < most < len(rows)
     write(rows[:most] if more else rows, arguments.format, None, full_cells=arguments.full_cells)
     if more:
-        note = f"The query gives more than these {counted(most, 'row')}: --rows 0 writes all."
+        note = f"The query gives more than these {count_noun(most, 'row')}: --rows 0 writes all."
         print(note, file=sys.stderr)
     print(draft.searched)
 

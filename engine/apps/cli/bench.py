@@ -78,7 +78,7 @@ def add_arguments(bench: argparse.ArgumentParser) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """One question: the usage of its values, and the possible rows per second (None: unknown)."""
 
     question: str
@@ -99,7 +99,7 @@ def _bench(arguments: argparse.Namespace) -> int:
     raw = _raw_rate(model)
     if raw is not None:
         print(f"{model.info.name} computes {raw:,.0f} tokens of prompts a second on this machine")
-    rows = list(_measured(model, arguments.values, raw, options))
+    rows = list(_measure(model, arguments.values, raw, options))
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for heading in ("question", "values", "failed", "tokens a value", "rows/s", "limit", "share"):
         table.add_column(heading, justify="left" if heading == "question" else "right")
@@ -110,7 +110,7 @@ def _bench(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _cells(row: Measured) -> tuple[str, ...]:
+def _cells(row: Measurement) -> tuple[str, ...]:
     each = row.usage.evaluated_tokens / max(1, row.usage.values)
     limit = "" if row.limit is None else f"{max(row.limit, row.rate):,.1f}"
     # Other work on the machine may have lowered the limit: a rate above it is the limit.
@@ -127,9 +127,9 @@ def _limit_line(model: Model, raw: float | None) -> str:
     return "no limit is known for this model"
 
 
-def _measured(
+def _measure(
     model: Model, count: int, raw: float | None, options: bf.Options
-) -> Iterator[Measured]:
+) -> Iterator[Measurement]:
     made = texts(_ALONE + count)
     repeats = _ALONE if _in_flight(model) > 1 else 1
     with (
@@ -148,7 +148,7 @@ def _measured(
                 limit = raw * usage.values / usage.evaluated_tokens
             elif raw is None and _in_flight(model) > 1:
                 limit = _in_flight(model) / min(alone)
-            yield Measured(question, usage, seconds, limit)
+            yield Measurement(question, usage, seconds, limit)
 
 
 def _run(session: bf.Session, call: str, table: str) -> tuple[Usage, float]:

@@ -13,7 +13,7 @@ from blendfusion.apps.cli.results import write
 from blendfusion.apps.cli.sessions import add_model
 from blendfusion.errors import QueryError
 from blendfusion.files.reading import register_spec
-from blendfusion.run.observe.progress import spent
+from blendfusion.run.observe.progress import spending_line
 
 TABLES = ("reviews", "products", "tickets")
 
@@ -129,5 +129,5 @@ def run(model: list[str] | None, folder: Path | None) -> None:
             if example.explain:
                 print(f"The plan:\n{frame.explain_text(analyze=False)}\n")
             write(frame.to_arrow_table(), "table", None)
-            print(f"{spent(frame.trace.usage)}\n")
+            print(f"{spending_line(frame.trace.usage)}\n")
             sys.stdout.flush()

@@ -107,7 +107,7 @@ def _check(arguments: argparse.Namespace) -> int:
             evaluation, beyond = check.run(session, table)
             if not beyond:
                 print(
-                    f"{check.name}: ok ({_limited(evaluation, [*check.at_least, *check.at_most])})"
+                    f"{check.name}: ok ({_limits_text(evaluation, [*check.at_least, *check.at_most])})"
                 )
             failures += beyond
             _write(Comparison([evaluation]), arguments)
@@ -116,7 +116,7 @@ def _check(arguments: argparse.Namespace) -> int:
     return EXIT_BELOW if failures else 0
 
 
-def _limited(evaluation: Evaluation, names: list[str]) -> str:
+def _limits_text(evaluation: Evaluation, names: list[str]) -> str:
     return ", ".join(f"{name} {evaluation.figures[name].value:.3f}" for name in names)
 
 

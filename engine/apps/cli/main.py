@@ -14,8 +14,8 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn, TextIO
 
-from blendfusion.apps.cli.termination import Terminated, terminable
-from blendfusion.errors import BlendFusionError, QueryError, close_matches, fitted
+from blendfusion.apps.cli.termination import Termination, terminable
+from blendfusion.errors import BlendFusionError, QueryError, close_matches, fit_terminal
 from blendfusion.redaction import printable
 
 EXIT_ERROR = 2
@@ -57,8 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with terminable():
             return _main(_with_command(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt as problem:  # also while modules are imported
-        print(fitted(str(problem) or "interrupted"), file=sys.stderr)
-        return problem.status if isinstance(problem, Terminated) else EXIT_INTERRUPTED
+        print(fit_terminal(str(problem) or "interrupted"), file=sys.stderr)
+        return problem.status if isinstance(problem, Termination) else EXIT_INTERRUPTED
 
 
 def _main(given: Sequence[str]) -> int:
@@ -143,7 +143,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    print(fitted(f"warning: {printable(str(message))}"), file=sys.stderr)
+    print(fit_terminal(f"warning: {printable(str(message))}"), file=sys.stderr)
 
 
 def _parser(command: str) -> argparse.ArgumentParser:

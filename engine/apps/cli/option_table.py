@@ -25,13 +25,13 @@ def _line(option: Field[Any]) -> str:
         f"`{option.name}`",
         f"`{option.default!r}`",
         spec.unit,
-        _allowed(spec, option.default),
+        _allowed_values(spec, option.default),
         spec.doc,
     )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
 
 
-def _allowed(spec: About, default: object) -> str:
+def _allowed_values(spec: About, default: object) -> str:
     if spec.choices:
         return ", ".join(f"`{choice!r}`" for choice in spec.choices)
     if spec.least is not None:

@@ -13,7 +13,7 @@ from blendfusion.apps.cli.results import FORMATS, Rows, check_output, format_for
 from blendfusion.apps.cli.sessions import add_session, budget_of, session_of
 from blendfusion.errors import QueryError
 from blendfusion.language.query_text.statements import first_word
-from blendfusion.run.observe.progress import spent
+from blendfusion.run.observe.progress import spending_line
 
 _STATEMENTS = ("CREATE", "INSERT", "COPY", "UPDATE", "DELETE", "DROP")
 
@@ -66,29 +66,29 @@ def _query(arguments: argparse.Namespace) -> int:
         )
     with session_of(arguments) as session:
         frame = session.sql(text, budget=budget_of(arguments), dialect=arguments.dialect)
-        with _traced(frame, arguments.trace):
+        with _write_trace(frame, arguments.trace):
             if arguments.explain or arguments.analyze:
                 print(frame.explain_text(analyze=arguments.analyze))
                 return 0
             rows: Rows = frame
             if arguments.manifest is not None:
                 from blendfusion.apps.cli.replay import files_of
-                from blendfusion.services.replay.record import recorded
+                from blendfusion.services.replay.record import record
 
                 files = files_of(arguments.table, arguments.manifest)
-                manifest = recorded(frame, files, dialect=arguments.dialect)
+                manifest = record(frame, files, dialect=arguments.dialect)
                 manifest.save(arguments.manifest)
                 rows = manifest.result
             write(rows, style, arguments.output, full_cells=arguments.full_cells)
             if sys.stderr.isatty():
                 trace = frame.trace
                 vectors = str(trace.vectors) if trace.vectors.embedded else ""
-                print(spent(trace.usage, trace.cost, vectors), file=sys.stderr)
+                print(spending_line(trace.usage, trace.cost, vectors), file=sys.stderr)
     return 0
 
 
 @contextmanager
-def _traced(frame: bf.Frame, path: Path | None) -> Iterator[None]:
+def _write_trace(frame: bf.Frame, path: Path | None) -> Iterator[None]:
     """Write the page of the runs of ``frame`` in this context to ``path``, however they end."""
     if path is not None and (path.is_dir() or not path.parent.is_dir()):
         raise QueryError(f"--trace {path}: no file can be written there", hint="Name a file.")

@@ -20,13 +20,13 @@ from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.files.reading import named_files, register_spec
 from blendfusion.models.stores.recording import KeyedStore
 from blendfusion.redaction import Redaction, printable
-from blendfusion.run.observe.progress import counted
+from blendfusion.run.observe.progress import count_noun
 from blendfusion.services.replay.changes import Change, changes
 from blendfusion.services.replay.compare import before_a_replay
 from blendfusion.services.replay.digests import table_digest
 from blendfusion.services.replay.manifest import Manifest
 from blendfusion.services.replay.model import RecordedModel
-from blendfusion.services.replay.record import Files, models_of, recorded
+from blendfusion.services.replay.record import Files, models_of, record
 from blendfusion.services.replay.row_changes import RowChanges, row_changes
 
 EXIT_CHANGED = 2
@@ -215,14 +215,14 @@ def _update(
     _note(_summary(table.num_rows, new_values))
     if arguments.record is not None:
         specs = [f"{name}={file.spec}" for name, file in files.items()]
-        new = recorded(frame, files_of(specs, arguments.record), dialect=dialect)
+        new = record(frame, files_of(specs, arguments.record), dialect=dialect)
         new.save(arguments.record)
     write(table, arguments.format or format_for(arguments.output), arguments.output)
     return 0
 
 
 def _summary(rows: int, values: int) -> str:
-    return f"{counted(rows, 'row')}, {counted(values, 'value')} asked"
+    return f"{count_noun(rows, 'row')}, {count_noun(values, 'value')} asked"
 
 
 def _note(text: str) -> None:
@@ -237,8 +237,8 @@ def _show(rows: RowChanges, redaction: Redaction) -> None:
     counts = len(rows.added), len(rows.removed), len(rows.changed)
     _note("rows added: {:,}, removed: {:,}, changed: {:,}".format(*counts))
     for row in rows.added[:_SHOWN]:
-        _note(f"+ {redaction.passed(str(row))}")
+        _note(f"+ {redaction.pass_on(str(row))}")
     for row in rows.removed[:_SHOWN]:
-        _note(f"- {redaction.passed(str(row))}")
+        _note(f"- {redaction.pass_on(str(row))}")
     for before, now in rows.changed[:_SHOWN]:
-        _note(f"~ {redaction.passed(str(before))} → {redaction.passed(str(now))}")
+        _note(f"~ {redaction.pass_on(str(before))} → {redaction.pass_on(str(now))}")

@@ -161,7 +161,7 @@ def _write_rows(
     """Write ``rows`` and return their number; ``begin`` is called before the first."""
     count = 0
 
-    def passed(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    def pass_on(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
         nonlocal count
         for table in tables:
             if begin is not None and not count:
@@ -172,7 +172,7 @@ def _write_rows(
                 file.flush()
 
     with closing(_tables(rows)) as tables:
-        ROW_WRITERS[style](passed(tables), file)
+        ROW_WRITERS[style](pass_on(tables), file)
     return count
 
 
@@ -193,7 +193,7 @@ def _tables(rows: Rows) -> Generator[pa.Table, None, None]:
 
 def _write_file(rows: Rows, style: Format, file: Path, compression: str | None) -> int:
     if style in ROW_WRITERS:
-        with _opened(file, compression) as sink:
+        with _open(file, compression) as sink:
             return _write_rows(rows, style, sink)
     table = _whole(rows)
     if style == "xlsx":
@@ -204,7 +204,7 @@ def _write_file(rows: Rows, style: Format, file: Path, compression: str | None) 
     return len(table)
 
 
-def _opened(file: Path, compression: str | None) -> IO[bytes]:
+def _open(file: Path, compression: str | None) -> IO[bytes]:
     if compression is None:
         return file.open("wb")
     compressed: IO[bytes] = pa.CompressedOutputStream(str(file), compression)
@@ -244,7 +244,7 @@ def _write_table(
         for batch in table.to_batches(max_chunksize=4096)
         for row in _values(batch)
     ]
-    if _needed(names, rows) <= console.width:
+    if _needed_width(names, rows) <= console.width:
         drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for name, kind in zip(names, table.schema.types, strict=True):
             numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
@@ -276,7 +276,7 @@ def _values(batch: pa.RecordBatch) -> Iterator[tuple[object, ...]]:
     return zip(*columns, strict=True) if columns else iter([()] * len(batch))
 
 
-def _needed(names: list[Text], rows: list[list[Text]]) -> int:
+def _needed_width(names: list[Text], rows: list[list[Text]]) -> int:
     """The characters of a line in which every column is readable."""
     widths = [name.cell_len for name in names]
     for cells in rows:

@@ -14,7 +14,7 @@ from blendfusion.errors import QueryError
 from blendfusion.models.stores.store_names import MEMORY_WORDS
 from blendfusion.options import ReadFiles
 from blendfusion.prepare.translators import dialect_names
-from blendfusion.run.observe.progress import counted
+from blendfusion.run.observe.progress import count_noun
 from blendfusion.types import Usage
 
 _NAMED = re.compile(r"([A-Za-z_]\w*)=")
@@ -199,7 +199,7 @@ def interruption(session: bf.Session, begun: Usage, *, ends: bool = False) -> st
         if kept
         else "lost, as they were in memory only: --cache names a file for them."
     )
-    return f"interrupted: {counted(values, 'value')} asked; {answers} {then}"
+    return f"interrupted: {count_noun(values, 'value')} asked; {answers} {then}"
 
 
 def _attach(session: bf.Session, spec: str) -> None:

@@ -17,12 +17,12 @@ import blendfusion as bf
 from blendfusion.apps.cli.results import Rows, check_output, format_for, page_of, write
 from blendfusion.apps.cli.sessions import add_session, budget_of, interruption, session_of
 from blendfusion.apps.cli.statements import script, split
-from blendfusion.apps.cli.termination import Terminated
-from blendfusion.errors import BlendFusionError, QueryError, close_matches, fitted
+from blendfusion.apps.cli.termination import Termination
+from blendfusion.errors import BlendFusionError, QueryError, close_matches, fit_terminal
 from blendfusion.files.reading import register_spec
 from blendfusion.models.weights.python_packages import cache_folder
 from blendfusion.redaction import printable
-from blendfusion.run.observe.progress import spent
+from blendfusion.run.observe.progress import spending_line
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Shell:
         self.last = frame  # also where it fails or is interrupted: \trace shows what was answered
         self.write(frame)
         if self.interactive and frame.trace.usage.values:
-            print(spent(frame.trace.usage, frame.trace.cost, ""), file=sys.stderr)
+            print(spending_line(frame.trace.usage, frame.trace.cost, ""), file=sys.stderr)
         if self.timing:
             self.print(f"{time.perf_counter() - start:.3f} s")
 
@@ -381,7 +381,7 @@ def _prompt(shell: Shell) -> int:
     while not shell.done:
         try:
             text = prompt.prompt(PROMPT)
-        except Terminated:
+        except Termination:
             raise
         except KeyboardInterrupt:
             continue
@@ -401,10 +401,10 @@ def _survives(shell: Shell, text: str) -> bool:
     except BlendFusionError as error:
         error.print()
         return False
-    except Terminated:
+    except Termination:
         raise
     except KeyboardInterrupt:
-        print(fitted(interruption(shell.session, begun)), file=sys.stderr)
+        print(fit_terminal(interruption(shell.session, begun)), file=sys.stderr)
         return False
     return True
 

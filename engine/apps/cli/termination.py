@@ -12,7 +12,7 @@ from typing import NoReturn
 _NAMES = ("SIGTERM", "SIGHUP")
 
 
-class Terminated(KeyboardInterrupt):
+class Termination(KeyboardInterrupt):
     """The process was asked to end by a signal."""
 
     def __init__(self, status: int) -> None:
@@ -41,4 +41,4 @@ def terminable() -> Iterator[None]:
 
 def _raise(number: int, _frame: FrameType | None) -> NoReturn:
     signal.signal(number, signal.SIG_DFL)  # a second one ends at once
-    raise Terminated(128 + number)
+    raise Termination(128 + number)

@@ -78,13 +78,13 @@ class _Accessor:
     ) -> Any:
         """The rows with a yes: ``bf.llm_filter``."""
         call = functions.llm_filter(question, *self._columns(question, columns), **options)
-        return self._kept([answer is True for answer in self._answers(call, session).to_pylist()])
+        return self._keep([answer is True for answer in self._answers(call, session).to_pylist()])
 
     def classify(
         self, column: str, labels: Sequence[str], *, session: Session | None = None, **options: Any
     ) -> Any:
         """The label of each row, as a series: ``bf.llm_classify``."""
-        call = functions.llm_classify(self._known(column), labels, **options)
+        call = functions.llm_classify(self._known_column(column), labels, **options)
         return self._series(self._answers(call, session))
 
     def score(
@@ -98,7 +98,7 @@ class _Accessor:
         self, column: str, schema: str, *, session: Session | None = None, **options: Any
     ) -> Any:
         """The fields of ``schema`` for each row, as a frame: ``bf.llm_extract``."""
-        call = functions.llm_extract(self._known(column), schema, **options)
+        call = functions.llm_extract(self._known_column(column), schema, **options)
         return self._frame(self._answers(call, session))
 
     def sql(self, query: str, *, session: Session | None = None, **options: Any) -> Any:
@@ -113,9 +113,9 @@ class _Accessor:
             raise ArgumentError(
                 "no column is named", hint="Name one: df.llm.filter('Is it good?', 'text')."
             )
-        return list(dict.fromkeys(map(self._known, named)))
+        return list(dict.fromkeys(map(self._known_column, named)))
 
-    def _known(self, column: object) -> str:
+    def _known_column(self, column: object) -> str:
         if not isinstance(column, str | int):
             raise ArgumentError(
                 f"a column is given by its name, not as {type(column).__name__}",
@@ -141,7 +141,7 @@ class _Accessor:
     def _arrow(self) -> pa.Table:
         raise NotImplementedError
 
-    def _kept(self, mask: list[bool]) -> Any:
+    def _keep(self, mask: list[bool]) -> Any:
         raise NotImplementedError
 
     def _series(self, answers: pa.ChunkedArray) -> Any:
@@ -160,7 +160,7 @@ class PandasAccessor(_Accessor):
     def _arrow(self) -> pa.Table:
         return table_of_pandas(self._data, preserve_index=False)
 
-    def _kept(self, mask: list[bool]) -> Any:
+    def _keep(self, mask: list[bool]) -> Any:
         return self._data.iloc[[place for place, kept in enumerate(mask) if kept]]
 
     def _series(self, answers: pa.ChunkedArray) -> Any:
@@ -188,7 +188,7 @@ class PolarsAccessor(_Accessor):
         check_types(self._eager)
         return self._eager.to_arrow()
 
-    def _kept(self, mask: list[bool]) -> Any:
+    def _keep(self, mask: list[bool]) -> Any:
         return self._like(self._eager.filter(mask))
 
     def _series(self, answers: pa.ChunkedArray) -> Any:

@@ -52,7 +52,7 @@ def _run(shell: Any, line: str, cell: str) -> Frame | None:
         dialect, variables = arguments.dialect, shell.user_ns
         text = SessionText(cell, None, dialect, None, read_only=False, variables=variables)
         with running(session.options.redaction):
-            frame = text.planned(session, None, _dollars(variables, cell))
+            frame = text.plan(session, None, _dollars(variables, cell))
         if arguments.explain:
             print(frame.explain_text())
             return None

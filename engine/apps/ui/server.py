@@ -59,7 +59,7 @@ class PageServer(ThreadingHTTPServer):
         """Nothing: the client has closed the connection."""
 
 
-class _Refused(Exception):
+class _Refusal(Exception):
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
         self.status = status
@@ -84,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._check_origin()
             text, kind, policy = reply()
-        except _Refused as refused:
+        except _Refusal as refused:
             status, text, kind, policy = refused.status, str(refused), "text/plain", _POLICY
         except BlendFusionError as problem:
             status, kind, policy = 400, "application/json", _POLICY
@@ -107,12 +107,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _check_origin(self) -> None:
         """A page of another host must neither read nor send, whatever name leads it here."""
         if self.headers.get_all("Host", []) not in [[host] for host in self.server.hosts]:
-            raise _Refused(403, "This page is served to this machine alone.")
+            raise _Refusal(403, "This page is served to this machine alone.")
         origin = self.headers.get("Origin")
         if origin is not None and origin not in {f"http://{host}" for host in self.server.hosts}:
-            raise _Refused(403, "Another page may not use this one.")
+            raise _Refusal(403, "Another page may not use this one.")
         if not self._is_own and not self._opens_the_page:
-            raise _Refused(403, "Another page may not use this one.")
+            raise _Refusal(403, "Another page may not use this one.")
 
     @property
     def _is_own(self) -> bool:
@@ -127,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _check_token(self, given: str) -> None:
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self.server.token.encode()):
-            raise _Refused(403, "Open the whole address that 'blendfusion ui' has printed.")
+            raise _Refusal(403, "Open the whole address that 'blendfusion ui' has printed.")
 
     # --- replies ---------------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
                         return _json(work.rows(_number(number), first, count))
                     case ["answers", number]:
                         return _json(work.answers(_number(number), first, count))
-        raise _Refused(404, "There is nothing here.")
+        raise _Refusal(404, "There is nothing here.")
 
     def _post(self) -> tuple[str, str, str]:
         self._check_token(self.headers.get("X-Token", ""))
@@ -175,22 +175,22 @@ class _Handler(BaseHTTPRequestHandler):
             case ["api", "budget"]:
                 work.limit(_text(body, "limits"))
                 return _json(work.state())
-        raise _Refused(404, "There is nothing here.")
+        raise _Refusal(404, "There is nothing here.")
 
     def _body(self) -> dict[str, Any]:
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit():
-            raise _Refused(411, "The request has no Content-Length.")
+            raise _Refusal(411, "The request has no Content-Length.")
         if int(length) > _BODY:
-            raise _Refused(413, "The request is too long.")
+            raise _Refusal(413, "The request is too long.")
         if self.headers.get_content_type() != "application/json":
-            raise _Refused(415, "The Content-Type of a request is application/json.")
+            raise _Refusal(415, "The Content-Type of a request is application/json.")
         try:
             body = json.loads(self.rfile.read(int(length)))
         except (ValueError, RecursionError):
-            raise _Refused(400, "The body is not JSON.") from None
+            raise _Refusal(400, "The body is not JSON.") from None
         if not isinstance(body, dict):
-            raise _Refused(400, "The body is not a JSON object.")
+            raise _Refusal(400, "The body is not a JSON object.")
         return body
 
 
@@ -200,7 +200,7 @@ def _json(value: object) -> tuple[str, str, str]:
 
 def _number(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise _Refused(400, "A whole number is expected here.")
+        raise _Refusal(400, "A whole number is expected here.")
     return int(text)
 
 

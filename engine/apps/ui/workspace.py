@@ -20,7 +20,7 @@ from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.language.query_text.statements import is_planned_only
 from blendfusion.redaction import printable
 from blendfusion.run.observe.progress import Reporter
-from blendfusion.run.reports.explain import explained
+from blendfusion.run.reports.explain import explain_frame
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 ROWS = 100_000
@@ -46,7 +46,7 @@ class Progress(Reporter):
 
 
 @dataclass
-class Planned:
+class PlannedQuery:
     """A query that is ready to run, with its estimate."""
 
     sql: str
@@ -64,7 +64,7 @@ class Run:
     outcome: Outcome = "running"
     started: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
-    planned: Planned | None = None
+    planned: PlannedQuery | None = None
     progress: Progress = field(default_factory=Progress)
     table: pa.Table | None = None
     calls: pa.Table | None = None
@@ -110,7 +110,7 @@ class Workspace:
         self._dialect = dialect
         self._budget = budget
         self._confirm_above = confirm_above
-        self._planned: Planned | None = None
+        self._planned: PlannedQuery | None = None
         self._runs: dict[int, Run] = {}
         self._lock = threading.RLock()
         """Held by whoever uses the session; a run holds it to its end."""
@@ -168,7 +168,7 @@ class Workspace:
             total = planned.estimate.total
             unknown = not planned.estimate.complete
             return {
-                "plan": explained(
+                "plan": explain_frame(
                     planned.frame, analyze=False, verbose=False, estimate=planned.estimate
                 )
                 if planned.frame.prepared.calls
@@ -182,12 +182,12 @@ class Workspace:
                 and (unknown or total.values > self._confirm_above),
             }
 
-    def _plan(self, sql: str, dialect: str | None) -> Planned:
+    def _plan(self, sql: str, dialect: str | None) -> PlannedQuery:
         known = self._planned
         if known is not None and (known.sql, known.dialect) == (sql, dialect):
             return known
         frame = self._frame(sql, dialect)
-        return Planned(sql, dialect, frame, frame.estimate())
+        return PlannedQuery(sql, dialect, frame, frame.estimate())
 
     def _frame(self, sql: str, dialect: str | None) -> bf.Frame:
         return self.session.sql(sql, dialect=dialect or self._dialect, budget=self._budget)
@@ -240,7 +240,7 @@ class Workspace:
             planned = self._plan(run.sql, dialect)
         else:
             frame = self._frame(run.sql, dialect)
-            planned = Planned(run.sql, dialect, frame, bf.Estimate())
+            planned = PlannedQuery(run.sql, dialect, frame, bf.Estimate())
         run.planned, frame = planned, planned.frame
         self.session.reporter = run.progress
         try:
@@ -328,7 +328,7 @@ class Workspace:
         if planned is None or not planned.frame.prepared.calls:
             return run.plan
         with suppress(RuntimeError):  # counts were added meanwhile: the next look shows them
-            run.plan = explained(
+            run.plan = explain_frame(
                 planned.frame, analyze=True, verbose=False, estimate=planned.estimate
             )
         return run.plan

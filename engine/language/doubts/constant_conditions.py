@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from blendfusion.language.query_text.comparisons import unknown_option
-from blendfusion.planner.explain.expression_text import shown
+from blendfusion.planner.explain.expression_text import expression_text
 from blendfusion.planner.ir.boolean_atoms import CONNECTIVES
 from blendfusion.planner.ir.builders import literal
 from blendfusion.planner.ir.nodes import Ask, Expr, Node, asks, fields, walk
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def noting(outcomes: Outcomes, note: Callable[[str], None]) -> Outcomes:
     """``outcomes``, with a warning to ``note`` about each condition that no answer makes true."""
 
-    def noted(expr: Expr) -> frozenset[bool | None] | None:
+    def note_outcomes(expr: Expr) -> frozenset[bool | None] | None:
         found = outcomes(expr)
         if found is not None and True not in found:
             for problem in _problems(expr):
                 note(problem)
         return found
 
-    return noted
+    return note_outcomes
 
 
 def _problems(expr: Expr) -> Iterator[str]:
@@ -58,4 +58,4 @@ def _text(expr: Expr) -> str:
         for arg, name in zip(ask.args, ask.call.task.columns, strict=False):
             for place in fields(arg) if name else ():
                 names[place] = name
-    return shown(expr, names)
+    return expression_text(expr, names)

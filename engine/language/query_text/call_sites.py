@@ -74,7 +74,7 @@ class Site:
     """The text that is asked about in place of a column."""
 
     @property
-    def kept(self) -> bool:
+    def keeps_struct(self) -> bool:
         """The result is a struct of the value and its confidence, evidence or error."""
         spans = self.named.get("evidence") is True and not self.ingredient.has_fields
         with_value = spans or self.named.get("reasons") is True
@@ -83,7 +83,7 @@ class Site:
     @property
     def struct(self) -> bool:
         """The result has fields."""
-        return self.kept or self.ingredient.has_fields
+        return self.keeps_struct or self.ingredient.has_fields
 
     @property
     def stop(self) -> int:
@@ -103,7 +103,7 @@ def find_sites(tree: TokenTree, ingredients: Mapping[str, Ingredient]) -> list[S
     Raises ArgumentError for arguments that cannot be read.
     """
     sites: list[Site] = []
-    for at, ingredient in _called(tree, ingredients):
+    for at, ingredient in _call_names(tree, ingredients):
         if not any(a <= at < b for site in sites for a, b in site.queries.values()):
             with naming_place(tree, at, tree.close.get(at + 1, at) + 1):
                 sites.append(_site(tree, at, ingredient))
@@ -129,11 +129,11 @@ def naming_place(tree: TokenTree, start: int, end: int) -> Iterator[None]:
 
 def call_spans(tree: TokenTree, names: Collection[str]) -> list[Span]:
     """The calls of every function of these names; their arguments are not read."""
-    called = _called(tree, dict.fromkeys(names))
+    called = _call_names(tree, dict.fromkeys(names))
     return [(at, tree.close[at + 1] + 1) for at, _ in called if at + 1 in tree.close]
 
 
-def _called(tree: TokenTree, named: Mapping[str, _Named]) -> Iterator[tuple[int, _Named]]:
+def _call_names(tree: TokenTree, named: Mapping[str, _Named]) -> Iterator[tuple[int, _Named]]:
     """The positions of the names that are called, with their entries in ``named``."""
     for at, token in enumerate(tree.tokens[:-1]):
         kind = token.token_type
@@ -194,7 +194,7 @@ def _fields_behind(tree: TokenTree, site: Site) -> list[str]:
     at = site.call_stop
     while at + 1 < len(tree.tokens) and tree.kind(at) == TokenType.DOT:
         name = tree.tokens[at + 1].text
-        known = name in _KEPT_FIELDS if site.kept and not names else fields
+        known = name in _KEPT_FIELDS if site.keeps_struct and not names else fields
         if not known:
             break
         names.append(name)
@@ -234,7 +234,7 @@ def _argument(tree: TokenTree, part: Span, site: Site) -> None:
             return
         if found is None:
             raise ArgumentError(
-                f"{site.ingredient.name}: {name} => {tree.written(*given) or 'nothing'} "
+                f"{site.ingredient.name}: {name} => {tree.source_text(*given) or 'nothing'} "
                 "is not a literal",
                 hint="Options are literals: 'text', 3, TRUE, ['a', 'b']. For the values of a column "
                 "write options => (SELECT column FROM table).",
@@ -275,15 +275,15 @@ def _own_values(tree: TokenTree, given: Span, site: Site) -> str:
     inside = start + 2, stop - 1
     if tree.word(inside[0]) == "DISTINCT":
         inside = inside[0] + 1, inside[1]
-    values = [tree.written(*span).lower() for span in site.values]
+    values = [tree.source_text(*span).lower() for span in site.values]
     own = tree.opens(start + 1) and tree.close[start + 1] == stop - 1
-    if not own or values != [tree.written(*inside).lower()]:
+    if not own or values != [tree.source_text(*inside).lower()]:
         raise ArgumentError(
-            f"{site.ingredient.name}: options => {tree.written(*given)} are no values of the call",
+            f"{site.ingredient.name}: options => {tree.source_text(*given)} are no values of the call",
             hint="Options are the values that the call is about: "
             "llm_qa('Which is worst?', x, options => array_agg(x)).",
         )
-    return f"array_agg({tree.written(*inside)})"
+    return f"array_agg({tree.source_text(*inside)})"
 
 
 def _parameter(tree: TokenTree, part: Span, site: Site) -> None:

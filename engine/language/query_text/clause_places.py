@@ -98,7 +98,7 @@ def _quoted_word(tree: Reader, found: re.Match[str]) -> _Places:
     yield from ((at, at + 1) for at, t in enumerate(tree.tokens) if t.text.upper() == found[1])
 
 
-def _named(nth: int = 0) -> _Finder:
+def _find_name(nth: int = 0) -> _Finder:
     """The ``nth`` token with the name that the message quotes, or the text."""
 
     def find(tree: Reader, found: re.Match[str]) -> _Places:
@@ -122,7 +122,7 @@ def _setting(tree: Reader, found: re.Match[str]) -> _Places:
         yield 1, tree.operand_after(1)
 
 
-def _called(name: str = "") -> _Finder:
+def _find_calls(name: str = "") -> _Finder:
     """The calls of a function, of the one that the message names where ``name`` is empty."""
 
     def find(tree: Reader, found: re.Match[str]) -> _Places:
@@ -141,9 +141,9 @@ def _array(tree: Reader, _: re.Match[str]) -> _Places:
             yield at, tree.close[at] + 1
 
 
-def _nested(tree: Reader, found: re.Match[str]) -> _Places:
+def _nested_calls(tree: Reader, found: re.Match[str]) -> _Places:
     """A call inside another call of aggregates."""
-    calls = list(_called()(tree, found))
+    calls = list(_find_calls()(tree, found))
     inner = [(a, b) for a, b in calls if any(x < a and b < y + 1 for x, y in calls)]
     yield from inner or calls
 
@@ -198,7 +198,7 @@ def _equal_items(tree: Reader, found: re.Match[str]) -> _Places:
     for _start, _end, select, _query in tree.selects:
         seen: dict[str, tuple[int, int]] = {}
         for start, stop in tree.items(select):
-            first = seen.setdefault(tree.written(start, stop).lower(), (start, stop))
+            first = seen.setdefault(tree.source_text(start, stop).lower(), (start, stop))
             if first[0] != start:
                 yield first
                 yield start, stop
@@ -303,12 +303,12 @@ _FINDERS: tuple[tuple[str, _Finder], ...] = (
     (r"Inconsistent data type .* at row (\d+)", _row),
     (r"Column count doesn't match insert", _select_lists),
     (r"duplicate (?:un)?qualified field name \"?([\w.]+)", _duplicate),
-    (r"WITH query name \"(\w+)\" specified more than once", _named(1)),
+    (r"WITH query name \"(\w+)\" specified more than once", _find_name(1)),
     (r"unique expression names", _equal_items),
     (r"unique expression names", _select_lists),
-    (r"column '([^']+)' is declared twice", _named(1)),
+    (r"column '([^']+)' is declared twice", _find_name(1)),
     (r"stands in WHERE, GROUP BY or HAVING", _windows_in_where),
-    (r"cannot be nested: '(\w+)\(", _nested),
+    (r"cannot be nested: '(\w+)\(", _nested_calls),
     (r"not allowed in the WHERE", _clause("WHERE")),
     (r"Order by column out of bounds, specified: (\d+)", _number_behind("ORDER")),
     (r"Cannot find column with position (\d+)", _number_behind("GROUP")),
@@ -321,39 +321,39 @@ _FINDERS: tuple[tuple[str, _Finder], ...] = (
     (r"Unary operator '-'", lambda t, m: _signs(t, m)),
     (r"HAVING clause references", _clause("HAVING")),
     (r"only (\d+) names given as column alias", _listed_names),
-    (r"Substring without for/from", _called("substr")),
+    (r"Substring without for/from", _find_calls("substr")),
     (r"Failed to coerce then", _cases),
     (r"(?:Function '|function:? ')make_array'", _array),
     (r"array_element does not take", _array),
-    (r"Function '(\w+)' user-defined coercion failed", _called()),
+    (r"Function '(\w+)' user-defined coercion failed", _find_calls()),
     (r"in LIKE expression", _between("LIKE", "ILIKE")),
     (r"compatible types to compare", _between("IN")),
     (r"in BETWEEN expression", _between("BETWEEN")),
     (r"SELECT \* with no tables", lambda t, m: _stars(t, m)),
-    (r"Invalid qualifier (\w+)", _named()),
-    (r"The window (\w+) is not defined", _named()),
+    (r"Invalid qualifier (\w+)", _find_name()),
+    (r"The window (\w+) is not defined", _find_name()),
     (r"Invalid window frame", _frames),
     (r"DISTINCT ON expressions", _word("DISTINCT")),
     (r"For SELECT DISTINCT, ORDER BY", _clause("ORDER")),
-    (r"table function '(\w+)' not found", _called()),
-    (r"no index '([^']+)'", _named()),
-    (r"^'([^']+)' is no table", _named()),
+    (r"table function '(\w+)' not found", _find_calls()),
+    (r"no index '([^']+)'", _find_name()),
+    (r"^'([^']+)' is no table", _find_name()),
     (
         r"(?:Table|View|Schema) (?:'(?P<name>\w+)'|\S+) (?:doesn't|already) exist",
-        lambda t, m: _dropped(t),
+        lambda t, m: _dropped_name(t),
     ),
-    (r"file format with ext (\w+)", _named()),
-    (r"^Unable to .* for (\w+)", _named()),
+    (r"file format with ext (\w+)", _find_name()),
+    (r"^Unable to .* for (\w+)", _find_name()),
     (r"No files found at", _behind("LOCATION")),
     (r"is not a variable|config namespace|Error setting config", _setting),
-    (r"Prepared statement '(\w+)'", _named()),
-    (r"Field (\w+) not found in struct", _named()),
+    (r"Prepared statement '(\w+)'", _find_name()),
+    (r"Field (\w+) not found in struct", _find_name()),
     (r"Cannot access field", lambda t, m: _fields(t)),
-    (r"unnest\(\)", _called("unnest")),
-    (r"(\w+) function requires", _called()),
-    (r"Argument #\d+ must be", _called("generate_series")),
-    (r"Percentile value", _called("percentile_cont")),
-    (r"grouping function", _called("grouping")),
+    (r"unnest\(\)", _find_calls("unnest")),
+    (r"(\w+) function requires", _find_calls()),
+    (r"Argument #\d+ must be", _find_calls("generate_series")),
+    (r"Percentile value", _find_calls("percentile_cont")),
+    (r"grouping function", _find_calls("grouping")),
     (r"ast node (?:in sqltorel: )?(\w+)", _node),
     (r"^there is no (\S+)", _quoted_word),
     (r"Unsupported SQL statement", _first_word),
@@ -379,7 +379,7 @@ def _stars(tree: Reader, _: re.Match[str]) -> _Places:
 _OBJECTS = ("TABLE", "VIEW", "SCHEMA", "DATABASE", "FUNCTION")
 
 
-def _dropped(tree: Reader) -> _Places:
+def _dropped_name(tree: Reader) -> _Places:
     """The name behind CREATE TABLE, DROP VIEW, …"""
     for at, word in enumerate(tree.words):
         if word in _OBJECTS:

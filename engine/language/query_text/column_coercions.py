@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from datafusion import DataFrame
 
-from blendfusion.language.query_text.infer_constraints import combined, of_arrow
+from blendfusion.language.query_text.infer_constraints import combine, of_arrow
 from blendfusion.language.query_text.plan_casts import casts_of_calls
 from blendfusion.types import Constraint
 
@@ -27,34 +27,34 @@ _REFUSED = re.compile(
 )
 
 
-class Optimized(NamedTuple):
+class OptimizedText(NamedTuple):
     """The text of the optimized plan of a frame, or why DataFusion makes none."""
 
     plan: str = ""
     problem: str = ""
 
 
-def optimized(frame: DataFrame) -> Optimized:
+def optimize(frame: DataFrame) -> OptimizedText:
     try:
-        return Optimized(plan=frame.optimized_logical_plan().display_indent())
+        return OptimizedText(plan=frame.optimized_logical_plan().display_indent())
     except Exception as problem:  # what is wrong besides shows when the frame is run
-        return Optimized(problem=str(problem))
+        return OptimizedText(problem=str(problem))
 
 
-def types_beside_columns(optimized: Optimized, names: Collection[str]) -> dict[str, Constraint]:
+def types_beside_columns(optimized: OptimizedText, names: Collection[str]) -> dict[str, Constraint]:
     """The types to which DataFusion coerces the answers of the calls of these names, by name, where
     it shows them.
 
     Where DataFusion refuses a text, it names no call: the type is then that of one call or several.
     """
     if optimized.problem:
-        constraint = refused(optimized.problem)
+        constraint = refused_type(optimized.problem)
         return dict.fromkeys(names, constraint) if constraint is not None else {}
     kinds = defaultdict[str, list[Constraint]](list)
     for name, kind in casts_of_calls(optimized.plan, names):
         constraint = of_arrow(kind)
         kinds[name] += [constraint] if constraint is not None else []
-    found = {name: combined(some) for name, some in kinds.items()}
+    found = {name: combine(some) for name, some in kinds.items()}
     return {name: constraint for name, constraint in found.items() if constraint is not None}
 
 
@@ -68,7 +68,7 @@ def least(
 
     def mends(some: Mapping[str, Constraint]) -> bool:
         left = without(some)
-        return not left or (left != problem and refused(left) is not None)
+        return not left or (left != problem and refused_type(left) is not None)
 
     for name in types:
         if mends({name: types[name]}):
@@ -83,7 +83,7 @@ def least(
     return kept
 
 
-def refused(problem: str) -> Constraint | None:
+def refused_type(problem: str) -> Constraint | None:
     """The type beside which DataFusion's error message refuses text, or a list of text."""
     kinds = _REFUSED.search(problem)
     return of_arrow(kinds[kinds.lastindex or 0]) if kinds else None

@@ -23,7 +23,7 @@ class Operand(NamedTuple):
     text: str
 
 
-class Compared(NamedTuple):
+class LiteralComparison(NamedTuple):
     """One comparison of a call with literals, the call on the left."""
 
     operator: ComparisonOperator
@@ -48,7 +48,7 @@ _SWAPPED: dict[ComparisonOperator, ComparisonOperator] = {
 }
 
 
-def compared(node: exp.Expr) -> tuple[Compared, ...] | None:
+def literal_comparisons(node: exp.Expr) -> tuple[LiteralComparison, ...] | None:
     """The comparisons with literals that are all the query does with ``node``; None if it does more
     with it, or anything that is not known to be less."""
     child, parent = node, node.parent
@@ -80,16 +80,20 @@ def _may_be_read_otherwise(comparison: exp.Expr) -> bool:
     return isinstance(comparison.parent, exp.Binary) and comparison.arg_key != "this"
 
 
-def _each(operator: ComparisonOperator, others: Sequence[exp.Expr]) -> tuple[Compared, ...] | None:
+def _each(
+    operator: ComparisonOperator, others: Sequence[exp.Expr]
+) -> tuple[LiteralComparison, ...] | None:
     found = [_one(operator, [other]) for other in others]
     known = [one for one in found if one is not None]
     return tuple(c for one in known for c in one) if len(known) == len(found) and found else None
 
 
-def _one(operator: ComparisonOperator, others: Sequence[exp.Expr]) -> tuple[Compared, ...] | None:
+def _one(
+    operator: ComparisonOperator, others: Sequence[exp.Expr]
+) -> tuple[LiteralComparison, ...] | None:
     operands = [_operand(other) for other in others]
     known = tuple(operand for operand in operands if operand is not None)
-    return (Compared(operator, known),) if len(known) == len(operands) else None
+    return (LiteralComparison(operator, known),) if len(known) == len(operands) else None
 
 
 def _operand(literal: exp.Expr) -> Operand | None:
@@ -155,10 +159,11 @@ def _timestamp(text: str) -> str | None:
 
 
 def until_decided(
-    calls: Sequence[Call], places: Sequence[tuple[Compared, ...] | None]
+    calls: Sequence[Call], places: Sequence[tuple[LiteralComparison, ...] | None]
 ) -> list[Call]:
     """The calls of a whole query, in order. A call is changed if some comparisons need only the
-    beginning of its answers. ``places``: the result of ``compared`` for the place of each.
+    beginning of its answers. ``places``: the result of ``literal_comparisons`` for the place of
+    each.
 
     Calls with equal tasks share their answers, so the places of all of them count.
     """
@@ -177,7 +182,7 @@ def until_decided(
     return result
 
 
-def never_equal(call: Call, places: tuple[Compared, ...] | None) -> str | None:
+def never_equal(call: Call, places: tuple[LiteralComparison, ...] | None) -> str | None:
     """The warning about a comparison of ``call`` with a text that is none of its options; None if
     there is none."""
     options = call.task.constraint.options
@@ -195,7 +200,7 @@ def unknown_option(call: Call, text: str) -> str:
 
 
 def _comparisons(
-    call: Call, places: Sequence[tuple[Compared, ...] | None]
+    call: Call, places: Sequence[tuple[LiteralComparison, ...] | None]
 ) -> tuple[Comparison, ...]:
     """The comparisons of the call at all places, in a fixed order; () if a place does more than
     compare."""
@@ -213,7 +218,7 @@ def _comparisons(
     return tuple(sorted(found))
 
 
-def _of_kind(one: Compared, kind: ConstraintKind) -> Comparison | None:
+def _of_kind(one: LiteralComparison, kind: ConstraintKind) -> Comparison | None:
     """The comparison with answers of a kind, if DataFusion compares them without a cast. After a
     cast, the beginning of an answer decides nothing that is known here."""
     operands = [_as(operand, kind) for operand in one.operands]

@@ -45,11 +45,11 @@ def counted_sets(sql: str, columns: Columns, warn: Callable[[str], None]) -> str
         return sql
     reader = Reader(sql)
     for _ in range(_MOST):
-        text = _rewritten(reader, columns)
+        text = _rewrite_one(reader, columns)
         if text is None:
             break
         reader = Reader(text)
-    for word in dict.fromkeys(_left(reader)):
+    for word in dict.fromkeys(_remaining(reader)):
         warn(
             f"{word} ALL does not count equal rows here: its sides read tables outside of it, repeat "
             "a column's name, or are no SELECT. A row of the other side counts as often as needed. "
@@ -59,21 +59,21 @@ def counted_sets(sql: str, columns: Columns, warn: Callable[[str], None]) -> str
     return reader.text
 
 
-def _rewritten(reader: Reader, columns: Columns) -> str | None:
+def _rewrite_one(reader: Reader, columns: Columns) -> str | None:
     """The text with one operator rewritten; None if there is none."""
     for query, scope in reader.scopes():
         for found in _operations(reader, query):
             common = scope.text(reader)
-            names = columns(common, f"({reader.written(found.start, found.at)}\n)")
+            names = columns(common, f"({reader.source_text(found.start, found.at)}\n)")
             if names is None or len(names) > len({*names}):
                 continue
-            text = _numbered(reader, found, names)
+            text = _number(reader, found, names)
             if columns(common, f"({text})") is not None:
-                return reader.edited([(found.start, found.end, text)])
+                return reader.edit([(found.start, found.end, text)])
     return None
 
 
-def _left(reader: Reader) -> Iterator[str]:
+def _remaining(reader: Reader) -> Iterator[str]:
     """The words of such operators."""
     for at in range(len(reader.tokens)):
         if reader.word(at) in _OPERATORS[1:] and _counts(reader, at):
@@ -88,12 +88,12 @@ def _counts(reader: Reader, at: int) -> bool:
     return _NUMBERED not in between
 
 
-def _numbered(reader: Reader, found: _Operation, names: Sequence[str]) -> str:
+def _number(reader: Reader, found: _Operation, names: Sequence[str]) -> str:
     listed = ", ".join(f"c{i}" for i in range(len(names)))
     shown = ", ".join(f"c{i} AS {quoted_name(name)}" for i, name in enumerate(names))
     sides = (
         f"SELECT *, row_number() OVER (PARTITION BY {listed}) AS n "
-        f"FROM ({reader.written(*side)}\n) AS {name}({listed})"
+        f"FROM ({reader.source_text(*side)}\n) AS {name}({listed})"
         for name, side in zip(
             "lr", ((found.start, found.at), (found.right, found.end)), strict=True
         )

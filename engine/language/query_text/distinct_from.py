@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.language.query_text.source_map import edited
+from blendfusion.language.query_text.source_map import edit
 from blendfusion.language.query_text.token_tree import TokenTree
 
 _PERHAPS = re.compile(r"\bdistinct\s+from\b", re.IGNORECASE)
@@ -28,7 +28,7 @@ def distinct_from(sql: str) -> str:
         return sql
     tree = TokenTree(sql)
     edits = [edit for at in range(len(tree.tokens)) for edit in _edits(tree, at)]
-    return edited(sql, edits).sql if edits else sql
+    return edit(sql, edits).sql if edits else sql
 
 
 def _edits(tree: TokenTree, at: int) -> Iterator[tuple[int, int, str]]:

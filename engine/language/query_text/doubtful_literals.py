@@ -67,7 +67,7 @@ def named_column(tree: Reader, at: int, name: str, columns: Columns) -> str | No
     """The column ``name`` of a relation around a token, as SQL writes it; None if there is none."""
     for select, _ in tree.around(at):
         for source in tree.sources(select):
-            table = tree.written(source.start, source.end) if source.kind == "table" else ""
+            table = tree.source_text(source.start, source.end) if source.kind == "table" else ""
             if table and name in (columns(table) or ()):
                 return name if name == name.lower() and name.isidentifier() else f'"{name}"'
     return None

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.language.query_text.call_sites import Site
-from blendfusion.language.query_text.infer_constraints import combined
+from blendfusion.language.query_text.infer_constraints import combine
 from blendfusion.language.query_text.resolve_columns import References
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.types import Constraint
@@ -17,7 +17,7 @@ _Words: TypeAlias = "tuple[tuple[bool, str], ...]"
 """A call word by word, strings apart, so that two ways of spacing are the same call."""
 
 
-def shared(
+def share_constraints(
     tree: TokenTree,
     sites: Sequence[Site],
     inferred: Sequence[Constraint | None],
@@ -27,7 +27,7 @@ def shared(
     that a call in several places is one call, of one type, asked once."""
     result = list(inferred)
     for members in _groups(tree, sites, refers):
-        together = combined([c for c in (inferred[i] for i in members) if c is not None])
+        together = combine([c for c in (inferred[i] for i in members) if c is not None])
         if together is not None:
             for i in members:
                 result[i] = together

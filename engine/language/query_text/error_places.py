@@ -37,7 +37,7 @@ def named_place(message: str, text: str) -> tuple[int, int] | None:
     if not tree.tokens:
         return None
     if found is not None:
-        return next((tree.span(at, at + 1) for at in tree.unqualified(found[1])), None)
+        return next((tree.span(at, at + 1) for at in tree.unqualified_places(found[1])), None)
     places = list(_places(message, tree))
     if "one statement, and here are several" in message:
         ends = [i for i, t in enumerate(tree.tokens) if t.token_type == TokenType.SEMICOLON]
@@ -65,7 +65,7 @@ def owners(
         found = [
             reader.name_of(source) or reader.one_line(source.start, source.stop)
             for source in reader.sources(select)
-            if name in (columns(common, reader.written(source.start, source.stop)) or ())
+            if name in (columns(common, reader.source_text(source.start, source.stop)) or ())
         ]
         if found:
             return found
@@ -84,7 +84,7 @@ def _places(message: str, tree: Reader) -> Iterator[tuple[int, int]]:
                 yield at, at + 1
         elif operator is not None and at and _is_operator(token, operator[1] or operator[2]):
             yield tree.operand_before(at), tree.operand_after(at + 1)
-        elif parameter is not None and tree.written(at, at + 1) == parameter[1]:
+        elif parameter is not None and tree.source_text(at, at + 1) == parameter[1]:
             yield at, at + 1
         elif "LIMIT takes" in message and tree.word(at) == "LIMIT":
             yield at, tree.operand_after(at + 1)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from itertools import combinations
 
-from blendfusion.language.query_text.source_map import edited
+from blendfusion.language.query_text.source_map import edit
 from blendfusion.language.query_text.token_tree import TokenTree
 
 _PERHAPS = re.compile(r"\b(?:rollup|cube)\s*\(", re.IGNORECASE)
@@ -26,7 +26,7 @@ def grouped_keys(sql: str) -> str:
             if any(_is_several(tree, *part) for part in parts) and 2 ** len(parts) <= _MOST_SETS:
                 sets = _sets([_keys(tree, *part) for part in parts], tree.word(at))
                 edits.append((*tree.span(at, end + 1), f"GROUPING SETS ({', '.join(sets)})"))
-    return edited(sql, edits).sql if edits else sql
+    return edit(sql, edits).sql if edits else sql
 
 
 def _is_several(tree: TokenTree, start: int, end: int) -> bool:
@@ -38,7 +38,7 @@ def _is_several(tree: TokenTree, start: int, end: int) -> bool:
 
 def _keys(tree: TokenTree, start: int, end: int) -> str:
     inside = (start + 1, end - 1) if _is_several(tree, start, end) else (start, end)
-    return str(tree.written(*inside))
+    return str(tree.source_text(*inside))
 
 
 def _sets(keys: list[str], word: str) -> list[str]:

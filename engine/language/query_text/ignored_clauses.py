@@ -29,12 +29,12 @@ def check_clauses(text: str) -> None:
         return
     tree = TokenTree(text)
     for at in range(len(tree.tokens)):
-        found = _ignored(tree, at)
+        found = _ignored_clause(tree, at)
         if found is not None:
-            raise tree.refused(at, f"there is no {found[0]}", found[1])
+            raise tree.refusal(at, f"there is no {found[0]}", found[1])
 
 
-def _ignored(tree: TokenTree, at: int) -> tuple[str, str] | None:
+def _ignored_clause(tree: TokenTree, at: int) -> tuple[str, str] | None:
     """The clause that begins at a token, with the remedy."""
     word, after = tree.word(at), tree.word(at + 1)
     sampled = word == "SAMPLE" and tree.opens(at + 1) and tree.kind(at + 2) == TokenType.NUMBER

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from blendfusion.language.query_text.comparisons import Compared, compared
+from blendfusion.language.query_text.comparisons import LiteralComparison, literal_comparisons
 from blendfusion.language.query_text.relations import SITE, Use
 from blendfusion.language.query_text.resolve_columns import References
 from blendfusion.types import Constraint
@@ -45,7 +45,7 @@ class Context(NamedTuple):
 
     constraint: Constraint | None = None
     """The constraint on its answers; None if nothing is inferred."""
-    compared: tuple[Compared, ...] | None = None
+    compared: tuple[LiteralComparison, ...] | None = None
     """The comparisons that are all it does with them; None: it does more."""
     cast: bool = False
     """It puts them beside something whose type only DataFusion knows, which may cast them, and says
@@ -108,9 +108,9 @@ def _passing(place: exp.Expr) -> exp.Expr | None:
 def _context(places: Sequence[exp.Expr], refers: References) -> Context:
     """The context of a call at these places, the call's own place first."""
     constraints = [_constraint_of_use(place) for place in places]
-    constraint = combined([s for s in constraints if s is not None])
+    constraint = combine([s for s in constraints if s is not None])
     cast = constraint is None and any(_is_coerced(p) or refers.is_column(p) for p in places)
-    return Context(constraint, compared(places[0]), cast)
+    return Context(constraint, literal_comparisons(places[0]), cast)
 
 
 def _context_of_kept(node: exp.Expr, values: Sequence[exp.Expr], refers: References) -> Context:
@@ -168,7 +168,7 @@ def _subquery_of(node: exp.Expr) -> exp.Expr | None:
     return whole if isinstance(whole, exp.Subquery | exp.Any | exp.All) else None
 
 
-def combined(constraints: Iterable[Constraint]) -> Constraint | None:
+def combine(constraints: Iterable[Constraint]) -> Constraint | None:
     """The constraint that meets several ones: a whole number is a number, and texts add up their
     literals.
 
@@ -319,7 +319,7 @@ def _like(others: list[exp.Expr]) -> Constraint | None:
     values = [_of_value(other) for other in others]
     if not values or any(s is None for s in values):
         return None
-    return combined([s for s in values if s is not None])
+    return combine([s for s in values if s is not None])
 
 
 def _of_value(value: exp.Expr) -> Constraint | None:
@@ -346,7 +346,7 @@ def _of_value(value: exp.Expr) -> Constraint | None:
     if isinstance(value, exp.CurrentTimestamp):
         return Constraint("timestamp")
     if isinstance(value, _ARITHMETIC):
-        return combined([s for s in map(_of_value, (value.this, value.expression)) if s])
+        return combine([s for s in map(_of_value, (value.this, value.expression)) if s])
     return None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator
 
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.language.query_text.source_map import Translation, edited
+from blendfusion.language.query_text.source_map import Translation, edit
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.planner.ir.opaque_names import CATALOG
 from blendfusion.udfs.declare.arguments import sql_string
@@ -59,12 +59,14 @@ def from_information(sql: str, tables: Container[str]) -> tuple[Translation, fro
     """``sql`` with the tables of ``information_schema`` in which BlendFusion has rows of its own,
     ``tables``, and their names."""
     edits = (
-        list(_named(sql, tables)) if "information_schema" in sql.lower() or CATALOG in sql else []
+        list(_table_names(sql, tables))
+        if "information_schema" in sql.lower() or CATALOG in sql
+        else []
     )
-    return edited(sql, (edit[:3] for edit in edits)), frozenset(edit[3] for edit in edits)
+    return edit(sql, (edit[:3] for edit in edits)), frozenset(edit[3] for edit in edits)
 
 
-def _named(sql: str, tables: Container[str]) -> Iterator[tuple[int, int, str, str]]:
+def _table_names(sql: str, tables: Container[str]) -> Iterator[tuple[int, int, str, str]]:
     tree = TokenTree(sql)
     for at in range(len(tree.tokens) - 2):
         first, dot, last = tree.tokens[at : at + 3]

@@ -41,7 +41,7 @@ Rewrite: TypeAlias = Callable[[Place], "str | None"]
 """The text without a source of a certain kind; None if it is of another."""
 
 
-def rewritten(sql: str, columns: Columns, rewrite: Rewrite) -> str:
+def rewrite_sources(sql: str, columns: Columns, rewrite: Rewrite) -> str:
     """``sql`` with all sources rewritten that ``rewrite`` rewrites, one after the other."""
     for _ in range(_MOST):
         texts = map(rewrite, _places(Reader(sql), columns))
@@ -63,7 +63,7 @@ def _places(reader: Reader, columns: Columns) -> Iterator[Place]:
 
 
 @dataclass(slots=True)
-class Expanded:
+class Expansion:
     """A source that makes several rows of each row of a relation beside it."""
 
     start: int
@@ -88,19 +88,19 @@ class Rewriting(ABC):
         self.columns = place.columns
 
     @abstractmethod
-    def expanded(self) -> Expanded | None:
+    def expansion(self) -> Expansion | None:
         """The expanded source; None if it is not to be rewritten."""
 
     @abstractmethod
     def relation(
-        self, what: Expanded, owner: str, known: Sequence[str], inside: Sequence[str]
+        self, what: Expansion, owner: str, known: Sequence[str], inside: Sequence[str]
     ) -> str:
         """A query of the columns ``known`` of the relation ``owner``, and after them those that
         ``what`` brings, called ``inside``."""
 
     def text(self) -> str | None:
         """The query without this source in FROM; None if it is another, or not understood."""
-        what = self.expanded()
+        what = self.expansion()
         owner = self._owner(what) if what is not None else None
         if what is None or owner is None:
             return None
@@ -109,7 +109,7 @@ class Rewriting(ABC):
         if alias is None or known is None:
             return None
         called = self.alias_of(self.source) or ""
-        if called and self._shadowed(called):
+        if called and self._is_shadowed(called):
             return None
         inside = {name: name if name not in known else f"{called}.{name}" for name in what.names}
         for name, new in inside.items():
@@ -119,11 +119,11 @@ class Rewriting(ABC):
         stars = self._stars(owner, alias, known, list(inside.values()))
         if stars is None:
             return None
-        owner_text = self.reader.written(owner.start, owner.stop)
+        owner_text = self.reader.source_text(owner.start, owner.stop)
         query = self.relation(what, owner_text, known, list(inside.values()))
         relation = f"({query}) AS {quoted_name(alias)}"
         if what.condition is not None:
-            condition = self.reader.edited(edits, *what.condition)
+            condition = self.reader.edit(edits, *what.condition)
             relation = f"(SELECT * FROM {relation} WHERE {condition}) AS {quoted_name(alias)}"
             if self.columns(relation) is None:  # it reads more than this relation
                 return None
@@ -131,11 +131,11 @@ class Rewriting(ABC):
         edits += stars
         edits.append((owner.start, owner.stop, relation))
         edits.append((self.source.before, gone, ""))
-        return self.reader.edited(edits)
+        return self.reader.edit(edits)
 
     # --- what it is ------------------------------------------------------------------------------
 
-    def joined(self) -> tuple[bool, tuple[int, int] | None] | None:
+    def join_form(self) -> tuple[bool, tuple[int, int] | None] | None:
         """How the source is joined: whether rows without any of it stay, and the condition; None
         for a join that has no such form."""
         source = self.source
@@ -151,7 +151,7 @@ class Rewriting(ABC):
             return None
         return False, None
 
-    def _owner(self, what: Expanded) -> Source | None:
+    def _owner(self, what: Expansion) -> Source | None:
         """The relation beside it that the source reads; None for no relation or several."""
         if len(self.source.columns) > 1:
             return None
@@ -190,7 +190,7 @@ class Rewriting(ABC):
         having = [s for s in before if name in (self._columns_of(s) or ())]
         return having[0] if len(having) == 1 else None
 
-    def _shadowed(self, name: str) -> bool:
+    def _is_shadowed(self, name: str) -> bool:
         """True if an inner query has a relation of this name, which its columns may mean."""
         return any(
             self.alias_of(source) == name
@@ -207,7 +207,7 @@ class Rewriting(ABC):
         relations = [range(s.start, s.stop) for s in self.select.sources]
         return any(
             self.whole.start < at < self.whole.end and not any(at in r for r in relations)
-            for at in self.reader.unqualified(name)
+            for at in self.reader.unqualified_places(name)
         )
 
     # --- what changes ----------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class Rewriting(ABC):
         return edits
 
     def _reference(self, at: int, alias: str, name: str, inside: str) -> str:
-        text = _listed(alias, [inside])
+        text = _list_columns(alias, [inside])
         if inside != name and self.reader.is_item(at, at + 3) and self._is_only(at, name):
             text += f" AS {quoted_name(name)}"
         return text
@@ -260,7 +260,7 @@ class Rewriting(ABC):
             elif reader.begins_item(at - 2, self.select) and reader.name(at - 2) == alias:
                 if not self.reader.is_item(at - 2, at + 1):
                     return None
-                edits.append((at - 2, at + 1, _listed(alias, known)))
+                edits.append((at - 2, at + 1, _list_columns(alias, known)))
         return edits
 
     def _every_column(
@@ -276,11 +276,11 @@ class Rewriting(ABC):
                 called, names = self.alias_of(source), self._columns_of(source) or ()
             if called is None or not names:
                 return None
-            parts.append(_listed(called, names))
+            parts.append(_list_columns(called, names))
         return ", ".join(parts)
 
     def _columns_of(self, source: Source) -> Sequence[str] | None:
-        return self.columns(self.reader.written(source.start, source.stop))
+        return self.columns(self.reader.source_text(source.start, source.stop))
 
     def _is_only(self, at: int, name: str) -> bool:
         """True if no other item of the select list can have this name: DataFusion tells columns of
@@ -300,5 +300,5 @@ class Rewriting(ABC):
         return self.reader.is_name(at) and self.reader.word(at) not in _NO_COLUMNS
 
 
-def _listed(relation: str, names: Sequence[str]) -> str:
+def _list_columns(relation: str, names: Sequence[str]) -> str:
     return ", ".join(f"{quoted_name(relation)}.{quoted_name(name)}" for name in names)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Query, Reader, Select, Source
-from blendfusion.language.query_text.source_map import Translation, edited
+from blendfusion.language.query_text.source_map import Translation, edit
 from blendfusion.udfs.declare.arguments import quoted_name
 
 RESERVED = {
@@ -56,7 +56,7 @@ def in_any_case(text: str, tables: Tables) -> Translation | None:
     reader = Reader(text)
     found = _Names(reader, tables).found
     edits = [(*reader.span(at, at + 1), quoted_name(name)) for at, name in found.items()]
-    return edited(text, edits) if edits else None
+    return edit(text, edits) if edits else None
 
 
 def either(name: str, spelled: Sequence[str]) -> tuple[str, str]:
@@ -106,7 +106,7 @@ class _Names:
             name = self.reader.name(one.name)
             own = _Relation((name,))
             recursive = {**visible, name.lower(): own} if query.recursive else visible
-            own.columns = self._renamed(one.name + 1, self._query(one.query, recursive, outer))
+            own.columns = self._rename(one.name + 1, self._query(one.query, recursive, outer))
             visible[name.lower()] = own
             self._seen.add(one.name)
         scope, outputs = _Scope(), None
@@ -125,7 +125,7 @@ class _Names:
         self._resolve(range(tail, query.end), query.inner, [ordered, *outer], outputs_first=True)
         return outputs or []
 
-    def _renamed(self, at: int, columns: list[Column]) -> list[Column]:
+    def _rename(self, at: int, columns: list[Column]) -> list[Column]:
         """The columns of ``name(a, b)``, whose list begins at ``at``."""
         if not self.reader.opens(at):
             return columns
@@ -165,7 +165,7 @@ class _Names:
             self._seen.add(source.alias)
             made = _Relation((reader.name(source.alias),), made.columns)
             if source.columns:
-                made.columns = self._renamed(source.alias + 1, made.columns)
+                made.columns = self._rename(source.alias + 1, made.columns)
         return made
 
     def _table(self, places: Sequence[int], common: Mapping[str, _Relation]) -> _Relation:
@@ -277,7 +277,7 @@ class _Names:
                 places = list(self._chain(at))
                 end = places[-1] + 1
                 if not self._is_other(places[-1]) and not self._is_other(at):
-                    self._chained(places, scopes, outputs_first=outputs_first)
+                    self._resolve_chain(places, scopes, outputs_first=outputs_first)
             at = end
 
     def _chain(self, at: int) -> Iterator[int]:
@@ -287,14 +287,14 @@ class _Names:
             at += 2
             yield at
 
-    def _chained(
+    def _resolve_chain(
         self, places: Sequence[int], scopes: Sequence[_Scope], *, outputs_first: bool
     ) -> None:
         """Resolve a column with its relation before it and fields behind it."""
         self._seen.update(places)
         for scope in scopes:
             if len(places) > 1 or self.reader.kind(places[0] + 1) == TokenType.DOT:
-                qualified = self._qualified(places, scope)
+                qualified = self._qualify(places, scope)
                 if qualified is not None:
                     relation, count = qualified
                     self._column(places[count:], [relation.columns])
@@ -306,7 +306,7 @@ class _Names:
             if self._column(places, groups):
                 return
 
-    def _qualified(self, places: Sequence[int], scope: _Scope) -> tuple[_Relation, int] | None:
+    def _qualify(self, places: Sequence[int], scope: _Scope) -> tuple[_Relation, int] | None:
         """The relation that the first of the names qualify, and how many of them."""
         spelled = [self.reader.name(at) for at in places]
         for equal in (str, str.lower):
@@ -356,7 +356,7 @@ class _Names:
             self.found[at] = names[0]
 
     def _ambiguous(self, at: int, names: Sequence[str]) -> Exception:
-        return self.reader.refused(at, *either(self.reader.tokens[at].text, names))
+        return self.reader.refusal(at, *either(self.reader.tokens[at].text, names))
 
     # --- statements that are no queries -----------------------------------------------------------
 

@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.repeated_names import REFUSED, alias_of
-from blendfusion.language.query_text.source_map import Translation, edited
+from blendfusion.language.query_text.source_map import Translation, edit
 from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 _CAST = re.compile(r"\b(?:try_)?cast\s*\(|::", re.IGNORECASE)
@@ -52,7 +52,7 @@ def named_casts(sql: str, arrow_type: Callable[[str], str | None]) -> Translatio
             is_cast = any(first <= edit[0] < last for edit in casts)
             if is_cast and alias_of(reader, start, end) is None:
                 names.append((last, last, f" AS {quoted_name(sql[first:last])}"))
-    return edited(sql, [*casts, *names])
+    return edit(sql, [*casts, *names])
 
 
 def _edits(reader: Reader, at: int, arrow_type: Callable[[str], str | None]) -> Iterator[Edit]:
@@ -60,7 +60,7 @@ def _edits(reader: Reader, at: int, arrow_type: Callable[[str], str | None]) -> 
     function = _FUNCTIONS.get(reader.word(at))
     if reader.kind(at) == TokenType.DCOLON:
         end = reader.type_end(at + 1)
-        name = arrow_type(reader.written(at + 1, end))
+        name = arrow_type(reader.source_text(at + 1, end))
         if name is not None:
             start = reader.span(reader.operand_before(at), at)[0]
             yield start, start, "arrow_cast("
@@ -68,7 +68,7 @@ def _edits(reader: Reader, at: int, arrow_type: Callable[[str], str | None]) -> 
     elif function is not None and reader.opens(at + 1):
         stop = reader.close[at + 1]
         behind = reader.first(at + 2, stop, TokenType.ALIAS)
-        name = None if behind is None else arrow_type(reader.written(behind + 1, stop))
+        name = None if behind is None else arrow_type(reader.source_text(behind + 1, stop))
         if behind is not None and name is not None:
             yield *reader.span(at, at + 1), function
             yield *reader.span(behind, stop), f", {sql_string(name)}"

@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Query, Reader, Select
 from blendfusion.language.query_text.repeated_names import alias_of
-from blendfusion.language.query_text.source_map import Translation, edited
+from blendfusion.language.query_text.source_map import Translation, edit
 
 REFUSED = "is in neither GROUP BY nor an aggregate function"
 """A part of the message for it (``datafusion.error_translation``)."""
@@ -25,7 +25,7 @@ def expand_ordinals(text: str) -> Translation | None:
     operators."""
     reader = Reader(text)
     edits = [edit for query, _ in reader.scopes() for edit in _edits(reader, query)]
-    return edited(text, edits) if edits else None
+    return edit(text, edits) if edits else None
 
 
 def _edits(reader: Reader, query: Query) -> Iterator[tuple[int, int, str]]:
@@ -46,7 +46,7 @@ def _edits(reader: Reader, query: Query) -> Iterator[tuple[int, int, str]]:
             continue
         item = items[int(number) - 1]
         if alias_of(reader, *item) is None and _has_call(reader, *item):
-            yield *reader.span(first, first + 1), reader.written(*item)
+            yield *reader.span(first, first + 1), reader.source_text(*item)
 
 
 def _is_star(reader: Reader, start: int, end: int) -> bool:

@@ -14,7 +14,7 @@ from decimal import Decimal
 import pyarrow as pa
 from datafusion import DataFrame
 
-from blendfusion.language.query_text.source_map import Translation, edited
+from blendfusion.language.query_text.source_map import Translation, edit
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.udfs.declare.arguments import sql_string
 
@@ -66,15 +66,15 @@ def literal(value: object) -> str | None:
     return None
 
 
-def declared(tree: TokenTree) -> dict[str, str]:
+def declared_types(tree: TokenTree) -> dict[str, str]:
     """SQL of the types of the parameters of ``PREPARE name(INT, …) AS``, by their numbers."""
     if tree.word(0) != "PREPARE" or not tree.opens(2):
         return {}
     kinds = tree.parts(3, tree.close[2])
-    return {str(i): f"CAST(NULL AS {tree.written(*kind)})" for i, kind in enumerate(kinds, 1)}
+    return {str(i): f"CAST(NULL AS {tree.source_text(*kind)})" for i, kind in enumerate(kinds, 1)}
 
 
-def filled(
+def fill_parameters(
     tree: TokenTree, parameters: Mapping[str, str], spans: Iterable[tuple[int, int]]
 ) -> Translation:
     """The text with the parameters between the tokens of ``spans`` written out."""
@@ -84,4 +84,4 @@ def filled(
             spelled = parameters.get(token.text[1:]) if token.text[:1] == "$" else None
             if spelled is not None and tree.text[token.start] == "$":
                 edits[token.start] = (token.start, token.end + 1, spelled)
-    return edited(tree.text, edits.values())
+    return edit(tree.text, edits.values())

@@ -130,7 +130,7 @@ class Scope:
         """The WITH clause that defines them; '' for none."""
         if not self.common:
             return ""
-        parts = [tree.written(c.name, c.end) for c in self.common]
+        parts = [tree.source_text(c.name, c.end) for c in self.common]
         return f"WITH {'RECURSIVE ' * self.recursive}{', '.join(parts)} "
 
 
@@ -180,7 +180,7 @@ class Reader(TokenTree):
         around = [(q.end - q.start, scope) for q, scope in self.scopes() if q.start < at < q.end]
         return min(around, key=lambda found: found[0])[1].text(self) if around else ""
 
-    def unqualified(self, name: str) -> Iterator[int]:
+    def unqualified_places(self, name: str) -> Iterator[int]:
         """The positions at which a name stands without a relation, and is no alias."""
         for at in range(len(self.tokens)):
             dots = TokenType.DOT in (self.kind(at - 1), self.kind(at + 1))

@@ -51,7 +51,7 @@ def _check_names(text: str, table_functions: Iterable[str]) -> None:
             what = (
                 f"{found[0]}, which is no table of yours," if name == CATALOG else f"{found[0]}(…)"
             )
-            raise _refused(what, text.count("\n", 0, found.start()) + 1)
+            raise _refusal(what, text.count("\n", 0, found.start()) + 1)
 
 
 def _check_statement(query: str) -> None:
@@ -63,15 +63,15 @@ def _check_statement(query: str) -> None:
     if not tokens:
         return  # DataFusion will say why
     if tokens[0].text.upper() not in _FIRST_WORDS:
-        raise _refused(_head(tokens), tokens[0].line)
+        raise _refusal(_head(tokens), tokens[0].line)
     before = tokens[0]
     for token, after in zip_longest(tokens[1:], tokens[2:]):
         if before.token_type == TokenType.SEMICOLON:
-            raise _refused("a second statement", token.line)
+            raise _refusal("a second statement", token.line)
         option = after is not None and after.token_type == TokenType.FARROW  # into => 5
         column = before.token_type == TokenType.DOT
         if token.token_type == TokenType.INTO and not option and not column:
-            raise _refused("INTO", token.line)
+            raise _refusal("INTO", token.line)
         before = token
 
 
@@ -80,7 +80,7 @@ def check_plan(plan: LogicalPlan) -> None:
     for node in _nodes(plan):
         text = node.display()
         if not _NODES.match(text):
-            raise _refused(text.split(":")[0])
+            raise _refusal(text.split(":")[0])
 
 
 def _nodes(plan: LogicalPlan) -> Iterator[LogicalPlan]:
@@ -97,7 +97,7 @@ def _head(tokens: Sequence[Token]) -> str:
     return " ".join(words if words[-1] in _SECOND_WORDS else words[:1])
 
 
-def _refused(what: str, line: int | None = None) -> QueryError:
+def _refusal(what: str, line: int | None = None) -> QueryError:
     place = "" if line is None else f" on line {line}"
     return QueryError(f"read-only: {what}{place} is refused", hint=_HINT)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Reader
-from blendfusion.language.query_text.source_map import Translation, edited
+from blendfusion.language.query_text.source_map import Translation, edit
 from blendfusion.udfs.declare.arguments import quoted_name
 
 REFUSED = "require unique expression names"
@@ -17,7 +17,7 @@ _LONGEST = 60
 """Characters of an expression that names its column."""
 
 
-def numbered(text: str) -> Translation | None:
+def number_repeats(text: str) -> Translation | None:
     """``text`` with a new name for each item of a select list that repeats an earlier one, by its
     alias or, without regard to letter case and qualifiers, its text; None if there is none."""
     reader = Reader(text)
@@ -36,12 +36,12 @@ def numbered(text: str) -> Translation | None:
             while f"{key}_{number}" in names:
                 number += 1
             names.add(f"{key}_{number}")
-            new = f" AS {quoted_name(f'{_shown(reader, start, end)}_{number}')}"
+            new = f" AS {quoted_name(f'{_item_name(reader, start, end)}_{number}')}"
             alias = alias_of(reader, start, end)
             first, last = reader.span(alias, end) if alias is not None else (0, 0)
             stop = reader.span(start, end)[1]
             edits.append((first, last, new[4:]) if alias is not None else (stop, stop, new))
-    return edited(text, edits) if edits else None
+    return edit(text, edits) if edits else None
 
 
 def alias_of(reader: Reader, start: int, end: int) -> int | None:
@@ -58,10 +58,10 @@ def alias_of(reader: Reader, start: int, end: int) -> int | None:
 
 
 def _key(reader: Reader, start: int, end: int) -> str:
-    return _shown(reader, start, end).lower()
+    return _item_name(reader, start, end).lower()
 
 
-def _shown(reader: Reader, start: int, end: int) -> str:
+def _item_name(reader: Reader, start: int, end: int) -> str:
     alias = alias_of(reader, start, end)
     if alias is not None:
         return reader.tokens[alias].text

@@ -125,8 +125,8 @@ class References:
                 while isinstance(first, exp.Subquery):
                     first = first.this
                 anchor = first.this if isinstance(first, exp.SetOperation) else first
-                inside = {**found, name: self._renamed(self._query(anchor, outer, found), alias)}
-            found[name] = self._renamed(self._query(query, outer, inside), alias)
+                inside = {**found, name: self._rename(self._query(anchor, outer, found), alias)}
+            found[name] = self._rename(self._query(query, outer, inside), alias)
         return found
 
     def _values(self, node: exp.Values, outer: Frame | None, common: Common) -> list[Item]:
@@ -171,7 +171,7 @@ class References:
             place = ordered.this
             number = place.this if isinstance(place, exp.Literal) and place.is_int else "0"
             if any(item.table is not None for item in items[: int(number)]):
-                items = self._expanded(items)
+                items = self._expand(items)
             if 0 < int(number) <= len(items):
                 self._note(place, items[int(number) - 1].origins, ())
         if not isinstance(node, exp.Select):
@@ -209,15 +209,15 @@ class References:
             if alias is None:
                 frame.relations += inner.relations
                 return
-            made.items = self._renamed(self._every(inner), alias)
+            made.items = self._rename(self._every(inner), alias)
             made.known = all(self._names(r) is not None for r in inner.relations)
         elif isinstance(node, exp.Subquery | exp.Values):
-            made.items = self._renamed(self._query(node, frame.parent, common), alias)
+            made.items = self._rename(self._query(node, frame.parent, common), alias)
         elif isinstance(node, exp.Lateral):
             inner_node = node.this
             if isinstance(inner_node, exp.Subquery):
                 outer = Frame(list(frame.relations), frame.parent)
-                made.items = self._renamed(self._query(inner_node, outer, common), alias)
+                made.items = self._rename(self._query(inner_node, outer, common), alias)
             else:
                 self._expression(inner_node, frame, common)
                 made.known = False
@@ -226,15 +226,15 @@ class References:
             made.path = path or parts
             common_items = common.get(parts[0]) if len(parts) == 1 else None
             if common_items is not None:
-                made.items = self._renamed(common_items, alias)
+                made.items = self._rename(common_items, alias)
             elif alias is not None and alias.args.get("columns"):
-                made.items = self._renamed([], alias)
+                made.items = self._rename([], alias)
             else:
                 made.items = [Item(table=".".join(quoted_name(part) for part in parts))]
             made.known = not node.args.get("pivots")
         else:
             self._expression(node, frame, common, skip=("alias", "joins"))
-            made.items = self._renamed([], alias)
+            made.items = self._rename([], alias)
             made.known = bool(made.items)
         frame.relations.append(made)
         self._hold(made.items)
@@ -250,7 +250,7 @@ class References:
         tables = [item.table for item in relation.items if item.table is not None]
         if not relation.known or any(self._of_table(table) is None for table in tables):
             return None
-        return {item.name for item in self._expanded(relation.items)}
+        return {item.name for item in self._expand(relation.items)}
 
     def _of_table(self, table: str) -> Collection[str] | None:
         if table == _UNKNOWN:
@@ -259,7 +259,7 @@ class References:
             self._known[table] = self._columns(table)
         return self._known[table]
 
-    def _expanded(self, items: Iterable[Item]) -> list[Item]:
+    def _expand(self, items: Iterable[Item]) -> list[Item]:
         """The items with the columns of tables one by one; those before a table whose columns are
         not known, for the places of others are not known either."""
         found: list[Item] = []
@@ -284,7 +284,7 @@ class References:
             return [item for relation in shown for item in self._columns_of(relation)]
         found: list[Item] = []
         for relation in shown:
-            for item in self._expanded(self._columns_of(relation)):
+            for item in self._expand(self._columns_of(relation)):
                 merged = item.name in relation.merged
                 same = [i for i, f in enumerate(found) if merged and f.name == item.name]
                 if same:
@@ -310,7 +310,7 @@ class References:
         }
         replaced = {_output_name(e): e for e in star.args.get("replace") or ()}
         every = self._every(within)
-        for output in self._expanded(every) if dropped or replaced else every:
+        for output in self._expand(every) if dropped or replaced else every:
             if output.name in replaced:
                 yield Item(output.name, (_bare(replaced[output.name]),))
             elif output.name not in dropped:
@@ -322,7 +322,7 @@ class References:
         """The columns of a set operation: its sides' columns by position, with the names of the
         left side."""
         if any(item.origins for item in (*left, *right)):
-            left, right = self._expanded(left), self._expanded(right)
+            left, right = self._expand(left), self._expand(right)
         if by_name:
             more = [r for r in right if all(r.name != item.name for item in left)]
             same = {r.name: r for r in right}
@@ -335,12 +335,12 @@ class References:
             for i, item in enumerate(left)
         ]
 
-    def _renamed(self, items: Sequence[Item], alias: exp.Expr | None) -> Sequence[Item]:
+    def _rename(self, items: Sequence[Item], alias: exp.Expr | None) -> Sequence[Item]:
         """Columns with the names that an alias lists: ``AS s(a, b)``."""
         names = [name_of(c) for c in alias.args.get("columns") or ()] if alias is not None else []
         if not names:
             return items
-        items = self._expanded(items)
+        items = self._expand(items)
         found = [replace(item, name=name) for item, name in zip(items, names, strict=False)]
         return [*found, *items[len(found) :], *(Item(name) for name in names[len(items) :])]
 

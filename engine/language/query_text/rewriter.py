@@ -43,15 +43,15 @@ class Weaver:
 
     def rewrite(self, start: int, stop: int, *parts: str | tuple[int, int]) -> None:
         """Replace tokens by new texts and by woven tokens."""
-        self.add(Form(start, stop, lambda: self.written(*parts)))
+        self.add(Form(start, stop, lambda: self.write(*parts)))
 
     def rewrite_by(self, start: int, stop: int, write: Callable[[], Iterable[Piece | str]]) -> None:
         """Replace tokens by what is written when the whole text is."""
         self.add(Form(start, stop, write))
 
-    def written(self, *parts: str | tuple[int, int]) -> Written:
+    def write(self, *parts: str | tuple[int, int]) -> Written:
         """New texts, and woven tokens."""
-        woven = ([part] if isinstance(part, str) else self.woven(*part) for part in parts)
+        woven = ([part] if isinstance(part, str) else self.weave(*part) for part in parts)
         return [piece for pieces in woven for piece in pieces]
 
     def whole(self) -> Translation:
@@ -60,12 +60,12 @@ class Weaver:
         if not reader.tokens or not (self.forms or self.behind):
             return Translation(reader.text, self._copy(0, len(reader.text)))
         first, last = reader.span(0, len(reader.tokens))
-        woven = self.woven(0, len(reader.tokens))
+        woven = self.weave(0, len(reader.tokens))
         end = len(reader.text)
         pieces = (*self._copy(0, first), *woven, *self._copy(last, end))
         return Translation(reader.text, pieces)
 
-    def woven(self, start: int, stop: int) -> Pieces:
+    def weave(self, start: int, stop: int) -> Pieces:
         """The tokens from ``start`` up to ``stop``, with the forms inside them written."""
         if start >= stop:
             return []
@@ -78,7 +78,7 @@ class Weaver:
                 form_stop = at + 1
             else:
                 pieces += self._copy(offset, reader.tokens[at].start)
-                pieces += self._written(form)
+                pieces += self._write_form(form)
                 form_stop = form.stop
                 offset = reader.tokens[form_stop - 1].end + 1
             added = self.behind.get(form_stop - 1)
@@ -92,7 +92,7 @@ class Weaver:
     def _is_next(self, form: Form, stop: int) -> bool:
         return form.stop <= stop and not any(form is one for one in self._open)
 
-    def _written(self, form: Form) -> Pieces:
+    def _write_form(self, form: Form) -> Pieces:
         start, end = self.reader.span(form.start, form.stop)
         self._open.append(form)
         try:
@@ -124,7 +124,7 @@ def _is_one_word(left: str, right: str) -> bool:
     )
 
 
-def joined(parts: Sequence[Iterable[Piece | str]], separator: str = ", ") -> Written:
+def join_parts(parts: Sequence[Iterable[Piece | str]], separator: str = ", ") -> Written:
     """The parts with ``separator`` between them."""
     out: Written = []
     for i, part in enumerate(parts):

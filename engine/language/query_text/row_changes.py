@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.language.query_text.source_map import Translation, edited
+from blendfusion.language.query_text.source_map import Translation, edit
 from blendfusion.language.query_text.statements import first_word
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.udfs.declare.arguments import quoted_name
@@ -42,19 +42,19 @@ class RowChange:
         at = first + 1
         while tree.kind(at) == TokenType.DOT:
             at += 2
-        self.table = str(tree.written(first, at))
+        self.table = str(tree.source_text(first, at))
         self._where = self._clause("WHERE", at)
         self._set = at if self.deletes else self._clause("SET", at)
         alias = self._set - 1
         self.alias = tree.name(alias if alias >= at and not self.deletes else at - 1)
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether the statement has no other clauses than are read here."""
         return self.tree.balanced and not any(self._words(_UNKNOWN))
 
     @property
-    def ignored(self) -> int | None:
+    def ignored_clause(self) -> int | None:
         """The token of a clause that DataFusion would leave out."""
         return next(self._words(_IGNORED), None)
 
@@ -91,7 +91,7 @@ class RowChange:
             at = end
         stop = len(tree.text) if self._where == self._end else tree.span(self._where, self._end)[0]
         edits.append((at, stop, before + source))
-        return edited(tree.text, edits)
+        return edit(tree.text, edits)
 
     def _clause(self, word: str, start: int) -> int:
         """The token of a clause, outside of brackets; the end without one."""

@@ -70,7 +70,7 @@ def _compare(weaver: Weaver, at: int) -> None:
         assert other is not None
         assert operator is not None
         parts += [" OR "] * (i > 0)
-        parts += _compared(reader, row, other, "=" if operator == "<>" else operator)
+        parts += _compare_rows(reader, row, other, "=" if operator == "<>" else operator)
     parts.append(f") IS {'NOT ' * (negated or operator == '<>')}TRUE)")
     weaver.rewrite(start, stop, *parts)
 
@@ -95,7 +95,7 @@ def _row_of(reader: Reader, start: int, stop: int) -> list[_Range] | None:
     return parts if len(parts) > 1 and all(a < b for a, b in parts) else None
 
 
-def _compared(
+def _compare_rows(
     reader: Reader, left: Sequence[_Range], right: Sequence[_Range], operator: str
 ) -> _Parts:
     pairs = [*zip(left, right, strict=True)]

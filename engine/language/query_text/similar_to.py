@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.language.query_text.source_map import edited
+from blendfusion.language.query_text.source_map import edit
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.udfs.declare.arguments import sql_string
 
@@ -24,7 +24,7 @@ def similar_to(sql: str) -> str:
     if not _PERHAPS.search(sql):
         return sql
     tree = TokenTree(sql)
-    return edited(sql, list(_edits(tree))).sql
+    return edit(sql, list(_edits(tree))).sql
 
 
 def _edits(tree: TokenTree) -> Iterator[tuple[int, int, str]]:
@@ -33,7 +33,7 @@ def _edits(tree: TokenTree) -> Iterator[tuple[int, int, str]]:
             continue
         pattern = at + 1
         if tree.kind(pattern) != TokenType.STRING or tree.word(pattern + 1) == "ESCAPE":
-            raise tree.refused(
+            raise tree.refusal(
                 at,
                 "SIMILAR TO takes a pattern in quotes, without ESCAPE",
                 "regexp_like(x, pattern) takes a regular expression of any kind.",

@@ -39,7 +39,7 @@ class Translation:
             at += len(piece.text)
         whole = len(self.pieces) == 1 and self.pieces[0].text == self.source
         sql = "".join(p.text for p in self.pieces)
-        made = Sql(sql, lambda: _spliced(self.source, self.pieces))
+        made = Sql(sql, lambda: _splice(self.source, self.pieces))
         object.__setattr__(self, "sql", self.source if whole else made)
         object.__setattr__(self, "_starts", tuple(starts))
 
@@ -89,7 +89,7 @@ class Translation:
                 yield Piece(piece.text[a:b], piece.start, piece.end)
 
 
-def unchanged(text: str) -> Translation:
+def identity(text: str) -> Translation:
     """The translation of a text that needs none."""
     return Translation(sql_of(text), (Piece(text, 0, len(text), copied=True),) if text else ())
 
@@ -104,14 +104,14 @@ def place(text: str, at: int) -> str:
     return f"line {line}, column {at - (text.rfind(chr(10), 0, at) + 1) + 1}"
 
 
-def refused(span: tuple[int, int], problem: str, hint: str | None = None) -> QueryError:
+def refusal(span: tuple[int, int], problem: str, hint: str | None = None) -> QueryError:
     """The error of some characters of a text."""
     error = QueryError(problem, hint=hint)
     error.span = span
     return error
 
 
-def placed(error: QueryError, translation: Translation) -> QueryError:
+def place_in_source(error: QueryError, translation: Translation) -> QueryError:
     """An error of ``translation.sql`` that says where in the source it is, if it knows."""
     if error.span is None:
         return error
@@ -128,7 +128,7 @@ def within(error: QueryError, translation: Translation) -> QueryError:
     return error
 
 
-def edited(text: str, edits: Iterable[tuple[int, int, str]]) -> Translation:
+def edit(text: str, edits: Iterable[tuple[int, int, str]]) -> Translation:
     """``text`` with the characters of each (start, end, new text) replaced; edits do not
     overlap."""
     pieces, at = [], 0
@@ -146,7 +146,7 @@ def edited(text: str, edits: Iterable[tuple[int, int, str]]) -> Translation:
 def part(text: Sql, start: int, end: int) -> Sql:
     """The characters ``start`` to ``end`` of a text."""
     piece = Piece(text[start:end], start, end, copied=True)
-    return Sql(piece.text, lambda: _spliced(text, (piece,)))
+    return Sql(piece.text, lambda: _splice(text, (piece,)))
 
 
 # --- tokens ---------------------------------------------------------------------------------------
@@ -155,13 +155,13 @@ _APART = frozenset(" \t\r\n()[],;")
 """Characters that end the token before them, and never continue it."""
 
 
-def _spliced(source: Sql, pieces: Sequence[Piece]) -> list[Token]:
+def _splice(source: Sql, pieces: Sequence[Piece]) -> list[Token]:
     """The tokens of some pieces together: those of the source where it is copied. What is written
     is read, and everything if a token may be of two pieces."""
     found: list[Token] = []
     starts: Sequence[int] = ()
     sql, at, line = "".join(piece.text for piece in pieces), 0, 1
-    for piece in _joined(pieces):
+    for piece in _merge(pieces):
         apart = not at or not _APART.isdisjoint((sql[at - 1], piece.text[0]))
         if piece.copied:
             starts = starts or [token.start for token in source.tokens]
@@ -184,7 +184,7 @@ def _spliced(source: Sql, pieces: Sequence[Piece]) -> list[Token]:
     return found
 
 
-def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def _merge(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """The pieces; adjacent ones are merged."""
     before: Piece | None = None
     for piece in filter(lambda p: p.text, pieces):

@@ -26,7 +26,7 @@ _BETWEEN = {
 """The words that delimit an expression."""
 
 
-class Parsed(NamedTuple):
+class ParsedStatement(NamedTuple):
     """The tree of a statement, and the offsets of the parts that sqlglot cannot read."""
 
     tree: exp.Expr | None
@@ -63,7 +63,7 @@ def tree_of(sql: str) -> exp.Expr | None:
     return _tree(tokenize(sql), sql)[0]
 
 
-def parsed(tokens: Sequence[Token], sql: str, kept: Iterable[str]) -> Parsed:
+def parse_statement(tokens: Sequence[Token], sql: str, kept: Iterable[str]) -> ParsedStatement:
     """The tree of one statement. An expression that sqlglot cannot read becomes a function of the
     calls of ``kept`` in it."""
     known, found = frozenset(kept), list(tokens)
@@ -73,7 +73,7 @@ def parsed(tokens: Sequence[Token], sql: str, kept: Iterable[str]) -> Parsed:
     for _ in range(_MOST_GAPS):
         tree, failed = _tree(found, sql)
         if tree is not None:
-            return Parsed(tree, tuple(gaps))
+            return ParsedStatement(tree, tuple(gaps))
         at = next((i for i, t in enumerate(found) if t.start >= failed), len(found) - 1)
         start, end = _expression(found, at)
         inside = found[start:end]
@@ -81,7 +81,7 @@ def parsed(tokens: Sequence[Token], sql: str, kept: Iterable[str]) -> Parsed:
             break
         gaps.append((inside[0].start, inside[-1].end + 1))
         found[start:end] = _gap(inside, known)
-    return Parsed(None, tuple(gaps))
+    return ParsedStatement(None, tuple(gaps))
 
 
 def _tree(tokens: Sequence[Token], sql: str) -> tuple[exp.Expr | None, int]:
@@ -143,21 +143,21 @@ def _outwards(tokens: Sequence[Token], at: int, step: int) -> int:
 def _gap(inside: Sequence[Token], known: frozenset[str]) -> list[Token]:
     first, last = inside[0], inside[-1]
 
-    def made(kind: TokenType, text: str, of: Token) -> Token:
+    def make(kind: TokenType, text: str, of: Token) -> Token:
         return Token(kind, text, of.line, of.col, of.start, of.end)
 
     calls: list[Token] = []
     for token in inside:
         if token.token_type == TokenType.VAR and token.text in known:
-            calls += [made(TokenType.COMMA, ",", token)] if calls else []
+            calls += [make(TokenType.COMMA, ",", token)] if calls else []
             calls += [
                 token,
-                made(TokenType.L_PAREN, "(", token),
-                made(TokenType.R_PAREN, ")", token),
+                make(TokenType.L_PAREN, "(", token),
+                make(TokenType.R_PAREN, ")", token),
             ]
     return [
-        made(TokenType.VAR, _GAP, first),
-        made(TokenType.L_PAREN, "(", first),
+        make(TokenType.VAR, _GAP, first),
+        make(TokenType.L_PAREN, "(", first),
         *calls,
-        made(TokenType.R_PAREN, ")", last),
+        make(TokenType.R_PAREN, ")", last),
     ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import QueryError
-from blendfusion.language.query_text.source_map import Translation, edited
+from blendfusion.language.query_text.source_map import Translation, edit
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.language.query_text.tokenizer import Sql
 
@@ -96,12 +96,12 @@ def created_by_into(sql: str) -> Translation:
     tree = TokenTree(sql)
     name, clause = _into(tree)
     first = tree.tokens[0].start
-    return edited(sql, [(first, first, f"CREATE TABLE {name} AS "), clause])
+    return edit(sql, [(first, first, f"CREATE TABLE {name} AS "), clause])
 
 
 def without_into(sql: str) -> str:
     """The query of SELECT … INTO t …"""
-    return edited(sql, [_into(TokenTree(sql))[1]]).sql
+    return edit(sql, [_into(TokenTree(sql))[1]]).sql
 
 
 def _into(tree: TokenTree) -> tuple[str, tuple[int, int, str]]:
@@ -115,7 +115,7 @@ def _into(tree: TokenTree) -> tuple[str, tuple[int, int, str]]:
     while tree.kind(end) == TokenType.DOT:
         end += 2
     gone = tree.span(at - 1, at)[1] if at else 0
-    return str(tree.written(start, end)), (gone, tree.span(at, end)[1], "")
+    return str(tree.source_text(start, end)), (gone, tree.span(at, end)[1], "")
 
 
 _READS = {*_QUERIES, "EXPLAIN", "SHOW", "DESCRIBE", "DESC"}
@@ -183,7 +183,7 @@ def selecting_all(sql: str) -> Translation | None:
         word == "SELECT" and not tree.depth(0, at) for at, word in enumerate(tree.words)
     )
     start = tree.tokens[0].start
-    return None if has_select else edited(sql, [(start, start, "SELECT * ")])
+    return None if has_select else edit(sql, [(start, start, "SELECT * ")])
 
 
 def _explain(tree: TokenTree) -> Explain | None:

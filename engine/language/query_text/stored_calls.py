@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import close_matches
 from blendfusion.language.query_text.call_sites import find_sites
-from blendfusion.language.query_text.source_map import Translation, edited, refused, unchanged
+from blendfusion.language.query_text.source_map import Translation, edit, identity, refusal
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.udfs.declare.ingredient import Ingredient
 
@@ -27,7 +27,7 @@ class StoredCall:
         """The columns of the call, in order."""
         tree = TokenTree(self.sql)
         sites = find_sites(tree, ingredients)
-        return [tree.written(*span) for site in sites[:1] for span in site.values]
+        return [tree.source_text(*span) for site in sites[:1] for span in site.values]
 
     def with_values(self, given: list[str], ingredients: Mapping[str, Ingredient]) -> str:
         """The SQL of the question about other values."""
@@ -36,9 +36,9 @@ class StoredCall:
         spans = [tree.span(*span) for span in site.values]
         edits = [(*span, value) for span, value in zip(spans, given, strict=True)]
         if self.threshold is None:
-            return edited(self.sql, edits).sql
+            return edit(self.sql, edits).sql
         at = tree.tokens[site.end - 1].start
-        call = edited(self.sql, [*edits, (at, at, ", confidence => 'keep'")]).sql
+        call = edit(self.sql, [*edits, (at, at, ", confidence => 'keep'")]).sql
         yes = (
             f"CASE WHEN {call}['value'] THEN {call}['confidence'] ELSE 1 - {call}['confidence'] END"
         )
@@ -51,7 +51,7 @@ def with_stored_calls(
     """``text`` with the call of a stored question in the place of each ``llm_ask``. Raises
     QueryError for an unknown question, or another number of values."""
     if ASK not in text.lower():
-        return unchanged(text)
+        return identity(text)
     tree = TokenTree(text)
     edits: list[tuple[int, int, str]] = []
     for at in range(len(tree.tokens)):
@@ -65,15 +65,15 @@ def with_stored_calls(
             known = "session.register_question(file) makes one known."
             problem = f"no stored question is called '{name}'" if name else f"{ASK} needs a name"
             near = close_matches(name or "", stored)
-            raise refused((start, stop), problem, f"{near} {known}".strip())
+            raise refusal((start, stop), problem, f"{near} {known}".strip())
         columns = call.values(ingredients)
         if len(given) != len(columns):
             wanted = f"{ASK}('{name}', {', '.join(columns)})"
-            raise refused(
+            raise refusal(
                 (start, stop), f"{ASK}: '{name}' has {len(columns)} values", f"Write {wanted}."
             )
         edits.append((start, stop, call.with_values(given, ingredients)))
-    return edited(text, edits) if edits else unchanged(text)
+    return edit(text, edits) if edits else identity(text)
 
 
 def _arguments(tree: TokenTree, start: int, end: int) -> tuple[str | None, list[str]]:
@@ -81,4 +81,4 @@ def _arguments(tree: TokenTree, start: int, end: int) -> tuple[str | None, list[
     first, *rest = tree.parts(start, end) or [(start, start)]
     named = first[1] - first[0] == 1 and tree.kind(first[0]) == TokenType.STRING
     name = tree.tokens[first[0]].text if named else None
-    return name, [tree.written(*part) for part in rest]
+    return name, [tree.source_text(*part) for part in rest]

@@ -9,7 +9,7 @@ import re
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Query, Reader, Select
-from blendfusion.language.query_text.source_map import edited
+from blendfusion.language.query_text.source_map import edit
 
 _PERHAPS = re.compile(r"\bexists\s*\(|\bin\s*\(\s*(?:select|with)\b", re.IGNORECASE)
 _GROUPS = {"GROUP", "HAVING", "QUALIFY", "WINDOW"}
@@ -24,14 +24,14 @@ def subquery_values(sql: str) -> str:
     """``sql`` with such expressions of select lists as values of counts. One whose left side is no
     single operand stays."""
     for _ in range(_MOST):
-        text = _rewritten(Reader(sql)) if _PERHAPS.search(sql) else None
+        text = _rewrite_one(Reader(sql)) if _PERHAPS.search(sql) else None
         if text is None:
             break
         sql = text
     return sql
 
 
-def _rewritten(reader: Reader) -> str | None:
+def _rewrite_one(reader: Reader) -> str | None:
     for _, _, select, _ in reader.selects:
         for query in select.inner:
             at = query.start - 2
@@ -39,16 +39,16 @@ def _rewritten(reader: Reader) -> str | None:
                 continue
             end = reader.close[query.start - 1] + 1
             if reader.word(at) == "EXISTS":
-                return edited(reader.text, [(*reader.span(at, end), _exists(reader, query))]).sql
+                return edit(reader.text, [(*reader.span(at, end), _exists(reader, query))]).sql
             if reader.word(at) == "IN":
                 negated = reader.word(at - 1) == "NOT"
                 start = reader.operand_before(at - negated)
                 if not _is_whole(reader, start):
                     continue
-                value = reader.written(start, at - negated)
-                text = _among(value, reader.written(query.start, query.end))
+                value = reader.source_text(start, at - negated)
+                text = _among(value, reader.source_text(query.start, query.end))
                 text = f"(NOT {text})" if negated else text
-                return edited(reader.text, [(*reader.span(start, end), text)]).sql
+                return edit(reader.text, [(*reader.span(start, end), text)]).sql
     return None
 
 
@@ -60,14 +60,14 @@ def _is_whole(reader: Reader, start: int) -> bool:
 
 def _exists(reader: Reader, query: Query) -> str:
     (branch, *others) = query.branches
-    whole = reader.written(query.start, query.end)
+    whole = reader.source_text(query.start, query.end)
     if isinstance(branch, Select) and not others and not query.common and query.end == branch.end:
         start, stop = branch.items
         words = {reader.word(at) for at in range(stop, branch.end) if not reader.depth(stop, at)}
         calls = any(reader.opens(at) for at in range(start, stop))
         if not calls and reader.word(stop) == "FROM" and not words & _GROUPS:
             read = "".join(f" + 0 * count({name})" for name in _names(reader, start, stop))
-            return f"((SELECT count(*){read} {reader.written(stop, branch.end)}) > 0)"
+            return f"((SELECT count(*){read} {reader.source_text(stop, branch.end)}) > 0)"
     return f"((SELECT count(*) FROM ({whole}) AS found) > 0)"
 
 
@@ -77,7 +77,7 @@ def _names(reader: Reader, start: int, stop: int) -> list[str]:
     bounds = zip([start, *(at + 1 for at in commas)], [*commas, stop], strict=True)
     items = [range(*bound) for bound in bounds]
     if all(reader.is_name(at) == (at % 2 == item[0] % 2) for item in items for at in item):
-        return [reader.written(item[0], item[-1] + 1) for item in items if len(item)]
+        return [reader.source_text(item[0], item[-1] + 1) for item in items if len(item)]
     return []
 
 

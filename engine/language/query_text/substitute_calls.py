@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.language.query_text.call_sites import Site
 from blendfusion.language.query_text.query_tree import Reader
-from blendfusion.language.query_text.rewriter import Form, Weaver, Written, joined
+from blendfusion.language.query_text.rewriter import Form, Weaver, Written, join_parts
 from blendfusion.language.query_text.source_map import Piece, Translation
 from blendfusion.udfs.ask.media import NAME_OF_BYTES
 from blendfusion.udfs.declare.arguments import sql_string
@@ -46,20 +46,20 @@ def in_tokens(tree: Reader, sites: Sequence[Site], names: Sequence[str]) -> list
                 start = sites[i].stop
 
     def call(site: Site, name: str, first: Token) -> Iterable[Token]:
-        def made(text: str, kind: TokenType = TokenType.VAR) -> Token:
+        def make(text: str, kind: TokenType = TokenType.VAR) -> Token:
             kind = _BRACKETS.get(text, kind)
             return Token(kind, text, first.line, first.col, first.start, first.end)
 
         inside: list[Token] = []
         for span in site.values:
-            inside += [*([made(",")] if inside else []), *write(*span)]
+            inside += [*([make(",")] if inside else []), *write(*span)]
         if site.ingredient.kind.aggregate:
             inside += write(*site.order) if site.order else []
-            inside = [made(_ROWS), made("("), *inside, made(")")]
+            inside = [make(_ROWS), make("("), *inside, make(")")]
             inside += write(*site.clauses) if site.clauses else []
         fields = site.part[0] if site.part else ()
-        taken = [t for f in fields for t in (made("["), made(f, TokenType.STRING), made("]"))]
-        return [made(name), made("("), *inside, made(")"), *taken]
+        taken = [t for f in fields for t in (make("["), make(f, TokenType.STRING), make("]"))]
+        return [make(name), make("("), *inside, make(")"), *taken]
 
     return list(write(0, len(tree.tokens)))
 
@@ -84,7 +84,7 @@ def in_text(
             values = [_value(weaver, site, place, named=place in named) for place in places]
             fields = site.part[0] if site.part else ()
             yield f"{call.name}("
-            yield from joined(values)
+            yield from join_parts(values)
             yield ")" + "".join(f"[{sql_string(field)}]" for field in fields)
 
         start, stop = site.start, site.stop
@@ -115,7 +115,7 @@ def _value(weaver: Weaver, site: Site, place: int, *, named: bool) -> Written:
     kind = site.ingredient.kind
     start, stop = site.values[place] if site.values else (0, 0)
     distinct = weaver.reader.kind(start) == TokenType.DISTINCT if site.values else kind.aggregate
-    written: Written = [*weaver.woven(start + (start < stop and distinct), stop)]
+    written: Written = [*weaver.weave(start + (start < stop and distinct), stop)]
     written = written or [sql_string(NO_TEXT)]
     if named:
         written = [f"{NAME_OF_BYTES}(", *written, ")"]
@@ -128,7 +128,7 @@ def _value(weaver: Weaver, site: Site, place: int, *, named: bool) -> Written:
         return written
 
     def behind(span: tuple[int, int] | None) -> Written:
-        return [" ", *weaver.woven(*span)] if span else []
+        return [" ", *weaver.weave(*span)] if span else []
 
     return ["array_agg(", *written, *behind(site.order), ")", *behind(site.clauses)]
 

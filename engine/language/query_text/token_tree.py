@@ -8,7 +8,7 @@ from functools import cached_property
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.errors import QueryError
-from blendfusion.language.query_text.source_map import edited, part, refused
+from blendfusion.language.query_text.source_map import edit, part, refusal
 from blendfusion.language.query_text.tokenizer import QUOTED, Sql, identifier, nesting, sql_of, word
 
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
@@ -66,13 +66,13 @@ class TokenTree:
         """The offsets of the tokens from ``start`` up to ``end``."""
         return self.tokens[start].start, self.tokens[end - 1].end + 1
 
-    def written(self, start: int, end: int) -> Sql:
+    def source_text(self, start: int, end: int) -> Sql:
         """The tokens from ``start`` up to ``end`` as they were written; '' for none."""
         return part(self.text, *self.span(start, end)) if start < end else Sql("")
 
     def one_line(self, start: int, end: int) -> str:
         """The tokens from ``start`` up to ``end`` as they were written, on one line."""
-        return " ".join(self.written(start, end).split())
+        return " ".join(self.source_text(start, end).split())
 
     def kind(self, at: int) -> TokenType | None:
         """The type of the token at ``at``; None outside of the text."""
@@ -224,18 +224,18 @@ class TokenTree:
         """The name that the identifier at ``at`` means."""
         return identifier(self.tokens[at])
 
-    def refused(self, at: int, problem: str, hint: str | None = None) -> QueryError:
+    def refusal(self, at: int, problem: str, hint: str | None = None) -> QueryError:
         """The error of the token at ``at``."""
         if at >= len(self.tokens):
-            return refused((len(self.text), len(self.text)), problem, hint)
-        return refused(self.span(at, at + 1), problem, hint)
+            return refusal((len(self.text), len(self.text)), problem, hint)
+        return refusal(self.span(at, at + 1), problem, hint)
 
-    def edited(
+    def edit(
         self, edits: Iterable[tuple[int, int, str]], start: int = 0, end: int | None = None
     ) -> Sql:
         """The text, or that of the tokens from ``start`` up to ``end``, with tokens replaced:
         (first, one past the last, text). Edits elsewhere, and one inside another, are dropped."""
-        text = self.text if end is None else self.written(start, end)
+        text = self.text if end is None else self.source_text(start, end)
         end = len(self.tokens) if end is None else end
         before = 0 if text is self.text else self.tokens[start].start
         found, at = [], start
@@ -244,4 +244,4 @@ class TokenTree:
                 a, b = self.span(first, stop)
                 found.append((a - before, b - before, new))
                 at = stop
-        return edited(text, found).sql
+        return edit(text, found).sql

@@ -93,7 +93,7 @@ def _read(sql: str) -> list[Token]:
     for token in tokens:
         kind = token.token_type
         if kind == TokenType.BYTE_STRING:
-            token = _as(TokenType.STRING, _unescaped(sql[token.start + 2 : token.end]), token)
+            token = _as(TokenType.STRING, _unescape(sql[token.start + 2 : token.end]), token)
         elif kind in _STRINGS:
             token = _as(TokenType.STRING, token.text, token)
         elif found and sql[found[-1].start] == "$" and found[-1].text == "$":
@@ -151,10 +151,10 @@ _ESCAPE = re.compile(
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     """The string that ``E'text'`` denotes."""
 
-    def meant(found: re.Match[str]) -> str:
+    def unescape_one(found: re.Match[str]) -> str:
         if found[0] == "''":
             return "'"
         *numbers, octal, letter = found.groups()
@@ -163,4 +163,4 @@ def _unescaped(text: str) -> str:
             code = int(octal, 8)
         return chr(code) if code is not None else _LETTERS.get(letter, letter)
 
-    return _ESCAPE.sub(meant, text)
+    return _ESCAPE.sub(unescape_one, text)

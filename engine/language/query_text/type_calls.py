@@ -21,16 +21,16 @@ from blendfusion.language.query_text.call_sites import (
 )
 from blendfusion.language.query_text.comparisons import never_equal, until_decided
 from blendfusion.language.query_text.doubtful_literals import name_for_value
-from blendfusion.language.query_text.equal_calls import shared
+from blendfusion.language.query_text.equal_calls import share_constraints
 from blendfusion.language.query_text.infer_constraints import Context, contexts
 from blendfusion.language.query_text.nulls_last import nulls_last
-from blendfusion.language.query_text.parameters import declared, filled
+from blendfusion.language.query_text.parameters import declared_types, fill_parameters
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.relations import SITE
 from blendfusion.language.query_text.resolve_columns import Columns, References
 from blendfusion.language.query_text.row_values import row_values
-from blendfusion.language.query_text.source_map import Translation, unchanged, within
-from blendfusion.language.query_text.sqlglot_tree import parsed, tree_of
+from blendfusion.language.query_text.source_map import Translation, identity, within
+from blendfusion.language.query_text.sqlglot_tree import parse_statement, tree_of
 from blendfusion.language.query_text.substitute_calls import in_text, in_tokens
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.arguments import Option, Query
@@ -49,7 +49,7 @@ class _Places(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedQuery:
     """A query whose calls are functions; ``calls`` are what the functions stand for, and
     ``written`` tells, by their names, the ways in which the user wrote them."""
 
@@ -74,16 +74,16 @@ class Typed:
         return self.translation.sql
 
 
-def typed(
+def type_calls(
     sql: str,
     ingredients: Mapping[str, Ingredient],
     parameters: Mapping[str, str] | None = None,
     *,
     whole: bool = False,
     columns: Columns = lambda table: None,
-) -> Typed:
+) -> TypedQuery:
     """Settle arity and type of every call in ``sql``: see ``read_calls``."""
-    return read_calls(sql, ingredients, parameters, whole=whole, columns=columns).typed()
+    return read_calls(sql, ingredients, parameters, whole=whole, columns=columns).type_calls()
 
 
 def read_calls(
@@ -102,13 +102,13 @@ def read_calls(
     ArgumentError or QueryError for a call that is wrong in itself."""
     lowered = sql.lower()
     if not any(name in lowered for name in ingredients):  # most queries: not worth a tokenizer
-        return CallReading(unchanged(sql))
+        return CallReading(identity(sql))
     tree = Reader(sql)
     if not any(t.text.lower() in ingredients for t in tree.tokens):
-        return CallReading(unchanged(sql))
-    known = unchanged(sql)
+        return CallReading(identity(sql))
+    known = identity(sql)
     if parameters:
-        known = filled(tree, parameters, call_spans(tree, ingredients))
+        known = fill_parameters(tree, parameters, call_spans(tree, ingredients))
     if known.sql != sql:
         tree = Reader(known.sql)
     rows = row_values(tree)
@@ -137,7 +137,9 @@ def _read(
         with naming_place(tree, site.start, site.stop):
             _check_place(site, places.of[name].misplaced)
     contexts = [places.of[name] for name in names]
-    inferred = shared(tree, sites, [context.constraint for context in contexts], places.refers)
+    inferred = share_constraints(
+        tree, sites, [context.constraint for context in contexts], places.refers
+    )
     quoted = (name_for_value(tree, site, columns) for site in sites if site.literal_value)
     doubts = [problem for problem in quoted if problem]
     return CallReading(known, tree, sites, contexts, inferred, places, doubts, whole)
@@ -159,29 +161,29 @@ class CallReading:
     doubts: Sequence[str] = ()
     whole: bool = False
 
-    def typed(
+    def type_calls(
         self,
         types: Mapping[int, Constraint] | None = None,
         in_bytes: Mapping[int, tuple[int, ...]] | None = None,
-    ) -> Typed:
+    ) -> TypedQuery:
         """The text with its calls as functions. ``types``: what is known of the answers of calls,
         by their numbers in the text; ``in_bytes``: their values that are bytes. Raises
         ArgumentError or QueryError for a call that is wrong in itself."""
         if self.tree is None:
-            return Typed(self.known)
+            return TypedQuery(self.known)
         try:
-            return self._typed(self.tree, types or {}, in_bytes or {})
+            return self._type_calls(self.tree, types or {}, in_bytes or {})
         except QueryError as problem:
             raise within(problem, self.known) from None
 
-    def _typed(
+    def _type_calls(
         self,
         tree: Reader,
         types: Mapping[int, Constraint],
         in_bytes: Mapping[int, tuple[int, ...]],
-    ) -> Typed:
+    ) -> TypedQuery:
         sites, contexts = self.sites, self.contexts
-        calls = self._bound(tree, types, in_bytes)
+        calls = self._bind(tree, types, in_bytes)
         written: dict[str, tuple[str, ...]] = {}
         for call, site in zip(calls, sites, strict=True):
             ways = written.get(call.name, ())
@@ -200,18 +202,18 @@ class CallReading:
             text = self.known.then(text)
         wrong = (never_equal(c, place.compared) for c, place in zip(calls, contexts, strict=True))
         doubts = tuple(dict.fromkeys(problem for problem in (*wrong, *self.doubts) if problem))
-        return Typed(
+        return TypedQuery(
             text,
             tuple(dict.fromkeys(calls)),
             written,
             beside,
             self.places.unread,
             tuple(calls),
-            tuple(tuple(tree.written(*span) for span in site.values) for site in sites),
+            tuple(tuple(tree.source_text(*span) for span in site.values) for site in sites),
             doubts,
         )
 
-    def _bound(
+    def _bind(
         self,
         tree: Reader,
         types: Mapping[int, Constraint],
@@ -239,14 +241,16 @@ def _places(
     columns: Columns,
 ) -> _Places:
     """The places of the calls of a query, for which functions of these names stand."""
-    syntax, gaps = parsed(in_tokens(tree, sites, names)[tree.statement :], tree.text, names)
+    syntax, gaps = parse_statement(
+        in_tokens(tree, sites, names)[tree.statement :], tree.text, names
+    )
     if syntax is None:
         return _Places(dict.fromkeys(names, Context()), unread=(" ".join(tree.text.split()),))
-    known = declared(tree) | dict(parameters)
+    known = declared_types(tree) | dict(parameters)
     if known:
         syntax = _with_literals(syntax, known)
     refers = References(syntax, columns)
-    kept = {name for name, site in zip(names, sites, strict=True) if site.kept}
+    kept = {name for name, site in zip(names, sites, strict=True) if site.keeps_struct}
     found = contexts(syntax, names, refers, kept)
     unread = tuple(" ".join(tree.text[start:end].split()) for start, end in gaps)
     behind: list[int] = []

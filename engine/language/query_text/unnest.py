@@ -13,16 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blendfusion.language.query_text.lateral import Columns, Expanded, Place, Rewriting, rewritten
+from blendfusion.language.query_text.lateral import (
+    Columns,
+    Expansion,
+    Place,
+    Rewriting,
+    rewrite_sources,
+)
 from blendfusion.language.query_text.query_tree import Query
 from blendfusion.udfs.declare.arguments import quoted_name
 
 
-def unnested(sql: str, columns: Columns) -> str:
+def rewrite_unnest(sql: str, columns: Columns) -> str:
     """``sql`` with its lateral UNNESTs in select lists."""
     if "unnest" not in sql.lower():
         return sql
-    return rewritten(sql, columns, _unnest)
+    return rewrite_sources(sql, columns, _unnest)
 
 
 def _unnest(place: Place) -> str | None:
@@ -31,26 +37,26 @@ def _unnest(place: Place) -> str | None:
 
 
 class _Unnest(Rewriting):
-    def expanded(self) -> Expanded | None:
-        joined = self.joined()
+    def expansion(self) -> Expansion | None:
+        joined = self.join_form()
         if joined is None:
             return None
         keeps_empty, condition = joined
         source = self.source
         if source.kind == "function" and self.reader.word(source.start) == "UNNEST":
             name = self._column_name() or "unnest"
-            return Expanded(source.start + 2, source.end - 1, (name,), keeps_empty, condition)
+            return Expansion(source.start + 2, source.end - 1, (name,), keeps_empty, condition)
         if source.kind == "query" and source.lateral and source.query is not None:
             found = self._of_subquery(source.query)
             if found is not None:
                 start, end, name = found
-                return Expanded(start, end, (name,), keeps_empty, condition)
+                return Expansion(start, end, (name,), keeps_empty, condition)
         return None
 
     def relation(
-        self, what: Expanded, owner: str, known: Sequence[str], inside: Sequence[str]
+        self, what: Expansion, owner: str, known: Sequence[str], inside: Sequence[str]
     ) -> str:
-        values: str = self.reader.written(what.start, what.end)
+        values: str = self.reader.source_text(what.start, what.end)
         if what.keeps_empty:
             values = f"CASE WHEN cardinality({values}) > 0 THEN {values} ELSE [NULL] END"
         return f"SELECT *, unnest({values}) AS {quoted_name(inside[0])} FROM {owner}"

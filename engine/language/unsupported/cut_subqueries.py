@@ -42,10 +42,10 @@ class Cuts:
             outer = scope
             scope = scope.and_then(common, recursive=query.recursive)
             body = common.query
-            name = self.reader.written(common.name, common.name + 1)
+            name = self.reader.source_text(common.name, common.name + 1)
             whole = f"{self._with(scope)}SELECT * FROM {name}"
-            text = squeezed(
-                f"WITH {'RECURSIVE ' * query.recursive}{self.reader.written(common.name, common.end)}"
+            text = one_line(
+                f"WITH {'RECURSIVE ' * query.recursive}{self.reader.source_text(common.name, common.end)}"
             )
             span = body.start, body.end
             if not self._cut(whole, text, span, "SELECT * FROM {}"):
@@ -66,14 +66,14 @@ class Cuts:
             self._subquery(inner, scope)
 
     def _select(self, select: Select, scope: Scope) -> None:
-        filtered = self._filtered(select, scope) if self._cutting.predicates else []
+        filtered = self._cut_predicates(select, scope) if self._cutting.predicates else []
         for source in select.sources:
             if source not in filtered:
                 self._source(source, scope)
         for inner in select.inner:
             self._subquery(inner, scope)
 
-    def _filtered(self, select: Select, scope: Scope) -> list[Source]:
+    def _cut_predicates(self, select: Select, scope: Scope) -> list[Source]:
         """Move predicates that Substrait refuses into leaves of the only relation that they read;
         those relations. An outer join would see rows that the predicate drops."""
         joins = {word for source in select.sources for word in source.words}
@@ -89,14 +89,14 @@ class Cuts:
             name = self.reader.name_of(source)
             if name is None or source.lateral or source.columns:
                 continue
-            whole = (
-                f"{self._with(scope)}SELECT * FROM {self.reader.written(source.start, source.stop)}"
-            )
-            own = [s for s in spans if self._refused(f"{whole} WHERE {self.reader.written(*s)}")]
+            whole = f"{self._with(scope)}SELECT * FROM {self.reader.source_text(source.start, source.stop)}"
+            own = [
+                s for s in spans if self._is_refused(f"{whole} WHERE {self.reader.source_text(*s)}")
+            ]
             if not own:
                 continue
-            where = " AND ".join(f"({self.reader.written(*s)})" for s in own)
-            text = squeezed(f"{self.reader.written(source.start, source.stop)} WHERE {where}")
+            where = " AND ".join(f"({self.reader.source_text(*s)})" for s in own)
+            text = one_line(f"{self.reader.source_text(source.start, source.stop)} WHERE {where}")
             written = "{}" + f" AS {quoted_name(name)}"
             if self._cut(f"{whole} WHERE {where}", text, (source.start, source.stop), written):
                 self.edits += [(*s, "TRUE") for s in own]
@@ -104,7 +104,7 @@ class Cuts:
                 found.append(source)
         return found
 
-    def _refused(self, sql: str) -> bool:
+    def _is_refused(self, sql: str) -> bool:
         """Whether a query stands alone, asks nothing, and has no form in Substrait."""
         return self._cutting.examine(self._made, sql)[0] is State.CUT
 
@@ -132,9 +132,7 @@ class Cuts:
         """The name of the only relation among ``sources`` with this column; None otherwise."""
         found = []
         for source in sources:
-            sql = (
-                f"{self._with(scope)}SELECT * FROM {self.reader.written(source.start, source.stop)}"
-            )
+            sql = f"{self._with(scope)}SELECT * FROM {self.reader.source_text(source.start, source.stop)}"
             frame = self._cutting.examine(self._made, sql)[1]
             if frame is None:
                 return None
@@ -149,7 +147,7 @@ class Cuts:
 
     def _source(self, source: Source, scope: Scope) -> None:
         span = source.start, source.end
-        text = self.reader.written(*span)
+        text = self.reader.source_text(*span)
         if source.query is not None:
             if source.lateral:
                 self.query(source.query, scope)
@@ -162,7 +160,7 @@ class Cuts:
         if source.kind == "other":
             return
         if source.kind == "function":
-            self._cut(f"{self._with(scope)}SELECT * FROM {text}", squeezed(text), span, "{}")
+            self._cut(f"{self._with(scope)}SELECT * FROM {text}", one_line(text), span, "{}")
             return
         if source.end == source.start + 1 and self._is_common(source.start, scope):
             return
@@ -183,9 +181,9 @@ class Cuts:
         written: str,
         span: tuple[int, int] | None = None,
     ) -> bool:
-        text = self.reader.written(part.start, part.end)
+        text = self.reader.source_text(part.start, part.end)
         whole = span or (part.start, part.end)
-        return self._cut(self._with(scope) + text, squeezed(text), whole, written)
+        return self._cut(self._with(scope) + text, one_line(text), whole, written)
 
     def _cut(
         self, sql: str, text: str, span: tuple[int, int], written: str, schema: str = QUERIES
@@ -212,8 +210,8 @@ class Cuts:
         span: tuple[int, int] | None = None,
     ) -> None:
         inside = part.start, part.end
-        whole = self._with(scope) + self.reader.written(*inside)
-        now = self._with_edited(scope) + self.reader.edited(self.edits, *inside)
+        whole = self._with(scope) + self.reader.source_text(*inside)
+        now = self._with_edited(scope) + self.reader.edit(self.edits, *inside)
         self._settle(whole, now, span or inside, written)
 
     def _settle(self, sql: str, now: str, span: tuple[int, int], written: str) -> None:
@@ -236,12 +234,12 @@ class Cuts:
         if not scope.common:
             return ""
         listed = ", ".join(
-            self.reader.edited(self.edits, common.name, common.end) for common in scope.common
+            self.reader.edit(self.edits, common.name, common.end) for common in scope.common
         )
         return f"WITH {'RECURSIVE ' * scope.recursive}{listed} "
 
 
-def squeezed(text: str) -> str:
+def one_line(text: str) -> str:
     """The text of a leaf on one line; a generated comment in it abbreviates it."""
     original = _ORIGINAL.search(text)
     if original is not None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from datafusion import DataFrame
 from datafusion.plan import LogicalPlan
 
-from blendfusion.datafusion.error_translation import understood
+from blendfusion.datafusion.error_translation import translate_error
 from blendfusion.errors import BlendFusionError
-from blendfusion.language.unsupported.provenance import given, pointed
+from blendfusion.language.unsupported.provenance import parameter_texts, place_error_in
 from blendfusion.udfs.declare.call_registry import calls_in, readable
 
 if TYPE_CHECKING:
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from blendfusion.language.unsupported.nested_stages import StoredParts
     from blendfusion.language.unsupported.opaque_tables import Leaf
     from blendfusion.planner.driver import Rewrite
-    from blendfusion.planner.stages.split import Staged
+    from blendfusion.planner.stages.split import StagedPlan
     from blendfusion.udfs.declare.call import Call
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedFrame:
     """How a frame will run: ``staged`` by the planner, else plain, for a ``reason`` (if any)."""
 
     calls: tuple[Call, ...] = ()
-    staged: Staged | None = None
+    staged: StagedPlan | None = None
     rewrites: tuple[Rewrite, ...] = ()
     reason: str | None = None
     unfinished: bool = False
@@ -38,30 +38,32 @@ class Prepared:
     """The stages whose rows the opaque tables read."""
 
     @property
-    def shape(self) -> Prepared:
+    def shape(self) -> PreparedFrame:
         """A copy for display, which holds none of the tables that a run reads."""
         return replace(self, leaves=(), fed=None)
 
 
-def prepare(frame: Frame, *, parts: bool) -> Prepared:
+def prepare(frame: Frame, *, parts: bool) -> PreparedFrame:
     """A plan of ``frame``; ``parts``: parts of the query may be staged separately."""
     query = frame.logical_plan().display_indent()
     if not calls_in(query):
-        return Prepared()  # most frames of a session have no calls, and are not optimized twice
-    plan = optimized(frame)
+        return (
+            PreparedFrame()
+        )  # most frames of a session have no calls, and are not optimized twice
+    plan = optimize(frame)
     text = plan.display_indent()
     calls = tuple(calls_in(text))
     if not calls:
-        return Prepared()
+        return PreparedFrame()
     if not frame.session.options.planner:
-        return Prepared(calls, reason="the option planner is off")
+        return PreparedFrame(calls, reason="the option planner is off")
     frame.session.calls.know(frame.session, text)  # what is read back names their functions
     from blendfusion.language.unsupported.staging import staged_plan
 
     return staged_plan(frame, calls, plan, query, parts=parts)
 
 
-def optimized(frame: Frame) -> LogicalPlan:
+def optimize(frame: Frame) -> LogicalPlan:
     """DataFusion's plan of ``frame``. Raises QueryError, since its optimizer evaluates
     constants."""
     try:
@@ -74,5 +76,7 @@ def optimized(frame: Frame) -> LogicalPlan:
 def understood_error(frame: Frame, problem: Exception, text: str = "") -> BlendFusionError:
     """The error for an exception of DataFusion about ``frame``, or about ``text`` of it."""
     session = frame.session
-    error = understood(problem, session, text, session.options.redaction, given(frame))
-    return pointed(frame, error)
+    error = translate_error(
+        problem, session, text, session.options.redaction, parameter_texts(frame)
+    )
+    return place_error_in(frame, error)

@@ -15,9 +15,9 @@ from datafusion import DataFrame
 
 from blendfusion.language.unsupported.opaque_tables import Leaf, surviving
 from blendfusion.planner.ir.builders import table_names
-from blendfusion.planner.ir.nodes import Plan, Rel, Stored
+from blendfusion.planner.ir.nodes import Plan, Rel, StoredRows
 from blendfusion.planner.ir.traversal import subplans, transform
-from blendfusion.planner.stages.split import Stage, Staged
+from blendfusion.planner.stages.split import Stage, StagedPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Part:
     """One part: its stages, the columns of its stored rows, the table that represents them during
     planning, and the leaves that the stages read."""
 
-    staged: Staged
+    staged: StagedPlan
     schema: pa.Schema
     leaf: Leaf
     leaves: tuple[Leaf, ...]
@@ -49,7 +49,7 @@ class StoredParts:
     above: tuple[Above, ...] = ()
 
     @contextmanager
-    def bound(self, tables: Mapping[str, str]) -> Iterator[None]:
+    def bind(self, tables: Mapping[str, str]) -> Iterator[None]:
         """Within this context, let the leaves whose parts are among ``tables`` (by their leaf's
         name) read those."""
         with ExitStack() as stack:
@@ -57,7 +57,7 @@ class StoredParts:
                 names = [part.leaf.name for part in above.parts]
                 if all(name in tables for name in names):
                     view, _ = surviving(above.plan([tables[name] for name in names]))
-                    stack.enter_context(above.leaf.bound(view))
+                    stack.enter_context(above.leaf.bind(view))
             yield
 
     def stages_below(self, plan: Plan) -> list[int]:
@@ -74,25 +74,25 @@ class StoredParts:
 NOTHING = StoredParts({})
 
 
-def chained(above: tuple[Above, ...], last: Staged) -> tuple[Staged, StoredParts]:
+def chain(above: tuple[Above, ...], last: StagedPlan) -> tuple[StagedPlan, StoredParts]:
     """The stages of all parts and then of ``last``, with consecutive numbers."""
     stages: list[Stage] = []
     stored: dict[int, Part] = {}
     for part in {id(p): p for a in above for p in a.parts}.values():
-        stages += _numbered(part.staged, len(stages))
+        stages += _renumber(part.staged, len(stages))
         stored[stages[-1].number] = part
-    stages += _numbered(last, len(stages))
-    return Staged(tuple(stages), last.names, frozenset(stored)), StoredParts(stored, above)
+    stages += _renumber(last, len(stages))
+    return StagedPlan(tuple(stages), last.names, frozenset(stored)), StoredParts(stored, above)
 
 
-def _numbered(staged: Staged, start: int) -> list[Stage]:
-    def moved(plan: Plan) -> Plan:
-        return replace(plan, stage=plan.stage + start) if isinstance(plan, Stored) else plan
+def _renumber(staged: StagedPlan, start: int) -> list[Stage]:
+    def move(plan: Plan) -> Plan:
+        return replace(plan, stage=plan.stage + start) if isinstance(plan, StoredRows) else plan
 
     return [
         Stage(
             stage.number + start,
-            replace(stage.block, source=transform(stage.block.source, moved)),
+            replace(stage.block, source=transform(stage.block.source, move)),
         )
         for stage in staged.stages
     ]

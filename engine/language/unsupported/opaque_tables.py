@@ -59,7 +59,7 @@ class Leaf:
         self._open = True
 
     @contextmanager
-    def bound(self, view: DataFrame) -> Iterator[None]:
+    def bind(self, view: DataFrame) -> Iterator[None]:
         """Make the name refer to another plan within this context; other threads wait. Its columns
         keep their names, of which an expression without an alias has one after its table."""
         names, found = self._table.schema.names, view.schema().names
@@ -87,7 +87,7 @@ class Leaves(SchemaProvider):
     def add(self, leaf: Leaf) -> None:
         self._leaves[leaf.name] = leaf
 
-    def known(self) -> set[str]:
+    def names(self) -> set[str]:
         """The names of the leaves that are held."""
         return set(self._leaves)
 

@@ -74,13 +74,13 @@ def unnamed_tables(frame: Frame) -> list[UnnamedTable]:
     return found
 
 
-def unread(frame: Frame) -> tuple[str, ...]:
+def unread_parts(frame: Frame) -> tuple[str, ...]:
     """The parts of its SQL that say nothing of the types of answers."""
     text = _text(frame)
     return () if text is None else text.unread
 
 
-def pointed(frame: Frame, error: E) -> E:
+def place_error_in(frame: Frame, error: E) -> E:
     """An error of the plan of ``frame`` with its place in the user's text, where that is known."""
     located = isinstance(error, QueryError | ExecutionError) and error.span is None
     text = _text(frame) if located else None
@@ -90,13 +90,13 @@ def pointed(frame: Frame, error: E) -> E:
     return error
 
 
-def given(frame: Frame) -> set[str]:
+def parameter_texts(frame: Frame) -> set[str]:
     """The texts among the parameters of the queries that ``frame`` was made from."""
     text = _text(frame)
     return set() if text is None else texts_of(text.parameters, text.named)
 
 
-def written(frame: Frame) -> str:
+def written_sql(frame: Frame) -> str:
     """The SQL that ``frame`` was made from, with the verbs after it as comments; '' without SQL."""
     verbs: list[str] = []
     origin = frame.origin

@@ -20,7 +20,7 @@ from datafusion.plan import LogicalPlan
 from blendfusion.datafusion.bridge import through_substrait
 from blendfusion.errors import PlanError
 from blendfusion.language.query_text.query_tree import Scope
-from blendfusion.language.unsupported.cut_subqueries import Cuts, State, squeezed
+from blendfusion.language.unsupported.cut_subqueries import Cuts, State, one_line
 from blendfusion.language.unsupported.nested_stages import Above, Part
 from blendfusion.language.unsupported.opaque_tables import Leaf, surviving_type
 from blendfusion.language.unsupported.provenance import Text, Verb
@@ -83,16 +83,16 @@ def twin(frame: Frame, *, parts: bool) -> EquivalentFrame:
     equivalent exists."""
     with _remembering():
         try:
-            made, cutting = _made(frame, parts=parts, predicates=False)
+            made, cutting = _make(frame, parts=parts, predicates=False)
         except PlanError:
-            made, cutting = _made(frame, parts=parts, predicates=True)
+            made, cutting = _make(frame, parts=parts, predicates=True)
     plan = DataFrame.logical_plan(made).display_indent()
     if not all(above.leaf.name in plan for above in cutting.above):
         raise PlanError("calls below what Substrait cannot express, inside one another")
     return EquivalentFrame(made, tuple(cutting.leaves), tuple(cutting.above))
 
 
-def _made(frame: Frame, *, parts: bool, predicates: bool) -> tuple[DataFrame, Cutting]:
+def _make(frame: Frame, *, parts: bool, predicates: bool) -> tuple[DataFrame, Cutting]:
     cutting = Cutting(frame, parts=parts, predicates=predicates)
     try:
         made = cutting.frame(frame)
@@ -152,13 +152,13 @@ class Cutting:
             made = self._verb(origin)
             if self._state(made) is State.FINE:
                 return made
-            return self._framed(frame, QUERIES, _verb_text(origin))
+            return self._replace_frame(frame, QUERIES, _verb_text(origin))
         if isinstance(origin, Text):
             made = self._text(origin)
             if self._state(made) is State.FINE:
                 return made
-            return self._framed(frame, QUERIES, squeezed(origin.sql))
-        return self._framed(frame, TABLES, _qualifier(frame) or "frame")
+            return self._replace_frame(frame, QUERIES, one_line(origin.sql))
+        return self._replace_frame(frame, TABLES, _qualifier(frame) or "frame")
 
     def _verb(self, verb: Verb) -> DataFrame:
         args = [self._argument(a) for a in verb.args]
@@ -168,7 +168,7 @@ class Cutting:
     def _argument(self, value: Any) -> Any:
         return self.frame(value) if isinstance(value, self._frames) else value
 
-    def _framed(self, frame: Frame, schema: str, text: str) -> DataFrame:
+    def _replace_frame(self, frame: Frame, schema: str, text: str) -> DataFrame:
         origin = frame.origin
         if not _calls(frame):
             leaf = self._leaf(DataFrame(frame.df), schema, text)
@@ -239,14 +239,14 @@ class Cutting:
 
         rest = split(sql, take, whole=whole)
 
-        def filled(tables: Sequence[str]) -> str:
+        def fill(tables: Sequence[str]) -> str:
             query = rest
             for i, table in enumerate(tables):
                 query = query.replace(_SLOT.format(i), table)
             return query
 
         return self._above(
-            frames, lambda tables: self.plan(made, filled(tables)), lambda tables: filled(tables)
+            frames, lambda tables: self.plan(made, fill(tables)), lambda tables: fill(tables)
         )
 
     def _above(
@@ -261,7 +261,7 @@ class Cutting:
         whole = [self._part(frame) for frame in frames]
         scanned = DataFrame.optimized_logical_plan(plan([part.leaf.sql for part in whole]))
         parts = tuple(
-            self._part(_narrowed(frame, part, scanned))
+            self._part(_narrow(frame, part, scanned))
             for frame, part in zip(frames, whole, strict=True)
         )
         frame = plan([part.leaf.sql for part in parts])
@@ -271,7 +271,7 @@ class Cutting:
         for part in parts:
             ran += len(part.staged.stages)
             numbers.append(f"stage {ran}")
-        leaf = self._leaf(frame, QUERIES, squeezed(text_of(numbers)))
+        leaf = self._leaf(frame, QUERIES, one_line(text_of(numbers)))
         self.leaves += [part.leaf for part in parts]
         self.leaves += [known for part in parts for known in part.leaves]
         self.above.append(Above(leaf, parts, plan))
@@ -299,7 +299,7 @@ class Cutting:
         if len(found) != 1 or found[0].start != 0:
             raise PlanError("a statement that is no query, or one that is not understood")
         cuts.query(found[0], Scope())
-        return cuts.reader.edited(cuts.edits)
+        return cuts.reader.edit(cuts.edits)
 
     def view(self, written: str, name: str) -> str | None:
         """The query of the view that SQL names ``written``, with leaves in it; None if it has no
@@ -318,13 +318,13 @@ class Cutting:
         memory = _MEMORY.get() or _Memory()
         key = id(made.named), sql  # which the parts of one text share
         if key not in memory.plans:
-            memory.plans[key] = made, self._planned(made, sql)
+            memory.plans[key] = made, self._plan(made, sql)
         found = memory.plans[key][1]
         if isinstance(found, Exception):
             raise found
         return found
 
-    def _planned(self, made: Text, sql: str) -> DataFrame | Exception:
+    def _plan(self, made: Text, sql: str) -> DataFrame | Exception:
         parameters = None if made.parameters is None else dict(made.parameters)
         try:
             return SessionContext.sql(self._session, sql, made.options, parameters, **made.named)
@@ -353,7 +353,7 @@ def _calls(frame: DataFrame) -> bool:
     return bool(calls_in(DataFrame.logical_plan(frame).display_indent()))
 
 
-def _narrowed(frame: Frame, part: Part, plan: LogicalPlan) -> Frame:
+def _narrow(frame: Frame, part: Part, plan: LogicalPlan) -> Frame:
     """The frame with only the columns that ``plan`` reads from the table of its part."""
     read: set[str] = set()
     scans, waiting = 0, [plan]
@@ -388,4 +388,4 @@ def _qualifier(frame: DataFrame) -> str | None:
 
 def _verb_text(verb: Verb) -> str:
     given = [repr(a) for a in verb.args if isinstance(a, str)]
-    return squeezed(f"{verb.method.__name__}({', '.join(given)})")
+    return one_line(f"{verb.method.__name__}({', '.join(given)})")

@@ -33,7 +33,7 @@ def split(sql: str, take: Taken, *, whole: bool) -> str:
     with_answers = whole and not _DROP_ROWS & {*splitting.reader.words}
     for query in splitting.reader.outer:
         splitting.query(query, Scope(), with_answers=with_answers)
-    return splitting.reader.edited(splitting.edits)
+    return splitting.reader.edit(splitting.edits)
 
 
 class _Splitting:
@@ -46,7 +46,7 @@ class _Splitting:
         for common in query.common:
             outer = scope
             scope = scope.and_then(common, recursive=query.recursive)
-            name = self.reader.written(common.name, common.name + 1)
+            name = self.reader.source_text(common.name, common.name + 1)
             taken = self._take(f"{self._with(scope)}SELECT * FROM {name}")
             if taken is not None:
                 body = common.query
@@ -65,7 +65,7 @@ class _Splitting:
         for source in select.sources:
             if source.query is None or source.lateral:
                 continue
-            inside = self.reader.written(source.query.start, source.query.end)
+            inside = self.reader.source_text(source.query.start, source.query.end)
             taken = self._take(self._with(scope) + inside)
             if taken is not None:
                 self.edits.append((source.start, source.end, taken))
@@ -90,9 +90,10 @@ class _Splitting:
             return False  # a query in FROM is a part by itself
         end = source.end if select.where is None else select.where[1]
         answers = "".join(
-            f", {self.reader.written(*span)} AS {_CALL.format(i)}" for i, span in enumerate(calls)
+            f", {self.reader.source_text(*span)} AS {_CALL.format(i)}"
+            for i, span in enumerate(calls)
         )
-        rows = self.reader.written(source.start, end)
+        rows = self.reader.source_text(source.start, end)
         taken = self._take(f"{self._with(scope)}SELECT *{answers} FROM {rows}")
         if taken is None:
             return False
@@ -103,7 +104,7 @@ class _Splitting:
     def _answers(self, select: Select) -> list[Span] | None:
         """The outermost calls of a select list; None where some may be asked of some rows only."""
         start, end = select.items
-        names = [call.name for call in calls_in(self.reader.written(start, end))]
+        names = [call.name for call in calls_in(self.reader.source_text(start, end))]
         found = [s for s in call_spans(self.reader, names) if start <= s[0] < end] if names else []
         words = self.reader.words
         lazy = any(

@@ -12,12 +12,12 @@ from blendfusion.datafusion.bridge import through_substrait
 from blendfusion.errors import PlanError
 from blendfusion.language.doubts.constant_conditions import noting
 from blendfusion.language.doubts.plan_warnings import warn_of_doubts
-from blendfusion.language.unsupported.execution_path import Prepared
-from blendfusion.language.unsupported.nested_stages import chained
+from blendfusion.language.unsupported.execution_path import PreparedFrame
+from blendfusion.language.unsupported.nested_stages import chain
 from blendfusion.language.unsupported.rewrite import twin
 from blendfusion.planner.driver import reason, rewrite
 from blendfusion.planner.initial_order import inputs_first
-from blendfusion.planner.stages.split import staged
+from blendfusion.planner.stages.split import cut_stages
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.call_registry import calls_in
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def staged_plan(
     frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str, *, parts: bool
-) -> Prepared:
+) -> PreparedFrame:
     """How ``frame`` runs, whose optimized ``plan`` has ``calls``; plain, with the reason, where it
     has no stages."""
     try:
@@ -38,15 +38,15 @@ def staged_plan(
         cut = twin(frame, parts=parts)
         prepared = _staged(frame, calls, DataFrame.optimized_logical_plan(cut.frame), query)
     except PlanError:
-        return Prepared(calls, reason=why)
+        return PreparedFrame(calls, reason=why)
     cut.open()
     if cut.above and prepared.staged is not None:
-        stages, fed = chained(cut.above, prepared.staged)
+        stages, fed = chain(cut.above, prepared.staged)
         prepared = replace(prepared, staged=stages, fed=fed)
     return replace(prepared, leaves=cut.leaves)
 
 
-def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str) -> Prepared:
+def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str) -> PreparedFrame:
     """The staged plan of ``plan``, to which DataFusion optimised ``query``. Raises PlanError if
     there is none."""
     root = through_substrait(frame.session, plan)
@@ -62,5 +62,5 @@ def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str
         planning_ms=frame.session.options.planning_ms,
     )
     warn_of_doubts(doubts, frame.session.plan_warnings)
-    found = staged(rewritten.root)
-    return Prepared(calls, found, rewritten.rewrites, unfinished=rewritten.unfinished)
+    found = cut_stages(rewritten.root)
+    return PreparedFrame(calls, found, rewritten.rewrites, unfinished=rewritten.unfinished)

@@ -15,7 +15,7 @@ from blendfusion.datafusion.expression_messages import (
     CAST,
     FUNCTION,
     PLACES,
-    changed,
+    change_fields,
     message_fields,
     within,
 )
@@ -92,15 +92,15 @@ class _Values:
                 return within(content, _ARGUMENTS, self._value)
             return content
 
-        return changed(data, kind)
+        return change_fields(data, kind)
 
     def _value(self, data: bytes) -> bytes:
         """A value of a call: bytes, or a list of such values, in the casts of the call."""
         number, _, content = next(message_fields(data))
         if number == CAST:
-            return changed(data, lambda _, inner: within(inner, PLACES[CAST], self._value))
+            return change_fields(data, lambda _, inner: within(inner, PLACES[CAST], self._value))
         if number == AGGREGATE and content is not None and _name(content) == b"array_agg":
-            return changed(data, lambda _, inner: within(inner, _ARGUMENTS, self._value))
+            return change_fields(data, lambda _, inner: within(inner, _ARGUMENTS, self._value))
         value = Expr.from_bytes(data, self._by_name)
         if not any(_is_bytes(value, frame) for frame in self._frames):
             return data

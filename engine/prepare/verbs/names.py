@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 _UNKNOWN = re.compile(r"No field named |Column '.*' not found")
 
 
-def applied(verb: Verb) -> tuple[DataFrame, Verb]:
+def apply(verb: Verb) -> tuple[DataFrame, Verb]:
     """The frame that a verb makes, and the verb with the names that were meant.
 
     Raises QueryError for a name that is equal to two columns but for case, and for a name that
     ``drop`` and ``with_column_renamed`` do not find, which DataFusion ignores."""
-    made, meant = _applied(verb)
-    unknown = _ignored(meant, made)
+    made, meant = _apply(verb)
+    unknown = _ignored_name(meant, made)
     if unknown is not None:
         column = column_of(unknown)
         name = unknown if column is None else column.name
@@ -44,21 +44,21 @@ def applied(verb: Verb) -> tuple[DataFrame, Verb]:
     return made, meant
 
 
-def _applied(verb: Verb) -> tuple[DataFrame, Verb]:
+def _apply(verb: Verb) -> tuple[DataFrame, Verb]:
     if not verb.below.session.options.names_in_any_case:
-        return _made(verb), verb
+        return _make(verb), verb
     if verb.method in _SILENT or any(map(_is_qualified, (*verb.args, *verb.kwargs.values()))):
-        verb = _respelled(verb)
+        verb = _respell(verb)
     try:
-        return _made(verb), verb
+        return _make(verb), verb
     except Exception as problem:
         if not _UNKNOWN.search(str(problem)):
             raise
-    again = _respelled(verb)
-    return _made(again), again
+    again = _respell(verb)
+    return _make(again), again
 
 
-def _ignored(verb: Verb, made: DataFrame) -> str | None:
+def _ignored_name(verb: Verb, made: DataFrame) -> str | None:
     """A name that a verb left out because no column has it."""
     if verb.method is DataFrame.with_column_renamed:
         given = inspect.signature(verb.method).bind(verb.below, *verb.args, **verb.kwargs).arguments
@@ -71,7 +71,7 @@ def _ignored(verb: Verb, made: DataFrame) -> str | None:
     before = len([*columns_of(verb.below)])
     if before - len([*columns_of(made)]) >= len(set(verb.args)):
         return None
-    alone = ((name, _applied(replace(verb, args=(name,)))[0]) for name in verb.args)
+    alone = ((name, _apply(replace(verb, args=(name,)))[0]) for name in verb.args)
     return next((name for name, frame in alone if len([*columns_of(frame)]) == before), None)
 
 
@@ -92,10 +92,10 @@ def found_names(frame: Frame, names: Sequence[str]) -> list[str]:
     if not frame.session.options.names_in_any_case or set(names) <= set(frame.schema().names):
         return [*names]
     known = Names(frame)
-    return [known.meant(Column(name)).name for name in names]
+    return [known.meant_column(Column(name)).name for name in names]
 
 
-def _made(verb: Verb) -> DataFrame:
+def _make(verb: Verb) -> DataFrame:
     return verb.method(verb.below, *verb.args, **verb.kwargs)
 
 
@@ -105,7 +105,7 @@ class Names:
     def __init__(self, *frames: DataFrame) -> None:
         self.columns = [column for frame in frames for column in columns_of(frame)]
 
-    def meant(self, column: Column) -> Column:
+    def meant_column(self, column: Column) -> Column:
         """The column that has exactly the name, or else the only one that is equal but for case;
         ``column`` itself for none."""
         path = column.path
@@ -126,7 +126,7 @@ class Names:
 Spelling = Callable[[Names, str], str]
 
 
-def _respelled(verb: Verb) -> Verb:
+def _respell(verb: Verb) -> Verb:
     """The verb with the names that were meant."""
     otherwise = _OTHERWISE.get(verb.method)
     if otherwise is not None:
@@ -158,7 +158,7 @@ def _expression(given: Expr, names: Names, verb: Verb) -> Expr:
     session = verb.below.session
     session.calls.know(session, str(given))
     try:
-        return with_columns(given, names.meant, session)
+        return with_columns(given, names.meant_column, session)
     except BlendFusionError:
         raise
     except Exception:  # a subquery, or a function that is not registered: DataFusion's error stays
@@ -167,7 +167,7 @@ def _expression(given: Expr, names: Names, verb: Verb) -> Expr:
 
 def _name(names: Names, text: str) -> str:
     column = column_of(text)
-    meant = None if column is None else names.meant(column)
+    meant = None if column is None else names.meant_column(column)
     return text if meant is None or meant == column else meant.sql
 
 
@@ -198,7 +198,7 @@ _STRINGS: Mapping[str, Spelling] = {
 """How verbs read their texts; of others, a text is no name of a column."""
 
 
-def _renamed(verb: Verb, given: dict[str, Any]) -> Verb:
+def _respell_rename(verb: Verb, given: dict[str, Any]) -> Verb:
     old = _name(Names(verb.below), given["old_name"])
     return replace(verb, args=(), kwargs={**given, "old_name": old})
 
@@ -209,15 +209,15 @@ def _cast(verb: Verb, given: dict[str, Any]) -> Verb:
     return replace(verb, args=(), kwargs={"mapping": mapping})
 
 
-def _filled(verb: Verb, given: dict[str, Any]) -> Verb:
+def _respell_fill(verb: Verb, given: dict[str, Any]) -> Verb:
     names, subset = Names(verb.below), given.get("subset")
     if subset is not None:
-        subset = [names.meant(Column(name)).name for name in subset]
+        subset = [names.meant_column(Column(name)).name for name in subset]
     method = getattr(case_sensitive_verbs, verb.method.__name__)
     return replace(verb, method=method, args=(), kwargs={**given, "subset": subset})
 
 
-def _joined(verb: Verb, given: dict[str, Any]) -> Verb:
+def _respell_join(verb: Verb, given: dict[str, Any]) -> Verb:
     on = given.pop("on", None)
     sides = {"left_on": verb.below, "right_on": given["right"]}
     if given.get("join_keys") or isinstance(on, tuple):
@@ -231,11 +231,11 @@ def _joined(verb: Verb, given: dict[str, Any]) -> Verb:
 
 
 _OTHERWISE: Mapping[Callable[..., DataFrame], Callable[[Verb, dict[str, Any]], Verb]] = {
-    DataFrame.with_column_renamed: _renamed,
+    DataFrame.with_column_renamed: _respell_rename,
     DataFrame.cast: _cast,
-    DataFrame.fill_null: _filled,
-    DataFrame.fill_nan: _filled,
-    DataFrame.join: _joined,
+    DataFrame.fill_null: _respell_fill,
+    DataFrame.fill_nan: _respell_fill,
+    DataFrame.join: _respell_join,
 }
 _SILENT = {DataFrame.drop, DataFrame.with_column_renamed, DataFrame.cast, DataFrame.join}
 """The verbs that raise nothing for a name that they do not find."""

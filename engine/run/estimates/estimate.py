@@ -13,18 +13,18 @@ from blendfusion.budget import Price, money
 from blendfusion.datafusion.error_gate import outward
 from blendfusion.language.unsupported.nested_stages import NOTHING
 from blendfusion.models.wrappers.cascade import targets_in
-from blendfusion.planner.explain.expression_text import shown
+from blendfusion.planner.explain.expression_text import expression_text
 from blendfusion.planner.explain.plan_text import names_of
 from blendfusion.planner.ir.nodes import Ask, Block, asks_model
-from blendfusion.planner.stages.split import Staged
+from blendfusion.planner.stages.split import StagedPlan
 from blendfusion.run.estimates.dependencies import influences
-from blendfusion.run.estimates.loaded_models import Known, known
+from blendfusion.run.estimates.loaded_models import KnownModels, known_models
 from blendfusion.run.estimates.sampling import distinct_in_all
 from blendfusion.run.estimates.simulate import DryRows, DryRun, StageSeen, occurrences
 from blendfusion.run.estimates.simulated_model import SimulatedDispatcher, Tally
 from blendfusion.run.estimates.token_costs import Meter
 from blendfusion.run.execution.predicate_order import Order
-from blendfusion.run.observe.progress import counted
+from blendfusion.run.observe.progress import count_noun
 from blendfusion.types import Task, Usage
 from blendfusion.udfs.declare.call import Call
 
@@ -99,11 +99,11 @@ class OperatorEstimate:
         if self.usage is None:
             return f"unknown: {self.basis}"
         about = "" if self.exact else "about "
-        rows = "" if self.rows is None else f" of {counted(self.rows, 'row')}"
-        values = f"{about}{counted(self.usage.values, 'value')}{rows} ({self.basis})"
+        rows = "" if self.rows is None else f" of {count_noun(self.rows, 'row')}"
+        values = f"{about}{count_noun(self.usage.values, 'value')}{rows} ({self.basis})"
         if self.notes:
-            values += f", {counted(self.notes, 'note')} on long contexts among them"
-        return values + _spent(self.usage, self.seconds)
+            values += f", {count_noun(self.notes, 'note')} on long contexts among them"
+        return values + _spending_text(self.usage, self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,9 @@ class Estimate:
             return ["Expected: unknown"]
         total, seconds = self.total, self.seconds
         about = "" if self.exact else "about "
-        text = f"Expected: {about}{counted(total.values, 'value')}{_spent(total, seconds)}"
+        text = (
+            f"Expected: {about}{count_noun(total.values, 'value')}{_spending_text(total, seconds)}"
+        )
         if self.cost:
             text += f", cost {money(self.cost)}"
         if seconds is None:
@@ -184,22 +186,22 @@ class Estimate:
     __repr__ = __str__
 
 
-def _spent(usage: Usage, seconds: float | None) -> str:
+def _spending_text(usage: Usage, seconds: float | None) -> str:
     parts = [f"{usage.cached:,} cached"] if usage.cached else []
     if usage.values:
-        tokens = counted(usage.prompt_tokens, "prompt token")
+        tokens = count_noun(usage.prompt_tokens, "prompt token")
         if usage.evaluated_tokens != usage.prompt_tokens:
             tokens = f"{usage.evaluated_tokens:,} of {tokens} evaluated"
-        parts += [tokens, counted(usage.completion_tokens, "completion token")]
+        parts += [tokens, count_noun(usage.completion_tokens, "completion token")]
         parts += [f"{seconds:.2f} s"] if seconds is not None else []
     return "".join(f", {part}" for part in parts)
 
 
-def estimated(frame: Frame) -> Estimate:
+def estimate_frame(frame: Frame) -> Estimate:
     """The estimate of ``frame``: see ``Frame.estimate``."""
     prepared, session = frame.prepared, frame.session
     simulated = SimulatedDispatcher(
-        lambda names: known(lambda: session.models.of(names, session.options)),
+        lambda names: known_models(lambda: session.models.of(names, session.options)),
         targets_in(session.options),
     )
     weights: dict[str, str] = {}
@@ -235,10 +237,10 @@ def estimated(frame: Frame) -> Estimate:
 
 
 def _ends_early(block: Block) -> bool:
-    return block.limited or block.once or block.until is not None
+    return block.has_limit or block.once or block.until is not None
 
 
-def _price(session: Session, models: Known) -> Price | None:
+def _price(session: Session, models: KnownModels) -> Price | None:
     """The price of the models: that of the first of a failover chain, or of the large one of a
     cascade."""
     prices = session.ledger.prices
@@ -249,7 +251,7 @@ class _Report:
     """Converts the observations of a dry run to estimates."""
 
     def __init__(
-        self, staged: Staged, run: DryRun, simulated: SimulatedDispatcher, session: Session
+        self, staged: StagedPlan, run: DryRun, simulated: SimulatedDispatcher, session: Session
     ) -> None:
         self._staged = staged
         self._run = run
@@ -279,13 +281,13 @@ class _Report:
             for ask, influencing in own.items():
                 if not asks_model(ask):
                     continue
-                text = shown(ask, names)
+                text = expression_text(ask, names)
                 if seen is None or (problem is not None and stage.number == max(self._run.seen)):
-                    yield replace(_unknown(text, ask.call.task, problem, place), ask=ask)
+                    yield replace(_unknown_estimate(text, ask.call.task, problem, place), ask=ask)
                     continue
                 if ask.call.ingredient.kind.whole_column:
                     influencing |= {ask}  # its first answers decide about its next questions
-                basis = [*partial[:1], *self._guessed(influencing | below | ending, ask)]
+                basis = [*partial[:1], *self._guesses(influencing | below | ending, ask)]
                 if self._guesser.targets_of(ask.call) is not None:
                     both = self._guesser.requests_per_value(ask.call) > 1
                     basis.append(AT_MOST if both else AT_MOST_LARGE)
@@ -295,7 +297,7 @@ class _Report:
             if partial:
                 self._partial[stage.number] = partial[0]
 
-    def _guessed(self, influencing: frozenset[Ask], ask: Ask) -> list[str]:
+    def _guesses(self, influencing: frozenset[Ask], ask: Ask) -> list[str]:
         """The kinds of guesses on which the number of ``ask``'s values depends."""
         guessed = [a.call.task for a in influencing if a.call.task in self._guesser.guesses]
         if ask.call.ingredient.kind.version:
@@ -354,21 +356,21 @@ def _growth(tally: Tally, scale: float) -> float:
 
 def _plain(call: Call, why: str | None, simulated: SimulatedDispatcher) -> OperatorEstimate:
     scored_by = _scored_by(simulated.known_of(call), simulated.task_to_send(call.task))
-    return replace(_unknown(call.text, call.task, why), scored_by=scored_by)
+    return replace(_unknown_estimate(call.text, call.task, why), scored_by=scored_by)
 
 
-def _scored_by(models: Known, task: Task) -> str | None:
+def _scored_by(models: KnownModels, task: Task) -> str | None:
     """The words by which the replies of a task are scored, and the effect of its sample."""
     words = models.abilities.scored_by(task)
     if not task.sample and task.sample_query is None:
         return words
     effect = "the sample has no effect: the reply counts"
     if models.abilities.takes_sample(task):
-        read = f" of {counted(len(task.sample), 'text')}" if task.sample else ""
+        read = f" of {count_noun(len(task.sample), 'text')}" if task.sample else ""
         effect = f"threshold by a sample{read}"
     return f"{words}; {effect}" if words else effect
 
 
-def _unknown(text: str, task: Task, why: str | None, place: int = 0) -> OperatorEstimate:
+def _unknown_estimate(text: str, task: Task, why: str | None, place: int = 0) -> OperatorEstimate:
     basis = f"plain plan: {why}" if place == 0 else why or "not reached"
     return OperatorEstimate(place, text, task, None, None, None, basis, "unknown", "unknown")

@@ -12,7 +12,7 @@ from blendfusion.models.wrappers.cache import CachedModel
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownModels:
     """The known properties of the models that answer a call.
 
     ``cache``: their answers so far. ``model``: their window and their tokenizer. None: unavailable.
@@ -39,10 +39,10 @@ class Known:
         return Abilities() if self.cache is None else self.cache.abilities
 
 
-def known(find: Callable[[], CachedModel]) -> Known:
+def known_models(find: Callable[[], CachedModel]) -> KnownModels:
     """The known properties of the model that ``find`` returns; none if it raises ModelNotFound."""
     try:
         model = find()
     except ModelNotFound:  # a query that asks nothing needs no model
-        return Known()
-    return Known(model, model if model.abilities.loaded else None)
+        return KnownModels()
+    return KnownModels(model, model if model.abilities.loaded else None)

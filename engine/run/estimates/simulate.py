@@ -14,24 +14,24 @@ from datafusion import functions as f
 from blendfusion.language.unsupported.nested_stages import StoredParts
 from blendfusion.models.embedders.cache import UnknownVectorError
 from blendfusion.planner.ir.aggregates import aggregation
-from blendfusion.planner.ir.builders import boolean_literal, projected
-from blendfusion.planner.ir.builders import limited as fetched
+from blendfusion.planner.ir.builders import boolean_literal, project
+from blendfusion.planner.ir.builders import limit_rows as fetched
 from blendfusion.planner.ir.nodes import (
     Ask,
     Expr,
     Node,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     asks,
     asks_model,
     is_volatile,
 )
 from blendfusion.planner.ir.traversal import expressions, subplans, transform
-from blendfusion.planner.stages.split import Stage, Staged
+from blendfusion.planner.stages.split import Stage, StagedPlan
 from blendfusion.run.estimates.sampling import MOST_ROWS, Sample, any_rows, first_rows
 from blendfusion.run.estimates.simulated_model import Share, SimulatedDispatcher, Tally, digest
-from blendfusion.run.execution.executor import Execution, streamed
+from blendfusion.run.execution.executor import Execution, stream
 from blendfusion.run.execution.expressions import Column, Rows, RowWise
 from blendfusion.run.execution.pipeline import Chunks
 from blendfusion.udfs.evaluate.evaluate import evaluate
@@ -126,12 +126,12 @@ class DryRows(RowWise):
         except Exception:  # a function may reject a placeholder with any exception
             typed = super()._other(expr, Rows(rows.table.schema.empty_table()))
             value = pa.nulls(len(rows), typed.type)
-        return self._dealt(expr, value, rows)
+        return self._deal(expr, value, rows)
 
     def _in_rows(self, expr: Node, rows: Rows) -> Column:
-        return self._dealt(expr, super()._in_rows(expr, rows), rows)
+        return self._deal(expr, super()._in_rows(expr, rows), rows)
 
-    def _dealt(self, expr: Node, value: Column, rows: Rows) -> Column:
+    def _deal(self, expr: Node, value: Column, rows: Rows) -> Column:
         """The value of a function, or an assumed one where it reads unknown answers."""
         unknown = [a for a in asks(expr) if a.call.task in self.simulated.blind and a in rows.known]
         if not unknown or not pa.types.is_boolean(value.type) or expr.name in _NULL_TESTS:
@@ -197,7 +197,7 @@ class DryRun(Execution):
     def __init__(
         self,
         context: SessionContext,
-        plan: Staged,
+        plan: StagedPlan,
         rowwise: DryRows,
         options: Options,
         *,
@@ -214,7 +214,7 @@ class DryRun(Execution):
 
     def stages_below(self, plan: Plan) -> list[int]:
         """The stages whose rows ``plan`` reads."""
-        stored = [p.stage for p in subplans(plan) if isinstance(p, Stored)]
+        stored = [p.stage for p in subplans(plan) if isinstance(p, StoredRows)]
         return [*stored, *self._fed.stages_below(plan)]
 
     def carry_out(self) -> None:
@@ -236,8 +236,8 @@ class DryRun(Execution):
         if stage is self._plan.last and not any(map(asks, (*block.where, *block.select))):
             return
         source, cut = self._with_small_groups(block.source)
-        sample = self._sample(source, limited=block.limited or most is not None)
-        seen.scale = seen.scale_out = sample.scale * self._inherited(block.source)
+        sample = self._sample(source, limited=block.has_limit or most is not None)
+        seen.scale = seen.scale_out = sample.scale * self._inherited_scale(block.source)
         above = self._limited.get(stage.number) if most is not None else None
         bounds = block if above is None else above
         wanted = bounds.offset + (bounds.count or 0)
@@ -255,7 +255,7 @@ class DryRun(Execution):
         counts = self.counts[stage.number]
         ended = False
         try:
-            yield from self._piped(stage, chunks, eager=above is None, most=most)
+            yield from self._pipe(stage, chunks, eager=above is None, most=most)
             ended = True
         finally:
             seen.learns = self._adaptive and (counts.chunks > 1 or seen.stops)
@@ -282,7 +282,7 @@ class DryRun(Execution):
         return frozenset(a for b in blocks for e in expressions(b) for a in asks(e))
 
     def _sample(self, source: Plan, *, limited: bool) -> Sample:
-        unsorted = _unsorted(source)
+        unsorted = _without_sorts(source)
         if unsorted is source:
             return self._first(source) if limited else self._any(source)
         if not limited:
@@ -300,7 +300,7 @@ class DryRun(Execution):
 
     def _any(self, source: Plan) -> Sample:
         frame = self._frame(source)
-        sample = any_rows(streamed(frame), frame.schema())
+        sample = any_rows(stream(frame), frame.schema())
         if sample.counted:
             return sample
         rows = _known_count(frame)
@@ -318,26 +318,24 @@ class DryRun(Execution):
             if not any(m.name == "array_agg" for m in aggregation(plan).measures):
                 return plan
             below = plan.inputs[0]
-            frame = self._frame(
-                projected(fetched(below, 0, MOST_ROWS + 1), (boolean_literal(True),))
-            )
-            if sum(batch.num_rows for batch in streamed(frame)) <= MOST_ROWS:
+            frame = self._frame(project(fetched(below, 0, MOST_ROWS + 1), (boolean_literal(True),)))
+            if sum(batch.num_rows for batch in stream(frame)) <= MOST_ROWS:
                 return plan
             cut = True
-            return plan.with_inputs(fetched(_unsorted(below), 0, MOST_ROWS))
+            return plan.with_inputs(fetched(_without_sorts(below), 0, MOST_ROWS))
 
         return transform(source, smaller), cut
 
-    def _inherited(self, plan: Plan) -> float:
+    def _inherited_scale(self, plan: Plan) -> float:
         """Real rows for each one that ``plan`` has here, because of samples below it."""
-        if isinstance(plan, Stored):
+        if isinstance(plan, StoredRows):
             return self.seen[plan.stage].scale_out
         if isinstance(plan, Rel) and plan.kind == "read":
             below = self._fed.stages_below(plan)
             return max((self.seen[number].scale_out for number in below), default=1.0)
         if isinstance(plan, Rel) and plan.kind in ("aggregate", "fetch"):
             return 1.0  # groups do not grow with rows, not in general; nor does a limit
-        return max((self._inherited(below) for below in plan.inputs), default=1.0)
+        return max((self._inherited_scale(below) for below in plan.inputs), default=1.0)
 
 
 def _known_count(frame: DataFrame) -> int | None:
@@ -348,11 +346,11 @@ def _known_count(frame: DataFrame) -> int | None:
     return int(counting.collect()[0].column(0)[0].as_py())
 
 
-def _unsorted(plan: Plan) -> Plan:
+def _without_sorts(plan: Plan) -> Plan:
     """``plan`` without sorts that only put its rows in order."""
     if isinstance(plan, Rel) and plan.kind == "sort":
-        return _unsorted(plan.inputs[0])
+        return _without_sorts(plan.inputs[0])
     if isinstance(plan, Rel) and plan.kind in ("project", "filter"):
-        below = _unsorted(plan.inputs[0])
+        below = _without_sorts(plan.inputs[0])
         return plan if below is plan.inputs[0] else plan.with_inputs(below)
     return plan

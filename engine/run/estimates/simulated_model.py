@@ -18,7 +18,7 @@ from blendfusion.models.registry.model_names import ModelNames
 from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
-from blendfusion.run.estimates.loaded_models import Known
+from blendfusion.run.estimates.loaded_models import KnownModels
 from blendfusion.types import Answer, Constraint, Task
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.observer import NullObserver
@@ -88,12 +88,12 @@ class SimulatedDispatcher(Dispatcher):
 
     def __init__(
         self,
-        find: Callable[[ModelNames], Known],
+        find: Callable[[ModelNames], KnownModels],
         targets: Targets | None = None,
     ) -> None:
         super().__init__(lambda: self.model, NullObserver(), targets=targets)
         self._find = find
-        self._known: dict[ModelNames, Known] = {}
+        self._known: dict[ModelNames, KnownModels] = {}
         self._guessed: dict[tuple[Task, ModelNames], dict[Values, Answer]] = {}
         self._earlier: dict[tuple[Task, ModelNames], list[str]] = {}
         self._shares: dict[Task, Share] = {}
@@ -114,7 +114,7 @@ class SimulatedDispatcher(Dispatcher):
     def answers_of(self, call: Call, values: Sequence[Values]) -> Mapping[Values, Answer]:
         return self._guessed.get((self.task_to_send(call.task), self._names(call)), {})
 
-    def known_of(self, call: Call | None) -> Known:
+    def known_of(self, call: Call | None) -> KnownModels:
         """The known properties of the models that answer ``call``."""
         names = self._names(call)
         if names not in self._known:

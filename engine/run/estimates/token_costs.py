@@ -9,10 +9,10 @@ from blendfusion.models.prompts.prompt import BEHIND, render, replies_of
 from blendfusion.models.protocol.images import IMAGE_TOKENS, has_bytes, is_image
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scripted_model import ScriptedModel
-from blendfusion.run.estimates.loaded_models import Known
+from blendfusion.run.estimates.loaded_models import KnownModels
 from blendfusion.run.estimates.simulated_model import CHARACTERS_PER_TOKEN, Tally
-from blendfusion.run.observe.progress import counted
-from blendfusion.run.observe.throughput import Measured
+from blendfusion.run.observe.progress import count_noun
+from blendfusion.run.observe.throughput import MeasuredUsage
 from blendfusion.types import ConstraintKind, Task
 
 ANSWER_TOKENS: dict[ConstraintKind, int] = {
@@ -53,7 +53,7 @@ class Meter:
     """
 
     def __init__(
-        self, measured: Measured, models: Known, names: tuple[str, ...], *, shots: bool
+        self, measured: MeasuredUsage, models: KnownModels, names: tuple[str, ...], *, shots: bool
     ) -> None:
         self._measured = measured
         self._names = names
@@ -74,7 +74,7 @@ class Meter:
         seen = self._measured.of((task, self._names))
         if seen is not None:
             share = values / seen.values
-            basis = f"measured on {counted(seen.values, 'value')}"
+            basis = f"measured on {count_noun(seen.values, 'value')}"
             return Cost(
                 round(seen.prompt_tokens * share),
                 round(seen.evaluated_tokens * share),
@@ -83,7 +83,7 @@ class Meter:
                 basis,
                 basis,
             )
-        readings = 1 if self._scripted else len(self._model_tasks(task))
+        readings = 1 if self._is_scripted else len(self._model_tasks(task))
         head, each = self._head(task), readings * self._each(task, tally) + self._behind(task)
         ways = task.consistency
         once = self._sample(task, sample, readings)
@@ -106,7 +106,7 @@ class Meter:
 
     def _head(self, task: Task) -> int:
         """Tokens of the common prefixes of a task's prompts."""
-        if self._scripted:
+        if self._is_scripted:
             return self._tokens(task.question)
         turns: list[str] = []
         for run in self._model_tasks(task):
@@ -129,7 +129,7 @@ class Meter:
 
     def _behind(self, task: Task) -> int:
         """Tokens of the question behind each value, where its likelihood counts."""
-        if self._scripted:
+        if self._is_scripted:
             return 0
         behind = [run for run in self._model_tasks(task) if run.form in BEHIND]
         return sum(self._tokens(text) for run in behind for text in replies_of(run))
@@ -143,12 +143,12 @@ class Meter:
         return sum(readings * self._value(task, values) + each for values in sample)
 
     def _value(self, task: Task, values: Values) -> int:
-        if self._scripted:
+        if self._is_scripted:
             return sum(self._tokens(v) for v in values if v)
         return self._tokens(render(task, shots=False).block(values))
 
     @property
-    def _scripted(self) -> bool:
+    def _is_scripted(self) -> bool:
         """Whether a Python function answers, which reads no prompt: its tokens are those of the
         question and the values."""
         return self._model is not None and isinstance(self._model.inner, ScriptedModel)

@@ -40,7 +40,7 @@ def rows_of_decided_groups(
         codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
     states = GroupStates(need, rows, codes, rowwise)
     _read_stored(states)
-    if not need.tests and not need.limited:  # what is shown of a group says whether it is there
+    if not need.tests and not need.has_limit:  # what is shown of a group says whether it is there
         _show(states, np.arange(states.n))
     kept = _decide(states)
     _show(states, np.flatnonzero(kept))
@@ -56,7 +56,7 @@ def _ask_all(rows: RowAnswers) -> None:
 def _read_stored(states: GroupStates) -> None:
     """Reads the stored answers, which cost nothing."""
     for stage in (*states.tests_and_order, *states.shown):
-        places = states.rows.known(stage.columns)
+        places = states.rows.known_places(stage.columns)
         if len(places):
             _ask(states, places, stage.columns)
 

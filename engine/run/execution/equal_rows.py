@@ -48,7 +48,7 @@ class EqualRows:
     ) -> Iterator[Rows]:
         """The ``survivors`` of predicates, at least one row of each key that has one. ``columns``:
         the columns of a key; ``known``: the rows about which nothing is left to ask."""
-        rows = _ordered(rows, self._read)
+        rows = _order_rows(rows, self._read)
         found = distinct_keys(columns(rows), len(rows))
         if found is None:
             yield survivors(rows)
@@ -75,7 +75,7 @@ class EqualRows:
             size *= 2
 
 
-def _ordered(rows: Rows, read: Sequence[int]) -> Rows:
+def _order_rows(rows: Rows, read: Sequence[int]) -> Rows:
     """The rows in an order of their values: those in the columns ``read`` first, by frequency."""
     if len(rows) < 2:
         return rows

@@ -23,12 +23,12 @@ from blendfusion.datafusion.substrait_io import batches_of, relation_of
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, STAGE_SCHEMA
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.language.unsupported.nested_stages import NOTHING, StoredParts
-from blendfusion.planner.ir.builders import boolean_literal, projected
+from blendfusion.planner.ir.builders import boolean_literal, project
 from blendfusion.planner.ir.nodes import Plan
 from blendfusion.planner.ir.traversal import branches
 from blendfusion.planner.run_switches import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICATE_ORDER
-from blendfusion.planner.stages.interleave import Limited, limited_stages
-from blendfusion.planner.stages.split import Stage, Staged
+from blendfusion.planner.stages.interleave import LimitedStages, limited_stages
+from blendfusion.planner.stages.split import Stage, StagedPlan
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.interleaved_stages import IncrementalStage, run_interleaved
 from blendfusion.run.execution.pair_order import few_values_first
@@ -57,7 +57,7 @@ class Execution:
     def __init__(
         self,
         context: SessionContext,
-        plan: Staged,
+        plan: StagedPlan,
         dispatcher: Dispatcher,
         workbench: Callable[[], Workbench],
         options: Options,
@@ -112,21 +112,21 @@ class Execution:
                 self._context.deregister_table(name)
             self._parts = {}
 
-    def _in_turn(self, limited: Limited, above: Stage) -> list[pa.RecordBatch] | None:
+    def _in_turn(self, limited: LimitedStages, above: Stage) -> list[pa.RecordBatch] | None:
         """Run the stages of a limit as far as it needs. Returns the rows of the source that
         contains it, None for a limit that belongs to the stage above."""
         found: list[pa.RecordBatch] = []
 
         def look() -> int:
             if limited.own:
-                return self._passed(above)
-            found[:] = streamed(self.source(above))
+                return self._count_passed(above)
+            found[:] = stream(self.source(above))
             return sum(batch.num_rows for batch in found)
 
         turns = [
             IncrementalStage(
                 partial(self._run, stage, eager=False),
-                lambda table: self._spill.kept([table]),
+                lambda table: self._spill.keep([table]),
                 partial(self._register, stage),
                 self.counts[stage.number],
                 late=stage.number in limited.late,
@@ -142,7 +142,7 @@ class Execution:
                 turn.close()
         return None if limited.own else found
 
-    def _passed(self, stage: Stage) -> int:
+    def _count_passed(self, stage: Stage) -> int:
         """The number of rows that a stage with a limit returns so far. Its answers are cached for
         the run of the stage."""
         alone = replace(stage, block=replace(stage.block, select=()))
@@ -165,20 +165,20 @@ class Execution:
             tables = self._elsewhere(stage, self._rowwise.dispatcher, counts)
             if tables is not None:
                 with self._rowwise.dispatcher.observer.stage(stage.number, counts):
-                    yield from self._noted(stage, tables)
+                    yield from self._count_questions(stage, tables)
                 return
         frame = self.source(stage)
         if found is not None:
             batches: Iterator[pa.RecordBatch] = iter(found)
-        elif stage.block.limited or stage.block.until is not None or most is not None:
+        elif stage.block.has_limit or stage.block.until is not None or most is not None:
             batches = self._in_order(stage.block.source)
         else:
-            batches = streamed(frame)
+            batches = stream(frame)
         chunks = Chunks(batches, frame.schema())
         with self._rowwise.dispatcher.observer.stage(stage.number, self.counts[stage.number]):
-            yield from self._piped(stage, chunks, eager=eager, most=most)
+            yield from self._pipe(stage, chunks, eager=eager, most=most)
 
-    def _piped(
+    def _pipe(
         self, stage: Stage, chunks: Chunks, *, eager: bool, most: Callable[[], int] | None
     ) -> Generator[pa.Table, None, None]:
         """The output of a stage for ``chunks`` of its source."""
@@ -194,9 +194,9 @@ class Execution:
             adaptive=self._adaptive,
             most=most,
         )
-        yield from self._noted(stage, tables)
+        yield from self._count_questions(stage, tables)
 
-    def _noted(
+    def _count_questions(
         self, stage: Stage, tables: Generator[pa.Table, None, None]
     ) -> Generator[pa.Table, None, None]:
         """These tables; the questions behind them count for the stage."""
@@ -227,9 +227,9 @@ class Execution:
 
     def _partitions(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
         """The batches of a frame, partition by partition, in the same order each time, so that a
-        limit meets the same rows. Raises PlanError like ``streamed``."""
-        streams = _begun(frame.execute_stream_partitioned)
-        return _fetched(*streams) if len(streams) == 1 else in_turn(streams, self._spill.kept)
+        limit meets the same rows. Raises PlanError like ``stream``."""
+        streams = _begin(frame.execute_stream_partitioned)
+        return _fetch(*streams) if len(streams) == 1 else in_turn(streams, self._spill.keep)
 
     def source(self, stage: Stage) -> DataFrame:
         """The DataFusion plan of a stage's source. Raises PlanError if DataFusion refuses it."""
@@ -237,21 +237,21 @@ class Execution:
 
     def _frame(self, source: Plan) -> DataFrame:
         if source.width == 0:  # a batch without columns would lose its number of rows
-            source = projected(source, (boolean_literal(True),))
+            source = project(source, (boolean_literal(True),))
         try:
-            with self._fed.bound(self._parts):
+            with self._fed.bind(self._parts):
                 return self._views.frame(source)
         except Exception as problem:
             reason = foreign(str(problem), self._options.redaction)
             raise PlanError(f"DataFusion does not read back its own plan: {reason}") from problem
 
     def _store(self, stage: Stage, tables: Iterator[pa.Table]) -> None:
-        table = self._spill.kept(tables)
+        table = self._spill.keep(tables)
         self._register(stage, table)
         part = self._fed.stored.get(stage.number)
         if part is not None:
             name = f"{self._name(stage.number)}_part"
-            rows = self._typed(table, part.schema)
+            rows = self._with_types(table, part.schema)
             self._context.register_record_batches(name, [batches_of(rows)])
             self._parts[part.leaf.name] = name
 
@@ -265,12 +265,12 @@ class Execution:
         self._context.register_record_batches(name, [batches_of(table.rename_columns(names))])
         self._relations[stage.number] = relation_of(self._context, name)
 
-    def _typed(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
+    def _with_types(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
         """Stored rows with the types of ``schema``; they share memory, or are stored again."""
         if all(a.equals(b.type) for a, b in zip(table.schema.types, schema, strict=True)):
             return as_schema(table, schema)
         pieces = (pa.Table.from_batches([batch]) for batch in batches_of(table))
-        return self._spill.kept(as_schema(piece, schema) for piece in pieces)
+        return self._spill.keep(as_schema(piece, schema) for piece in pieces)
 
     def _rows_of(self, number: int) -> pa.Table:
         """The rows of a stage that has run."""
@@ -280,18 +280,18 @@ class Execution:
         return f"{HIDDEN_CATALOG}.{STAGE_SCHEMA}.run{self._serial}_{number}"
 
 
-def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+def stream(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     """The batches of a frame as they are computed. Raises PlanError, before the first of them, if
     DataFusion cannot plan it: some of its rules fail on plans that were read back."""
-    return _fetched(_begun(frame.execute_stream))
+    return _fetch(_begin(frame.execute_stream))
 
 
-def _begun(begin: Callable[[], T]) -> T:
+def _begin(begin: Callable[[], T]) -> T:
     try:
-        return Pump().begun(begin)
+        return Pump().begin(begin)
     except Exception as problem:
         raise PlanError(f"DataFusion cannot plan what it read back: {problem}") from problem
 
 
-def _fetched(stream: RecordBatchStream) -> Iterator[pa.RecordBatch]:
+def _fetch(stream: RecordBatchStream) -> Iterator[pa.RecordBatch]:
     return Pump().batches(lambda: stream, asks=False)

@@ -14,7 +14,7 @@ from blendfusion.planner.ir.lineage import column_of
 from blendfusion.planner.ir.nodes import Ask, Expr, Plan
 from blendfusion.planner.rules.costly_predicates_last import Expected
 from blendfusion.run.execution.expressions import RowWise
-from blendfusion.run.execution.predicate_priors import expected
+from blendfusion.run.execution.predicate_priors import expect
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
@@ -41,6 +41,6 @@ def expectations(session: Session, dispatcher: Callable[[], Dispatcher]) -> Expe
         return list(dict.fromkeys(zip(*texts, strict=True)))
 
     def of(terms: Sequence[Expr], over: Plan) -> tuple[float, float]:
-        return expected(terms, rowwise(), partial(first_rows, over=over))
+        return expect(terms, rowwise(), partial(first_rows, over=over))
 
     return of

@@ -27,7 +27,7 @@ from blendfusion.planner.ir.nodes import (
     Expr,
     Field,
     Node,
-    Stored,
+    StoredRows,
     asks,
     asks_model,
     fields,
@@ -238,7 +238,7 @@ class RowWise:
         if ask.domain is None:
             return evaluate(ask.call, arguments, self.dispatcher)
         if ask not in self.matchers:
-            assert isinstance(ask.domain, Stored)
+            assert isinstance(ask.domain, StoredRows)
             assert self.stored is not None
             self.matchers[ask] = matcher(ask.call, self.stored(ask.domain.stage), self.dispatcher)
         return self.matchers[ask].column(arguments)
@@ -246,7 +246,7 @@ class RowWise:
     def _in_rows(self, expr: Node, rows: Rows) -> Column:
         """Whether a value may be among the rows of a stage; NULL is not."""
         (value,), (held,) = expr.children, expr.rels
-        assert isinstance(held, Stored)
+        assert isinstance(held, StoredRows)
         if held.stage not in self.keys:
             assert self.stored is not None
             self.keys[held.stage] = Keys(self.stored(held.stage).column(0))
@@ -493,7 +493,7 @@ class RowWise:
             states = states[~met]
         if otherwise is not None:
             settle(states, otherwise)
-        return _assembled(pieces, place)
+        return _assemble(pieces, place)
 
     def _coalesce(self, expr: Node, rows: Rows) -> Column:
         pieces: list[pa.Array] = []
@@ -505,7 +505,7 @@ class RowWise:
             place[states[found]] = sum(map(len, pieces)) + np.flatnonzero(found)
             pieces.append(value)
             states = states[~found]
-        return _assembled(pieces, place)
+        return _assemble(pieces, place)
 
 
 def _asks(expr: Expr, rows: Rows) -> bool:
@@ -553,7 +553,7 @@ def _spread(values: pa.Array, positions: np.ndarray, length: int) -> pa.Array:
     return values.take(pa.array(index, mask=index < 0))
 
 
-def _assembled(pieces: Sequence[pa.Array], place: np.ndarray) -> pa.Array:
+def _assemble(pieces: Sequence[pa.Array], place: np.ndarray) -> pa.Array:
     """Row i is value ``place[i]`` of the concatenated pieces; -1 is NULL."""
     whole = pa.concat_arrays(pieces)
     return whole.take(pa.array(place, mask=place < 0))

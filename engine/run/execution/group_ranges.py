@@ -12,7 +12,7 @@ from substrait.proto import Rel as RelMessage
 
 from blendfusion.planner.ir.aggregates import Measure, has_order
 from blendfusion.planner.ir.nodes import Expr, Node
-from blendfusion.run.execution.ranges import EXACT, Masks, Numbers, Range, unknown, widen
+from blendfusion.run.execution.ranges import EXACT, Masks, Numbers, Range, unknown_range, widen
 
 Places = NDArray[np.int64]
 
@@ -21,7 +21,7 @@ _WRAPS = 2.0**62
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped:
+class GroupedRows:
     """Some rows, those of one group behind another: ``starts`` has the first row of each group."""
 
     starts: Places
@@ -91,12 +91,12 @@ def is_of_distinct(measure: Measure) -> bool:
     return bool(inner.invocation == AggregateFunction.AGGREGATION_INVOCATION_DISTINCT)
 
 
-def range_of_measure(measure: Measure, rows: MeasureRows, groups: Grouped) -> Range:
+def range_of_measure(measure: Measure, rows: MeasureRows, groups: GroupedRows) -> Range:
     """The range of an aggregate in each group, as DataFusion would compute it."""
     return _RANGES[measure.name](rows, groups)
 
 
-def range_of_distinct(rows: MeasureRows, codes: Places, groups: Grouped) -> Range:
+def range_of_distinct(rows: MeasureRows, codes: Places, groups: GroupedRows) -> Range:
     """The range of a number of distinct values. ``codes``: equal ones in a group are equal values;
     -1 is a value that nobody knows yet."""
     known = codes >= 0
@@ -147,11 +147,11 @@ def _always(low: Numbers, high: Numbers, kind: str) -> Range:
     return Range(low, high, never, ~never, kind)
 
 
-def _count(rows: MeasureRows, groups: Grouped) -> Range:
+def _count(rows: MeasureRows, groups: GroupedRows) -> Range:
     return _always(groups.sums(rows.certain), groups.sums(rows.possible), "int")
 
 
-def _sum(rows: MeasureRows, groups: Grouped) -> Range:
+def _sum(rows: MeasureRows, groups: GroupedRows) -> Range:
     low, high = _sums(rows, groups)
     null = groups.sums(rows.certain) == 0
     value = groups.sums(rows.possible) > 0
@@ -162,11 +162,11 @@ def _adds(rows: MeasureRows) -> bool:
     return rows.value.kind in ("int", "float")
 
 
-def _sums(rows: MeasureRows, groups: Grouped) -> tuple[Numbers, Numbers]:
+def _sums(rows: MeasureRows, groups: GroupedRows) -> tuple[Numbers, Numbers]:
     least, most = _parts(rows)
     low, high = groups.sums(least), groups.sums(most)
     size = groups.sums(np.maximum(np.abs(least), np.abs(most)))
-    return _rounded(low, high, size, whole=_whole(least, most))
+    return _round(low, high, size, whole=_whole(least, most))
 
 
 def _whole(*values: Numbers) -> bool:
@@ -174,7 +174,7 @@ def _whole(*values: Numbers) -> bool:
     return all(bool((v == np.rint(v)).all()) for v in values)
 
 
-def _rounded(low: Numbers, high: Numbers, size: Numbers, *, whole: bool) -> tuple[Numbers, Numbers]:
+def _round(low: Numbers, high: Numbers, size: Numbers, *, whole: bool) -> tuple[Numbers, Numbers]:
     with np.errstate(invalid="ignore"):
         wide = widen(low, high, size)
     inexact = ~(size <= EXACT) if whole else np.ones(len(low), dtype=bool)
@@ -183,14 +183,14 @@ def _rounded(low: Numbers, high: Numbers, size: Numbers, *, whole: bool) -> tupl
     return np.where(unbounded, -np.inf, low), np.where(unbounded, np.inf, high)
 
 
-def _average(rows: MeasureRows, groups: Grouped) -> Range:
+def _average(rows: MeasureRows, groups: GroupedRows) -> Range:
     certain, possible = groups.sums(rows.certain), groups.sums(rows.possible)
     if not _adds(rows):
-        return replace(unknown(len(certain)), null=certain == 0, value=possible > 0)
+        return replace(unknown_range(len(certain)), null=certain == 0, value=possible > 0)
     value = rows.value
     own = np.where(rows.certain, value.low, 0.0), np.where(rows.certain, value.high, 0.0)
     size = groups.sums(np.maximum(np.abs(own[0]), np.abs(own[1])))
-    sums = _rounded(groups.sums(own[0]), groups.sums(own[1]), size, whole=_whole(*own))
+    sums = _round(groups.sums(own[0]), groups.sums(own[1]), size, whole=_whole(*own))
     others = rows.possible & ~rows.certain
     n = possible - certain
     least = -groups.greatest(np.where(others, -value.low, -np.inf))
@@ -208,7 +208,7 @@ def _average(rows: MeasureRows, groups: Grouped) -> Range:
     return Range(low, high, certain == 0, possible > 0, "float")
 
 
-def _most(rows: MeasureRows, groups: Grouped) -> Range:
+def _most(rows: MeasureRows, groups: GroupedRows) -> Range:
     low = groups.greatest(np.where(rows.certain, rows.value.low, -np.inf))
     high = groups.greatest(np.where(rows.possible, rows.value.high, -np.inf))
     null, value = groups.sums(rows.certain) == 0, groups.sums(rows.possible) > 0
@@ -219,14 +219,14 @@ def _most(rows: MeasureRows, groups: Grouped) -> Range:
     return Range(low, high, null, value, rows.value.kind)
 
 
-def _least(rows: MeasureRows, groups: Grouped) -> Range:
+def _least(rows: MeasureRows, groups: GroupedRows) -> Range:
     value = rows.value
     turned = Range(-value.high, -value.low, value.null, value.value, value.kind)
     found = _most(MeasureRows(rows.possible, rows.certain, turned), groups)
     return Range(-found.high, -found.low, found.null, found.value, found.kind)
 
 
-_RANGES: dict[str, Callable[[MeasureRows, Grouped], Range]] = {
+_RANGES: dict[str, Callable[[MeasureRows, GroupedRows], Range]] = {
     "count": _count,
     "sum": _sum,
     "avg": _average,

@@ -14,7 +14,7 @@ from blendfusion.planner.ir.nodes import Expr, Field, Node, fields, needs_model,
 from blendfusion.planner.ir.sorts import ASC, DESC, Direction, reverse
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.group_ranges import (
-    Grouped,
+    GroupedRows,
     MeasureRows,
     Places,
     decisive_value,
@@ -32,7 +32,7 @@ from blendfusion.run.execution.ranges import (
     Range,
     range_of,
     range_of_values,
-    unknown,
+    unknown_range,
 )
 from blendfusion.run.execution.row_answers import RowAnswers, ranges
 
@@ -90,7 +90,7 @@ class GroupStates:
         rows.arrange(order)
         self.group = codes[order]
         self._plain: dict[Expr, Range] = {}
-        self.measured = [replace(unknown(self.n), kind=self._kind(m)) for m in need.measures]
+        self.measured = [replace(unknown_range(self.n), kind=self._kind(m)) for m in need.measures]
         self.complete = [np.zeros(self.n, dtype=bool) for _ in need.measures]
         """The groups of which a measure has nothing left to ask."""
         self.has_row = np.zeros(self.n, dtype=bool)
@@ -108,7 +108,7 @@ class GroupStates:
         """Takes note of what is known of the rows of some groups."""
         places = ranges(self.starts[groups], self.starts[groups + 1])
         lengths = self.starts[groups + 1] - self.starts[groups]
-        part = Grouped(np.r_[0, np.cumsum(lengths)[:-1]], len(places))
+        part = GroupedRows(np.r_[0, np.cumsum(lengths)[:-1]], len(places))
         present = self.rows.present.take(places)
         tested = self.rows.tested[places] | present.single
         self.there[groups] = part.sums(~tested) == 0
@@ -150,7 +150,7 @@ class GroupStates:
             i = part.index - self.need.n_keys
             # Of the first row in an order, only the place is known.
             ordered = has_order(self.need.measures[i])
-            return unknown(len(groups)) if ordered else self.measured[i].take(groups)
+            return unknown_range(len(groups)) if ordered else self.measured[i].take(groups)
 
         return range_of(expr, leaf, len(groups))
 
@@ -244,7 +244,7 @@ class GroupStates:
         every = np.arange(self.n)
         found = self._plain_ranks(expr) if self._is_plain(expr) else self.value(expr, every)
         if found.kind == "rank" and not isinstance(expr, Field):
-            found = unknown(self.n)
+            found = unknown_range(self.n)
         descending = direction in (DESC, reverse(ASC))
         low, high = (found.low, found.high) if descending else (-found.high, -found.low)
         first = direction not in (ASC, DESC)
@@ -315,7 +315,9 @@ class GroupStates:
             )
         return self._literals[expr].take(np.zeros(n, dtype=np.int64))
 
-    def _range(self, measure: Measure, own: MeasureRows, part: Grouped, places: Places) -> Range:
+    def _range(
+        self, measure: Measure, own: MeasureRows, part: GroupedRows, places: Places
+    ) -> Range:
         if not is_of_distinct(measure):
             return range_of_measure(measure, own, part)
         (value,) = measure.args

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from blendfusion.planner.stages.interleave import Limited
+from blendfusion.planner.stages.interleave import LimitedStages
 from blendfusion.run.execution.pipeline import Counts
 
 
@@ -42,7 +42,7 @@ class IncrementalStage:
         self._keep, self._store = keep, store
         self._late, self._restarts = late, restarts
         self._most = 1
-        self._tables = self._begun()
+        self._tables = self._start()
         self._pieces: list[pa.Table] = []
         self.rows: int | None = None
         """The number of stored rows; None before anything is stored."""
@@ -73,9 +73,9 @@ class IncrementalStage:
             self._tables.close()
             self._pieces = []
             self._counts.restart()
-            self._tables, self.over = self._begun(), False
+            self._tables, self.over = self._start(), False
 
-    def _begun(self) -> Generator[pa.Table, None, None]:
+    def _start(self) -> Generator[pa.Table, None, None]:
         return self._begin(most=lambda: self._most)
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class IncrementalStage:
 
 
 def run_interleaved(
-    turns: Sequence[IncrementalStage], look: Callable[[], int], limited: Limited
+    turns: Sequence[IncrementalStage], look: Callable[[], int], limited: LimitedStages
 ) -> None:
     """Let the stages take rows until a ``look`` at the plan above finds those of the limit, or to
     their end.

@@ -26,7 +26,7 @@ class OpenGroups:
 def open_groups(states: GroupStates, at_once: int) -> OpenGroups:
     """The groups to ask about next. ``at_once``: the answers that a model gives in the time of
     one."""
-    if states.need.limited:
+    if states.need.has_limit:
         return _of_limit(states, at_once)
     groups = np.flatnonzero(~states.fails & ~states.passes)
     tests = states.next_test(groups)

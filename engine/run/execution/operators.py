@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from blendfusion.planner.explain.expression_text import shown
+from blendfusion.planner.explain.expression_text import expression_text
 from blendfusion.planner.explain.plan_text import (
     ONE_OF_EQUAL,
     UNTIL_DECIDED,
@@ -13,14 +13,14 @@ from blendfusion.planner.explain.plan_text import (
     lines,
     names_of,
 )
-from blendfusion.planner.explain.truncate import cut, listed
+from blendfusion.planner.explain.truncate import cut, list_items
 from blendfusion.planner.ir.nodes import Ask, asks
 from blendfusion.planner.run_switches import FEW_VALUES_FIRST, LIMITED_STAGES
-from blendfusion.planner.stages.interleave import Limited, limited_stages
-from blendfusion.planner.stages.split import Stage, Staged
+from blendfusion.planner.stages.interleave import LimitedStages, limited_stages
+from blendfusion.planner.stages.split import Stage, StagedPlan
 from blendfusion.run.execution.pair_order import asks_over_pairs
 from blendfusion.run.execution.pipeline import Counts
-from blendfusion.run.execution.predicate_order import Order, Seen
+from blendfusion.run.execution.predicate_order import Order, PredicateCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Predicate:
     """Its position in the written order, from 1."""
     text: str
     calls: tuple[AskLine, ...]
-    seen: Seen | None
+    seen: PredicateCounts | None
     """None before a run."""
     rank: float | None = None
     """By which its order was chosen in a run."""
@@ -85,7 +85,7 @@ def found_by(ask: Ask, counts: Counts | None) -> list[str]:
 
 
 def stage_lines(
-    plan: Staged,
+    plan: StagedPlan,
     counts: Mapping[int, Counts],
     *,
     full: bool = False,
@@ -133,7 +133,7 @@ def _stage(
     for i in places if order is None else order.places:
         term = block.where[i]
         seen = None if order is None else order.seen[i]
-        text = cut(shown(term, below), full)
+        text = cut(expression_text(term, below), full)
         why = first.priors[i].why if changed and first is not None else ""
         rank = None if order is None else order.rank(i)
         predicates.append(Predicate(i + 1, text, new(asks(term)), seen, rank, why))
@@ -142,7 +142,7 @@ def _stage(
         place=place,
         last=last,
         counts=counts,
-        compute=listed([shown(e, below) for e in computed], full) if computed else "",
+        compute=list_items([expression_text(e, below) for e in computed], full) if computed else "",
         computing=new(a for e in computed for a in asks(e)),
         limit=limit,
         predicates=tuple(predicates),
@@ -151,7 +151,7 @@ def _stage(
     )
 
 
-def _limit(stage: Stage, limited: Limited | None, *, in_order: bool) -> str:
+def _limit(stage: Stage, limited: LimitedStages | None, *, in_order: bool) -> str:
     """The limit that ends a stage early; '' without one."""
     if limited is not None:
         others = [number for number in limited.stages if number != stage.number]
@@ -160,9 +160,9 @@ def _limit(stage: Stage, limited: Limited | None, *, in_order: bool) -> str:
     if stage.block.until is not None:
         return f"{UNTIL_DECIDED} (stops early)"
     if stage.block.once:
-        several = f"{limit_text(stage.block)}; " if stage.block.limited else ""
+        several = f"{limit_text(stage.block)}; " if stage.block.has_limit else ""
         return f"{several}{ONE_OF_EQUAL} (stops early)"
-    if not stage.block.limited:
+    if not stage.block.has_limit:
         return ""
     pairs = "; pairs of few values first" if in_order and asks_over_pairs(stage.block) else ""
     return f"{limit_text(stage.block)} (stops early{pairs})"
@@ -174,4 +174,4 @@ def _stages(numbers: Sequence[int]) -> str:
 
 
 def _ask_text(ask: Ask, names: Sequence[str], full: bool) -> str:
-    return f"{cut(shown(ask, names), full)} → {cut(str(ask.call.task.constraint), full)}"
+    return f"{cut(expression_text(ask, names), full)} → {cut(str(ask.call.task.constraint), full)}"

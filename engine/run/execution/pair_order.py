@@ -61,7 +61,7 @@ class FewValuesFirst(Chunks):
             table = self._chunks.take(WINDOW)
             if table is None:
                 return None
-            self._window = self._ordered(table)
+            self._window = self._sort(table)
         out = self._window.slice(0, n)
         self._window = self._window.slice(n) if n < len(self._window) else None
         return out
@@ -73,7 +73,7 @@ class FewValuesFirst(Chunks):
     def empty(self) -> pa.Table:
         return self._chunks.empty()
 
-    def _ordered(self, table: pa.Table) -> pa.Table:
+    def _sort(self, table: pa.Table) -> pa.Table:
         try:
             return table.take(self._order(table))
         except Exception:  # DataFusion may fail on a value that a gate would exclude, as in 1 / x

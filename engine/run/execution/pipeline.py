@@ -133,7 +133,7 @@ def run(
         yield _of_groups(block, source, rowwise, options, counts)
         return
     # A cascade needs many values for its thresholds, so it gets all of them at once.
-    whole = most is None and not block.limited and rowwise.cascades((*block.where, *block.select))
+    whole = most is None and not block.has_limit and rowwise.cascades((*block.where, *block.select))
     learning = adaptive and len(block.where) > 1 and not whole
     skip, need = block.offset, block.count
     size = _first_size(block, options, whole or (eager and not learning) or bool(block.takes))
@@ -143,7 +143,7 @@ def run(
     first = FirstRows(block.takes, lambda: rowwise.dispatcher.at_once) if block.takes else None
     key = partial(rowwise.columns, block.select)
     numbered_of = partial(_numbered_survivors, block, rowwise, order) if block.where else None
-    known_of = partial(_known, block, rowwise=rowwise)
+    known_of = partial(_known_rows, block, rowwise=rowwise)
     survivors_of = partial(_survivors, block, rowwise=rowwise, order=order)
     if block.where and skip and first is None and equal is None and source.ends_within(skip):
         need = 0  # no row is left behind the offset, whatever the answers are
@@ -164,7 +164,7 @@ def run(
             found = list(equal.survivors(Rows(table), key, survivors_of, known_of))
         order.revise()
         survivors = sum(map(len, found))
-        if block.limited and equal is None and first is None:
+        if block.has_limit and equal is None and first is None:
             found = [found[0].slice(skip, len(found[0]) if need is None else need)]
         skip -= min(skip, survivors)
         kept = [rows for rows in found if len(rows)]
@@ -177,7 +177,7 @@ def run(
         counts.rows_out += sum(map(len, kept))
         counts.chunks += 1
         if kept:
-            out = pa.concat_tables(_selected(block, rows, rowwise) for rows in kept)
+            out = pa.concat_tables(_select(block, rows, rowwise) for rows in kept)
             counts.seconds += perf_counter() - start
             empty = False
             yield out
@@ -189,7 +189,7 @@ def run(
         size = _next_size(size, skip, need, counts, options, at_once)
     if empty:
         # An empty chunk has the types of the columns; no model is asked about it.
-        yield _selected(block, Rows(source.empty()), rowwise)
+        yield _select(block, Rows(source.empty()), rowwise)
 
 
 def _of_groups(
@@ -294,7 +294,7 @@ def _by_stored_answers(
     return rows, left
 
 
-def _known(block: Block, rows: Rows, rowwise: RowWise) -> np.ndarray:
+def _known_rows(block: Block, rows: Rows, rowwise: RowWise) -> np.ndarray:
     """True for the rows on which no predicate has anything left to ask."""
     known = np.full(len(rows), True)
     for term in block.where:
@@ -302,7 +302,7 @@ def _known(block: Block, rows: Rows, rowwise: RowWise) -> np.ndarray:
     return known
 
 
-def _selected(block: Block, rows: Rows, rowwise: RowWise) -> pa.Table:
+def _select(block: Block, rows: Rows, rowwise: RowWise) -> pa.Table:
     if not block.select:
         # A table without columns would lose its number of rows.
         return pa.table({"0": pa.nulls(len(rows), pa.bool_())})

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blendfusion.run.observe.progress import counted
+from blendfusion.run.observe.progress import count_noun
 
 _MARGIN = 1.5
 """How much larger the expected rank of a predicate must be to come before one that is written
@@ -35,7 +35,7 @@ class Prior:
 
 
 @dataclass(slots=True)
-class Seen:
+class PredicateCounts:
     """The counts of one predicate: rows in, rows that passed, tokens, and the cost in money."""
 
     rows_in: int = 0
@@ -55,7 +55,9 @@ class Seen:
     def cost_text(self) -> str:
         """The cost of a row so far."""
         tokens = f"{self.tokens / self.rows_in if self.rows_in else 0.0:.1f} tokens a row"
-        return f"{counted(self.computed, 'value')} computed, {tokens}" if self.computed else tokens
+        return (
+            f"{count_noun(self.computed, 'value')} computed, {tokens}" if self.computed else tokens
+        )
 
     @property
     def is_free(self) -> bool:
@@ -67,7 +69,7 @@ class Order:
     """The order of predicates: as written, or by priors, at first; by rank after some rows."""
 
     def __init__(self, n: int, *, adaptive: bool) -> None:
-        self.seen = [Seen() for _ in range(n)]
+        self.seen = [PredicateCounts() for _ in range(n)]
         self.places = list(range(n))
         self.adaptive = adaptive
         self.priors: Sequence[Prior] = ()

@@ -59,7 +59,7 @@ def priors(terms: Sequence[Expr], rows: Rows, rowwise: RowWise) -> tuple[list[Pr
     return [_prior(term, rows, rowwise, priced if in_money else {}) for term in terms], in_money
 
 
-def expected(
+def expect(
     terms: Sequence[Expr], rowwise: RowWise, first_rows: Callable[[Ask], Sequence[Values]]
 ) -> tuple[float, float]:
     """The share of rows that predicates pass together, as far as earlier answers tell, and the cost

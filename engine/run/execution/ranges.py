@@ -74,7 +74,7 @@ class Range:
         self.null[places], self.value[places] = new.null, new.value
 
 
-def unknown(n: int, *, null: bool | Masks = True) -> Range:
+def unknown_range(n: int, *, null: bool | Masks = True) -> Range:
     """``n`` values of which nothing is known."""
     nulls = np.broadcast_to(np.asarray(null), (n,)).copy()
     return Range(np.full(n, -np.inf), np.full(n, np.inf), nulls, np.ones(n, dtype=bool), "other")
@@ -110,7 +110,7 @@ def range_of_values(column: pa.Array | pa.ChunkedArray) -> Range:
         whole = whole.cast(pa.int8())
     elif kind == "other" and not (pa.types.is_decimal(type_) or pa.types.is_floating(type_)):
         if not pa.types.is_null(type_):
-            return _where_valid(unknown(len(whole), null=~valid), valid)
+            return _where_valid(unknown_range(len(whole), null=~valid), valid)
         whole = pa.nulls(len(whole), pa.int8())
     numbers = pc.fill_null(pc.cast(whole, pa.float64(), safe=False), 0.0)
     low: Numbers = numbers.to_numpy(zero_copy_only=False).astype(np.float64)
@@ -146,7 +146,7 @@ def range_of(expr: Expr, leaf: Leaf, n: int) -> Range:
     if found is not None:
         return found
     if not isinstance(expr, Node) or expr.rels or expr.name not in _FUNCTIONS:
-        return unknown(n)
+        return unknown_range(n)
     if expr.name == "cast":
         return _cast(expr, range_of(expr.children[0], leaf, n))
     return _FUNCTIONS[expr.name]([range_of(child, leaf, n) for child in expr.children])
@@ -228,7 +228,7 @@ def _test(
 ) -> Callable[[Sequence[Range]], Range]:
     """A test for one of the truth values; ``no``: for any other."""
 
-    def tested(parts: Sequence[Range]) -> Range:
+    def test(parts: Sequence[Range]) -> Range:
         (a,) = parts
         met, other = np.zeros(len(a), dtype=bool), np.zeros(len(a), dtype=bool)
         for wanted, possible in ((true, a.true), (false, a.false), (null, a.null)):
@@ -236,16 +236,16 @@ def _test(
         met, other = (other, met) if no else (met, other)
         return truths(met, other, np.zeros(len(a), dtype=bool))
 
-    return tested
+    return test
 
 
 def _null_test(*, no: bool) -> Callable[[Sequence[Range]], Range]:
-    def tested(parts: Sequence[Range]) -> Range:
+    def test(parts: Sequence[Range]) -> Range:
         (a,) = parts
         never = np.zeros(len(a), dtype=bool)
         return truths(a.value, a.null, never) if no else truths(a.null, a.value, never)
 
-    return tested
+    return test
 
 
 def hull(parts: Sequence[tuple[Masks, Range]]) -> Range:
@@ -301,7 +301,7 @@ def _among(parts: Sequence[Range]) -> Range:
 def _bounded_by(*, least: bool) -> Callable[[Sequence[Range]], Range]:
     """``least(…)`` and ``greatest(…)``, which leave out NULLs."""
 
-    def found(parts: Sequence[Range]) -> Range:
+    def find(parts: Sequence[Range]) -> Range:
         pick = np.minimum if least else np.maximum
         absent = np.inf if least else -np.inf
         n, kinds = len(parts[0]), {p.kind for p in parts}
@@ -325,17 +325,17 @@ def _bounded_by(*, least: bool) -> Callable[[Sequence[Range]], Range]:
         kind = kinds.pop() if len(kinds) == 1 else "other"
         return Range(np.where(value, low, 0.0), np.where(value, high, 0.0), null, value, kind)
 
-    return found
+    return find
 
 
 def _arithmetic(
     combine: Callable[[Range, Range], tuple[Numbers, Numbers]],
 ) -> Callable[[Sequence[Range]], Range]:
-    def computed(parts: Sequence[Range]) -> Range:
+    def compute(parts: Sequence[Range]) -> Range:
         a, b = parts
         null, value = a.null | b.null, a.value & b.value
         if a.kind != b.kind or a.kind not in ("int", "float"):
-            return _where_valid(unknown(len(a), null=null), value)
+            return _where_valid(unknown_range(len(a), null=null), value)
         with np.errstate(all="ignore"):
             low, high = combine(a, b)
         unbounded = ~np.isfinite(low) | ~np.isfinite(high)
@@ -346,7 +346,7 @@ def _arithmetic(
         low, high = np.where(unbounded, -np.inf, low), np.where(unbounded, np.inf, high)
         return Range(low, high, null, value, a.kind)
 
-    return computed
+    return compute
 
 
 def _sum(a: Range, b: Range) -> tuple[Numbers, Numbers]:
@@ -384,7 +384,7 @@ def _cast(expr: Node, part: Range) -> Range:
             return Range(part.low, part.high, part.null, part.value, kind)
     if part.kind == "float" and to == "fp64":
         return part
-    return _where_valid(unknown(len(part), null=part.null), part.value)
+    return _where_valid(unknown_range(len(part), null=part.null), part.value)
 
 
 _COMPARISONS: dict[str, Callable[[Sequence[Range]], Range]] = {
@@ -417,5 +417,5 @@ _FUNCTIONS: dict[str, Callable[[Sequence[Range]], Range]] = {
     "subtract": _arithmetic(_difference),
     "multiply": _arithmetic(_product),
     "divide": _arithmetic(_quotient),
-    "cast": lambda parts: unknown(len(parts[0])),
+    "cast": lambda parts: unknown_range(len(parts[0])),
 }

@@ -27,7 +27,7 @@ from blendfusion.run.execution.ranges import (
     range_of_answers,
     range_of_values,
     truths,
-    unknown,
+    unknown_range,
 )
 
 Places = NDArray[np.int64]
@@ -155,7 +155,7 @@ class RowAnswers:
         for column, direction in zip(expr.children, directions, strict=True):
             own = _places_of(self._plain_column(column), direction)
             if own is None:
-                self.places[expr] = unknown(len(self), null=False)
+                self.places[expr] = unknown_range(len(self), null=False)
                 return
             keys.append(own)
         places = np.unique(np.stack(keys), axis=1, return_inverse=True)[1].reshape(-1)
@@ -206,7 +206,7 @@ class RowAnswers:
         numbers = np.unique(self.questions[places])
         return by[ranges(starts[numbers], starts[numbers + 1])]
 
-    def known(self, columns: Sequence[int]) -> Places:
+    def known_places(self, columns: Sequence[int]) -> Places:
         """The places of rows with stored answers to all questions of some columns."""
         rows = Rows(self.table)
         known = np.full(len(self), True)

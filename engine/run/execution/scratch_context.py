@@ -9,8 +9,8 @@ from datafusion import ScalarUDF, SessionConfig, SessionContext
 
 from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
 from blendfusion.datafusion.substrait_io import batches_of, frame_of, relation_of
-from blendfusion.planner.ir.builders import projected
-from blendfusion.planner.ir.nodes import Expr, Field, Stored, fields, substitute
+from blendfusion.planner.ir.builders import project
+from blendfusion.planner.ir.nodes import Expr, Field, StoredRows, fields, substitute
 from blendfusion.planner.substrait.write import write
 
 _TABLE = "rows"
@@ -37,13 +37,13 @@ class Workbench:
 
     def columns(self, exprs: Sequence[Expr], table: pa.Table) -> list[pa.ChunkedArray]:
         """One array per expression, over the columns of ``table`` by position."""
-        table, exprs = _narrowed(table, exprs)
+        table, exprs = _narrow(table, exprs)
         self._context.register_record_batches(_TABLE, [batches_of(table)])
         try:
             if table.schema not in self._relations:
                 self._relations[table.schema] = relation_of(self._context, _TABLE)
-            source = Stored(_SLOT, table.num_columns)
-            plan, stored = projected(source, tuple(exprs)), {_SLOT: self._relations[table.schema]}
+            source = StoredRows(_SLOT, table.num_columns)
+            plan, stored = project(source, tuple(exprs)), {_SLOT: self._relations[table.schema]}
             frame = frame_of(self._context, write(plan, stored))
             try:
                 schema = plain_schema(frame.schema())
@@ -61,7 +61,7 @@ class Workbench:
         ]
 
 
-def _narrowed(table: pa.Table, exprs: Sequence[Expr]) -> tuple[pa.Table, list[Expr]]:
+def _narrow(table: pa.Table, exprs: Sequence[Expr]) -> tuple[pa.Table, list[Expr]]:
     """The table with only the columns that are read, named by position, and the expressions over
     it. It has at least one column, to keep its number of rows."""
     used = sorted(set().union(*(fields(e) for e in exprs)))

@@ -31,7 +31,7 @@ class Spill:
         self.spilled = 0
         """Bytes written to files."""
 
-    def kept(self, tables: Iterable[pa.Table]) -> pa.Table:
+    def keep(self, tables: Iterable[pa.Table]) -> pa.Table:
         """The rows of ``tables``, at least one table, all of one schema. Raises BlendFusionError if
         a file cannot be written; exceptions of ``tables`` pass through."""
         held: list[pa.Table] = []
@@ -48,7 +48,7 @@ class Spill:
     def _on_disk(self, held: list[pa.Table], waiting: Iterator[pa.Table]) -> pa.Table:
         with ExitStack() as stack:
             with self._trouble():
-                file = stack.enter_context(_unnamed(self._folder))
+                file = stack.enter_context(_unnamed_file(self._folder))
                 # The stream format, since the file format requires one dictionary for all batches
                 # of a column.
                 writer = pa.ipc.new_stream(pa.PythonFile(file, "wb"), held[0].schema)
@@ -79,7 +79,7 @@ class Spill:
 
 
 @contextmanager
-def _unnamed(folder: str | None) -> Iterator[IO[bytes]]:
+def _unnamed_file(folder: str | None) -> Iterator[IO[bytes]]:
     """A file without a name. Errors on closing are ignored, since nobody reads it any more."""
     with tempfile.TemporaryFile(prefix="blendfusion-", dir=folder) as file:
         try:

@@ -143,7 +143,7 @@ def _value(expr: Expr, columns: Mapping[Expr, Codes]) -> Codes:
     assert isinstance(expr, Node)
     values = [_value(child, columns) for child in expr.children]
     if expr.name in ("and", "or"):
-        return _connected(expr.name, values)
+        return _connect(expr.name, values)
     if expr.name == "not":
         return np.array([TRUE, FALSE, NULL], dtype=np.int8)[values[0]]
     if expr.name == "if_then":
@@ -157,7 +157,7 @@ def _value(expr: Expr, columns: Mapping[Expr, Codes]) -> Codes:
     return np.isin(values[0], wanted).astype(np.int8)
 
 
-def _connected(name: str, values: Sequence[Codes]) -> Codes:
+def _connect(name: str, values: Sequence[Codes]) -> Codes:
     decisive = FALSE if name == "and" else TRUE
     result = values[0]
     for value in values[1:]:

@@ -235,16 +235,16 @@ def status(
     return " · ".join(parts)
 
 
-def spent(usage: Usage, cost: float | None = None, vectors: str = "") -> str:
+def spending_line(usage: Usage, cost: float | None = None, vectors: str = "") -> str:
     """A summary of questions and spending in one line; ``vectors``: the sources of the vectors.
 
-    >>> spent(Usage(values=40, cached=2, failed=1, calls=3, evaluated_tokens=1200, seconds=4.0))
+    >>> spending_line(Usage(values=40, cached=2, failed=1, calls=3, evaluated_tokens=1200, seconds=4.0))
     'asked 40 values in 3 calls, 2 more from the cache, 1 failed · 1,200 tokens · 4.0 s'
-    >>> spent(Usage(values=1, calls=1, evaluated_tokens=30, seconds=1.0), cost=0.002)
+    >>> spending_line(Usage(values=1, calls=1, evaluated_tokens=30, seconds=1.0), cost=0.002)
     'asked 1 value in 1 call · 30 tokens · 1.0 s · cost 0.002'
-    >>> spent(Usage())
+    >>> spending_line(Usage())
     'asked nothing'
-    >>> spent(Usage(), cost=0.04, vectors="900 embedded (15 requests, 2,000 tokens)")
+    >>> spending_line(Usage(), cost=0.04, vectors="900 embedded (15 requests, 2,000 tokens)")
     'asked nothing · vectors: 900 embedded (15 requests, 2,000 tokens) · cost 0.04'
     """
     more = f" · cost {money(cost)}" if cost else ""
@@ -252,19 +252,19 @@ def spent(usage: Usage, cost: float | None = None, vectors: str = "") -> str:
         more = f" · vectors: {vectors}{more}"
     if not usage.values and not usage.cached:
         return f"asked nothing{more}"
-    summary = f"asked {counted(usage.values, 'value')} in {counted(usage.calls, 'call')}"
+    summary = f"asked {count_noun(usage.values, 'value')} in {count_noun(usage.calls, 'call')}"
     if usage.cached:
         summary += f", {usage.cached:,} more from the cache"
     if usage.failed:
         summary += f", {usage.failed:,} failed"
     tokens = usage.evaluated_tokens + usage.completion_tokens
-    return f"{summary} · {counted(tokens, 'token')} · {usage.seconds:.1f} s{more}"
+    return f"{summary} · {count_noun(tokens, 'token')} · {usage.seconds:.1f} s{more}"
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """A number with its noun.
 
-    >>> counted(1, "value"), counted(1200, "value")
+    >>> count_noun(1, "value"), count_noun(1200, "value")
     ('1 value', '1,200 values')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -21,7 +21,7 @@ _MOST_MODELS = 100
 """Models in the file: the latest."""
 
 
-class Measured:
+class MeasuredUsage:
     """Usage by question, over all runs of a session. Safe to use from threads."""
 
     def __init__(self) -> None:

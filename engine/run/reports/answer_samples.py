@@ -55,7 +55,7 @@ class TaskSample:
             kept.append((values, answer))
 
     @property
-    def shown(self) -> list[tuple[Values, Answer]]:
+    def shown_samples(self) -> list[tuple[Values, Answer]]:
         """Some requests with valid answers, with distinct answers first."""
         return [*self.different, *self.alike][:_SAMPLES]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from blendfusion.models.protocol.model import Values
 from blendfusion.redaction import Redaction
-from blendfusion.run.observe.progress import counted
+from blendfusion.run.observe.progress import count_noun
 from blendfusion.types import Task
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import Conflict
@@ -38,7 +38,7 @@ def summary(failed: Mapping[tuple[Task, Values], str], redaction: Redaction) -> 
         for (_, values), reason in list(failed.items())[:_MOST_EXAMPLES]
     ]
     verb = "is" if len(failed) == 1 else "are"
-    text = f"{counted(len(failed), 'value')} got no valid answer and {verb} NULL"
+    text = f"{count_noun(len(failed), 'value')} got no valid answer and {verb} NULL"
     text += f" ({'; '.join(reasons)}). First: {'; '.join(first)}"
     return f"{text}. {redaction.remedy}" if redaction.remedy else text
 
@@ -51,7 +51,7 @@ def cut_summary(number: int) -> str:
     it (cut_off). A larger max_tokens lets models finish."""
     was, its, it = ("was", "its", "it") if number == 1 else ("were", "their", "them")
     return (
-        f"{counted(number, 'answer')} {was} cut off at max_tokens: only {its} beginning is in the "
+        f"{count_noun(number, 'answer')} {was} cut off at max_tokens: only {its} beginning is in the "
         f"result. frame.trace.calls marks {it} (cut_off). A larger max_tokens lets models finish."
     )
 
@@ -60,7 +60,7 @@ def unstated_summary(call: Call, number: int) -> str:
     """The number of answers of a call of which no text states all numbers and dates, and the
     remedy."""
     return (
-        f"{call.text}: none of {counted(number, 'text')} states all the numbers and dates of its "
+        f"{call.text}: none of {count_noun(number, 'text')} states all the numbers and dates of its "
         "answer, so they are NULL. evidence => false takes the model's word, also for what it knows from elsewhere."
     )
 
@@ -77,9 +77,9 @@ def conflict_summary(calls: Mapping[str, Sequence[Conflict]], redaction: Redacti
     apart = sum(not one.same for one in every)
     first = "; ".join(redaction.row(one[:2]) for one in every[:_MOST_EXAMPLES])
     text = (
-        f"{', '.join(calls)}: {counted(len(every), 'answer')} "
+        f"{', '.join(calls)}: {count_noun(len(every), 'answer')} "
         f"{'contradicts' if len(every) == 1 else 'contradict'} what others imply; "
-        f"{counted(apart, 'pair')} {'is' if apart == 1 else 'are'} apart in the result, "
+        f"{count_noun(apart, 'pair')} {'is' if apart == 1 else 'are'} apart in the result, "
         f"{len(every) - apart:,} together. First: {first}. frame.trace.conflicts lists them. "
         "A larger check => n finds further ones. Say by => '…' what makes values the same, or ask "
         "a larger model."
@@ -92,7 +92,7 @@ def missed_summary(call: Call, values: int) -> str:
     name = call.ingredient.name
     shown = call.text if call.pairing is None else call.to_sql(["…", "…"])
     return (
-        f"{shown}: {counted(values, 'value')} may have further matches: other texts are as "
+        f"{shown}: {count_noun(values, 'value')} may have further matches: other texts are as "
         f"similar as those that {name} compared. A larger k => n compares more of them."
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blendfusion.models.protocol.model import Values
-from blendfusion.run.estimates.loaded_models import known
+from blendfusion.run.estimates.loaded_models import known_models
 from blendfusion.run.estimates.simulated_model import Tally
 from blendfusion.run.estimates.token_costs import Meter
-from blendfusion.run.observe.throughput import EarlierRates, Measured
+from blendfusion.run.observe.throughput import EarlierRates, MeasuredUsage
 from blendfusion.types import Usage
 from blendfusion.udfs.ask.job import Job
 
@@ -20,7 +20,7 @@ class ExpectedSeconds:
     """Sums up the requests of a run, counted as ``Frame.estimate`` counts them: by the rates of
     this session, else by those of earlier sessions."""
 
-    def __init__(self, measured: Measured) -> None:
+    def __init__(self, measured: MeasuredUsage) -> None:
         self._measured = measured
         self._earlier = EarlierRates()
         self._total = 0.0
@@ -35,7 +35,7 @@ class ExpectedSeconds:
             characters=sum(len(v) for row in values for v in row if v is not None),
             examples=list(values[:: -(-len(values) // _EXAMPLES)]),
         )
-        meter = Meter(self._measured, known(lambda: job.model), job.names, shots=self.shots)
+        meter = Meter(self._measured, known_models(lambda: job.model), job.names, shots=self.shots)
         cost = meter.cost(job.task, tally, len(values))
         seconds = cost.seconds
         if seconds is None:
@@ -46,7 +46,7 @@ class ExpectedSeconds:
         self._total += seconds
         return self._total
 
-    def spent(self, job: Job, usage: Usage) -> None:
+    def note_usage(self, job: Job, usage: Usage) -> None:
         """Record the usage of one batch, for later sessions."""
         self._earlier.add(job.model.fingerprint, usage)
 

@@ -10,13 +10,13 @@ from blendfusion.budget import money
 from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.planner.driver import Rewrite
-from blendfusion.planner.explain.plan_text import changed
+from blendfusion.planner.explain.plan_text import changed_trees
 from blendfusion.planner.ir.nodes import Ask, asks_model
 from blendfusion.run.estimates.estimate import Estimate, OperatorEstimate
 from blendfusion.run.execution.operators import AskLine, StageLines, found_by, stage_lines
 from blendfusion.run.execution.pipeline import Counts
-from blendfusion.run.execution.predicate_order import Seen
-from blendfusion.run.observe.progress import counted
+from blendfusion.run.execution.predicate_order import PredicateCounts
+from blendfusion.run.observe.progress import count_noun
 from blendfusion.types import Usage
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.pairing import Pairing
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from blendfusion.run.reports.trace import Trace
 
 
-def explained(
+def explain_frame(
     frame: Frame, *, analyze: bool, verbose: bool, estimate: Estimate | None = None
 ) -> str:
     """EXPLAIN's text: stages in the order of execution, each from its output down to its scan.
@@ -175,7 +175,7 @@ class _Beside:
 
 
 def _rewrite(rewrite: Rewrite) -> list[str]:
-    before, after = changed(rewrite.before, rewrite.after)
+    before, after = changed_trees(rewrite.before, rewrite.after)
     head = f"{rewrite.rule} ×{rewrite.times} ({rewrite.seconds * 1e3:.1f} ms)"
     pairs = [("before", line) for line in before], [("after", line) for line in after]
     out = [head]
@@ -196,7 +196,7 @@ def _ask(line: AskLine, counts: Counts | None, beside: _Beside) -> Iterator[str]
     yield from (f"    {source}" for source in found_by(line.ask, counts))
     pairing = line.ask.call.pairing
     if counts is None and pairing is not None and line.ask.domain is not None:
-        yield f"    {_unknown(pairing)}"
+        yield f"    {_unknown_text(pairing)}"
 
 
 def _stage(stage: StageLines, beside: _Beside) -> list[str]:
@@ -220,7 +220,7 @@ def _stage(stage: StageLines, beside: _Beside) -> list[str]:
     for predicate in stage.predicates:
         rows = ""
         if predicate.seen is not None:
-            rows = f"  {_seen(predicate.seen, predicate.rank if stage.order else None)}"
+            rows = f"  {_counts_text(predicate.seen, predicate.rank if stage.order else None)}"
         if predicate.expected:
             rows += f"  [at first: {predicate.expected}]"
         out += [f"filter {predicate.place}: {predicate.text}{rows}", *calls(predicate.calls)]
@@ -229,7 +229,7 @@ def _stage(stage: StageLines, beside: _Beside) -> list[str]:
     return out
 
 
-def _unknown(pairing: Pairing) -> str:
+def _unknown_text(pairing: Pairing) -> str:
     """The parts of a join by meaning that only a run determines."""
     if pairing.labelling is not None:
         return "which labels match: sampled pairs say it in a run"
@@ -242,7 +242,7 @@ _ORDER_EXPECTED = "tried at first from the most rows dropped per cost on, as kno
 _ORDER_WRITTEN = "tried as written (rank: share of rows dropped, per token):"
 
 
-def _seen(seen: Seen, rank: float | None) -> str:
+def _counts_text(seen: PredicateCounts, rank: float | None) -> str:
     if not seen.rows_in:
         return "[no row came here]"
     text = f"rows {seen.rows_in:,} → {seen.rows_out:,}"
@@ -254,7 +254,7 @@ def _seen(seen: Seen, rank: float | None) -> str:
 
 
 def _usage(usage: Usage, expected: int | None) -> str:
-    parts = [f"{counted(usage.values, 'value')} asked"]
+    parts = [f"{count_noun(usage.values, 'value')} asked"]
     if expected is not None:
         parts[0] += f" ({expected:,} expected)"
     if usage.cached:
@@ -262,6 +262,6 @@ def _usage(usage: Usage, expected: int | None) -> str:
     if usage.failed:
         parts.append(f"{usage.failed:,} failed")
     parts.append(f"{usage.evaluated_tokens:,} of {usage.prompt_tokens:,} prompt tokens evaluated")
-    parts.append(counted(usage.completion_tokens, "completion token"))
+    parts.append(count_noun(usage.completion_tokens, "completion token"))
     parts.append(f"{usage.seconds:.2f} s")
     return ", ".join(parts)

@@ -30,10 +30,10 @@ def tag(name: str, /, *content: str, **attributes: str | None) -> Html:
     opened = f"<{name}{pairs}>"
     if name in _VOID:
         return Html(opened)
-    return Html(f"{opened}{joined(content)}</{name}>")
+    return Html(f"{opened}{join_html(content)}</{name}>")
 
 
-def joined(parts: Iterable[str]) -> Html:
+def join_html(parts: Iterable[str]) -> Html:
     """Concatenated pieces, with text among them escaped."""
     return Html("".join(part if isinstance(part, Html) else text(part) for part in parts))
 

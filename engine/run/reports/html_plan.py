@@ -14,8 +14,8 @@ from blendfusion.run.execution.operators import (
     found_by,
     stage_lines,
 )
-from blendfusion.run.observe.progress import counted
-from blendfusion.run.reports.html import Html, joined, tag
+from blendfusion.run.observe.progress import count_noun
+from blendfusion.run.reports.html import Html, join_html, tag
 from blendfusion.run.reports.run_record import Batch, Operator, Run
 from blendfusion.types import Usage
 
@@ -52,7 +52,7 @@ def plan_section(run: Run, trace: Trace) -> Html:
         if plan is None or plan.staged is None:
             caption = "Calls"
         parts.append(_table(tag("b", caption), others[:_OTHERS]))
-    return joined(parts or [tag("p", "Nothing was asked.", class_="mute")])
+    return join_html(parts or [tag("p", "Nothing was asked.", class_="mute")])
 
 
 class _Rows:
@@ -65,8 +65,8 @@ class _Rows:
 
     def stage(self, stage: StageLines) -> Html:
         name = f"Stage {stage.place}{' → result' if stage.last else ''}"
-        caption = [tag("b", name), Html(f" · {_seen(stage)}")]
-        return _table(joined(caption), list(self._operators(stage)))
+        caption = [tag("b", name), Html(f" · {_counts_text(stage)}")]
+        return _table(join_html(caption), list(self._operators(stage)))
 
     def _operators(self, stage: StageLines) -> Iterator[Html]:
         counts = stage.counts
@@ -123,7 +123,7 @@ class _Rows:
             tag("span", f"{usage.failed:,}", class_="bad") if usage.failed else "0",
             f"{usage.prompt_tokens:,}",
             f"{usage.completion_tokens:,}",
-            joined(seconds),
+            join_html(seconds),
         ]
         below = [tag("span", note, class_="note") for note in notes]
         lane = _lane(own, self._run)
@@ -131,13 +131,13 @@ class _Rows:
         return _cells(tag("span", content, class_="in"), numbers)
 
 
-def _seen(stage: StageLines) -> str:
+def _counts_text(stage: StageLines) -> str:
     counts = stage.counts
     if counts is None:
         return "did not run"
     if not counts.chunks:
         return "no rows"
-    chunks = counted(counts.chunks, "chunk")
+    chunks = count_noun(counts.chunks, "chunk")
     rows = f"{counts.rows_in:,} rows in, {counts.rows_out:,} out"
     return f"{rows}, {chunks}, {counts.seconds:.2f} s"
 
@@ -205,7 +205,7 @@ def _row(
     if note:
         text.append(tag("span", note, class_="note"))
     rows = ["" if n is None else f"{n:,}" for n in (rows_in, rows_out)]
-    return _cells(joined(text), [*rows, *[""] * (len(_HEADS) + len(_MORE_HEADS) - 3)])
+    return _cells(join_html(text), [*rows, *[""] * (len(_HEADS) + len(_MORE_HEADS) - 3)])
 
 
 def _cells(first: Html, numbers: Iterable[str]) -> Html:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from blendfusion.models.prompts.prompt import render
 from blendfusion.models.protocol.events import digest_of
 from blendfusion.options import Options
-from blendfusion.planner.explain.plan_text import changed
+from blendfusion.planner.explain.plan_text import changed_trees
 from blendfusion.redaction import Redaction
-from blendfusion.run.observe.progress import counted
+from blendfusion.run.observe.progress import count_noun
 from blendfusion.run.reports.answer_samples import TaskSample, samples
-from blendfusion.run.reports.html import Html, joined, tag
+from blendfusion.run.reports.html import Html, join_html, tag
 from blendfusion.run.reports.html_plan import plan_section
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _ROWS = 6
 def page_of(trace: Trace, redaction: Redaction) -> str:
     """The whole page, of bounded size; values go through ``redaction``."""
     title = "BlendFusion trace" if trace.run is None else f"BlendFusion trace {trace.run.id}"
-    sections = _sections(trace, _Shown(redaction))
+    sections = _sections(trace, _Display(redaction))
     links = [tag("li", tag("a", name, href=f"#{key}")) for key, name, _ in sections]
     head = tag(
         "head",
@@ -85,10 +85,10 @@ def _section(key: str, name: str, content: Html) -> Html:
     return tag("section", tag("h2", name, id=key), content, aria_labelledby=key)
 
 
-def _sections(trace: Trace, show: _Shown) -> list[tuple[str, str, Html]]:
+def _sections(trace: Trace, show: _Display) -> list[tuple[str, str, Html]]:
     run = trace.run
     answered = samples(trace.batches)
-    made = [("totals", "Totals", joined([totals(trace), *_models(trace), *_cascades(trace)]))]
+    made = [("totals", "Totals", join_html([totals(trace), *_models(trace), *_cascades(trace)]))]
     if run is not None and run.query:
         made.append(("query", "Query", tag("pre", cut(run.query, _TEXT), tabindex="0")))
     if run is not None:
@@ -127,7 +127,7 @@ def totals(trace: Trace) -> Html:
     usage, run = trace.usage, trace.run
     evaluated = f"{usage.evaluated_tokens:,} evaluated"
     tiles: list[tuple[str, str, str]] = [
-        ("Values asked", f"{usage.values:,}", f"in {counted(usage.calls, 'call')}"),
+        ("Values asked", f"{usage.values:,}", f"in {count_noun(usage.calls, 'call')}"),
         ("From the cache", f"{usage.cached:,}", ""),
         ("Failed", f"{usage.failed:,}", ""),
         ("Prompt tokens", f"{usage.prompt_tokens:,}", evaluated),
@@ -142,7 +142,7 @@ def totals(trace: Trace) -> Html:
         )
     if trace.vectors.embedded:
         took = trace.vectors.usage
-        requests = f"in {counted(took.calls, 'request')}, {took.prompt_tokens:,} tokens"
+        requests = f"in {count_noun(took.calls, 'request')}, {took.prompt_tokens:,} tokens"
         tiles.append(
             ("Texts embedded", f"{trace.vectors.embedded:,}", requests if took.calls else "")
         )
@@ -195,7 +195,7 @@ def _tile(tile: tuple[str, str, str]) -> Html:
 # --- what was asked and answered -----------------------------------------------------------------
 
 
-class _Shown:
+class _Display:
     """The display of values and answers on the page."""
 
     def __init__(self, redaction: Redaction) -> None:
@@ -213,13 +213,13 @@ class _Shown:
             rows += ([tag("br")] if i else []) + [self.value(value)]
         if len(values) > _ROWS:
             rows += [tag("span", f"and {len(values) - _ROWS:,} more", class_="note")]
-        return joined(rows)
+        return join_html(rows)
 
     def reason(self, text: str) -> str:
         return cut(self._of_values.reason(text), _VALUE)
 
 
-def _calls(answered: Sequence[TaskSample], run: Run | None, show: _Shown, left_out: int) -> Html:
+def _calls(answered: Sequence[TaskSample], run: Run | None, show: _Display, left_out: int) -> Html:
     parts = [_task(sample, run, show) for sample in answered[:_TASKS]]
     if left_out:
         notice = (
@@ -228,21 +228,23 @@ def _calls(answered: Sequence[TaskSample], run: Run | None, show: _Shown, left_o
         parts.insert(0, tag("p", notice, class_="mute"))
     if len(answered) > _TASKS:
         parts.append(tag("p", f"And {len(answered) - _TASKS:,} more questions.", class_="mute"))
-    return joined(parts)
+    return join_html(parts)
 
 
-def _task(sample: TaskSample, run: Run | None, show: _Shown) -> Html:
+def _task(sample: TaskSample, run: Run | None, show: _Display) -> Html:
     task = sample.task
     facts = [f"answers: {cut(str(task.constraint), _VALUE)}"]
     if task.columns:
         facts.append(f"about: {cut(', '.join(name or '…' for name in task.columns), _VALUE)}")
-    facts += [counted(sample.requests, "request"), f"task {digest_of(task)}"]
+    facts += [count_noun(sample.requests, "request"), f"task {digest_of(task)}"]
     head = tag("h3", tag("code", task.ingredient), " ", cut(task.question, _VALUE))
     parts = [head, tag("p", " · ".join(facts), class_="mute")]
     parts += _distribution(sample, show)
-    if sample.shown:
-        scored = all(answer.logprob is not None for _, answer in sample.shown)
-        caption = "A few of the answers" if sample.requests > len(sample.shown) else "The answers"
+    if sample.shown_samples:
+        scored = all(answer.logprob is not None for _, answer in sample.shown_samples)
+        caption = (
+            "A few of the answers" if sample.requests > len(sample.shown_samples) else "The answers"
+        )
         rows = [
             [
                 show.values(values),
@@ -252,7 +254,7 @@ def _task(sample: TaskSample, run: Run | None, show: _Shown) -> Html:
                 f"{answer.usage.prompt_tokens:,}",
                 f"{answer.usage.completion_tokens:,}",
             ]
-            for values, answer in sample.shown
+            for values, answer in sample.shown_samples
         ]
         heads = ["Values", "Answer", "From", *(["Probability"] if scored else [])]
         heads += ["Prompt tokens", "Answer tokens"]
@@ -263,7 +265,7 @@ def _task(sample: TaskSample, run: Run | None, show: _Shown) -> Html:
     return tag("div", *parts, class_="task")
 
 
-def _distribution(sample: TaskSample, show: _Shown) -> list[Html]:
+def _distribution(sample: TaskSample, show: _Display) -> list[Html]:
     """The frequency of answers, if answers recur."""
     most = sample.answers.most_common(_ANSWERS)
     if not most or len(sample.answers) == sample.answers.total() > 1:
@@ -280,7 +282,7 @@ def _distribution(sample: TaskSample, show: _Shown) -> list[Html]:
     return [table("How often which answer came", heads, rows, kind="shares")]
 
 
-def _prompt(sample: TaskSample, run: Run | None, show: _Shown) -> list[Html]:
+def _prompt(sample: TaskSample, run: Run | None, show: _Display) -> list[Html]:
     """The prompts of the first sample, turn by turn."""
     reader = next((m for m in run.models.values() if m.prompts), None) if run is not None else None
     if run is None or reader is None:
@@ -289,7 +291,7 @@ def _prompt(sample: TaskSample, run: Run | None, show: _Shown) -> list[Html]:
     for task in reader.model_tasks(sample.task):
         prompt = render(task, shots=run.options.shots, listed=reader.lists_options)
         turns: list[Html] = []
-        for turn in prompt.messages(sample.shown[0][0]):
+        for turn in prompt.messages(sample.shown_samples[0][0]):
             turns.append(tag("p", turn["role"], class_="turn"))
             turns.append(tag("pre", show.value(turn["content"], _TEXT)))
         title = tag("summary", "A prompt, before the model's chat template")
@@ -297,17 +299,17 @@ def _prompt(sample: TaskSample, run: Run | None, show: _Shown) -> list[Html]:
     return shown
 
 
-def _errors(failed: Sequence[TaskSample], show: _Shown) -> Html:
+def _errors(failed: Sequence[TaskSample], show: _Display) -> Html:
     rows: list[list[str]] = []
     for sample in failed[:_TASKS]:
         for kind, number in sample.failures.most_common(_REASONS):
             values, reason = sample.failed[kind]
-            question = joined(
+            question = join_html(
                 [tag("code", sample.task.ingredient), " ", cut(sample.task.question, _VALUE)]
             )
             rows.append([question, show.reason(reason), show.values(values), f"{number:,}"])
     number = sum(sample.failures.total() for sample in failed)
-    caption = f"{counted(number, 'request')} without a valid answer, by kind of reason"
+    caption = f"{count_noun(number, 'request')} without a valid answer, by kind of reason"
     heads = ["Call", "Reason", "Of the first", "Requests"]
     return table(caption, heads, rows, kinds=["wide", "wide", "wide", "n"])
 
@@ -318,7 +320,7 @@ def _errors(failed: Sequence[TaskSample], show: _Shown) -> Html:
 def _rewrites(rewrites: Sequence[Rewrite]) -> Html:
     parts: list[Html] = []
     for rewrite in rewrites:
-        before, after = changed(rewrite.before, rewrite.after)
+        before, after = changed_trees(rewrite.before, rewrite.after)
         sides = [
             tag("div", tag("p", word, class_="turn"), tag("pre", _lines(lines), class_="plan"))
             for word, lines in (("before", before), ("after", after))
@@ -326,7 +328,7 @@ def _rewrites(rewrites: Sequence[Rewrite]) -> Html:
         times = f" ×{rewrite.times} ({rewrite.seconds * 1e3:.1f} ms)"
         summary = tag("summary", tag("code", rewrite.rule), times)
         parts.append(tag("details", summary, tag("div", *sides, class_="sides")))
-    return joined([tag("p", "What each did where it fired first.", class_="mute"), *parts])
+    return join_html([tag("p", "What each did where it fired first.", class_="mute"), *parts])
 
 
 def _lines(lines: Sequence[str]) -> str:
@@ -351,7 +353,7 @@ def _settings(trace: Trace, run: Run) -> Html:
         shown = tag("b", setting) if value != default else setting
         rows.append([tag("code", field.name), shown, _setting(default)])
     parts.append(table("Options of the session", ["Option", "Value", "Default"], rows))
-    return joined(parts)
+    return join_html(parts)
 
 
 def _setting(value: object) -> str:

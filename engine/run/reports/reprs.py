@@ -17,8 +17,8 @@ from blendfusion.errors import BlendFusionError
 from blendfusion.models.registry.model_names import ModelNames
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.models.wrappers.cascade import targets_in
-from blendfusion.run.observe.progress import counted
-from blendfusion.run.reports.html import Html, joined, tag
+from blendfusion.run.observe.progress import count_noun
+from blendfusion.run.reports.html import Html, join_html, tag
 from blendfusion.run.reports.html_report import cut, style, table
 from blendfusion.types import ModelInfo
 from blendfusion.udfs.ask.dispatcher import Dispatcher, UnknownAnswerError
@@ -74,11 +74,12 @@ def as_html(frame: Frame) -> str:
 
 
 def _table(rows: pa.Table) -> Html:
-    caption = counted(len(rows), "row")
+    caption = count_noun(len(rows), "row")
     if len(rows) > _ROWS:
         rows, caption = rows.slice(0, _ROWS), f"The first {_ROWS} rows"
     heads = [
-        joined([field.name, tag("span", str(field.type), class_="note")]) for field in rows.schema
+        join_html([field.name, tag("span", str(field.type), class_="note")])
+        for field in rows.schema
     ]
     kinds = ["n" if _is_number(field.type) else "wide" for field in rows.schema]
     cells = [[_cell(value) for value in column.to_pylist()] for column in rows.columns]
@@ -104,7 +105,7 @@ def _rows(frame: Frame) -> pa.Table | None:
     limited = frame.limit(_ROWS + 1)  # one more than shown, to know whether there are more
     if not frame.prepared.calls:
         return limited.to_arrow_table()
-    dispatcher = _Stored(frame)
+    dispatcher = _StoredAnswers(frame)
     try:
         with limited.running(), closing(limited.answered(dispatcher, eager=True)) as tables:
             return pa.concat_tables(list(tables))
@@ -137,7 +138,7 @@ def _columns(frame: Frame) -> str:
     return cut(", ".join(f"{field.name}: {field.type}" for field in schema), 1_000)
 
 
-class _Stored(Dispatcher):
+class _StoredAnswers(Dispatcher):
     """Returns stored answers. Every other question, including one that would load a model or call a
     server, raises UnknownAnswerError."""
 

@@ -26,7 +26,7 @@ from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.observer import StageCounts
 
 if TYPE_CHECKING:
-    from blendfusion.language.unsupported.execution_path import Prepared
+    from blendfusion.language.unsupported.execution_path import PreparedFrame
     from blendfusion.models.wrappers.cache import CachedModel
     from blendfusion.options import Options
     from blendfusion.run.execution.pipeline import Counts
@@ -50,7 +50,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class ModelRecord:
     """A model that a run asked."""
 
     name: str
@@ -76,10 +76,10 @@ class Run:
         watch: Watch,
         options: Options,
         query: str = "",
-        plan: Prepared | None = None,
+        plan: PreparedFrame | None = None,
     ) -> None:
         self.watch = watch
-        self.models: dict[str, Described] = {}
+        self.models: dict[str, ModelRecord] = {}
         """The models that were asked, by name, in order."""
         self.decided = 0
         """Values that small models, or similarity, decided for large ones."""
@@ -157,12 +157,12 @@ class Run:
             self.by_operator[key] = self.by_operator.get(key, Usage()) + spent
             if spent.values:
                 self.batches.append(Batch(key, end - spent.seconds, end))
-                described = _described(job.model)
+                described = _record_of(job.model)
                 self.models.setdefault(described.name, described)
         self.watch.batch(job, n, spent)
 
 
-def run_of(session: Session, query: str, calls: int, plan: Prepared | None) -> Run:
+def run_of(session: Session, query: str, calls: int, plan: PreparedFrame | None) -> Run:
     """A run in ``session`` that has not started."""
     staged = plan is not None and plan.staged is not None
     watch = Watch(
@@ -172,9 +172,9 @@ def run_of(session: Session, query: str, calls: int, plan: Prepared | None) -> R
     return Run(watch, session.options, query, plan)
 
 
-def _described(model: CachedModel) -> Described:
+def _record_of(model: CachedModel) -> ModelRecord:
     info, abilities, inner = model.info, model.abilities, model.inner
-    return Described(
+    return ModelRecord(
         info.name,
         info.window,
         info.settings,

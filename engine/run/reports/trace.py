@@ -20,7 +20,7 @@ from blendfusion.options import Options
 from blendfusion.places.whole_file import write_private
 from blendfusion.redaction import WITHHELD, Redaction
 from blendfusion.run.observe.progress import Reporter
-from blendfusion.run.observe.throughput import Measured, Question
+from blendfusion.run.observe.throughput import MeasuredUsage, Question
 from blendfusion.run.reports.answer_warnings import (
     conflict_summary,
     cut_summary,
@@ -44,7 +44,7 @@ from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import Conflict
 
 if TYPE_CHECKING:
-    from blendfusion.language.unsupported.execution_path import Prepared
+    from blendfusion.language.unsupported.execution_path import PreparedFrame
     from blendfusion.session import Session
 
 CALLS_SCHEMA = pa.schema(
@@ -116,7 +116,7 @@ class Trace:
     def __init__(
         self,
         reporter: Reporter | None = None,
-        measured: Measured | None = None,
+        measured: MeasuredUsage | None = None,
         redaction: Redaction | None = None,
     ) -> None:
         self.by_task: dict[Task, Usage] = {}
@@ -222,7 +222,7 @@ class Trace:
         return {call.text: found.stored for call, found in self.results_by_call.items()}
 
     def begin(
-        self, session: Session, query: str = "", calls: int = 1, plan: Prepared | None = None
+        self, session: Session, query: str = "", calls: int = 1, plan: PreparedFrame | None = None
     ) -> Run:
         """The run that this trace records, of ``query`` with ``calls`` calls, as a context manager.
         If it is not entered, it only reports batches."""
@@ -280,7 +280,7 @@ class Trace:
     def _count(self, job: Job, number: int, answers: Sequence[Answer], seconds: float) -> None:
         spent = replace(Usage.total(a.usage for a in answers), seconds=seconds)
         question = job.task, job.names
-        self._spent(job, spent)
+        self._spend(job, spent)
         with self._lock:
             for name, share in _by_model(answers, spent).items():
                 self._by_model[name] = self._by_model.get(name, Usage()) + share
@@ -290,7 +290,7 @@ class Trace:
         if self._measured is not None:
             self._measured.add(question, spent)
         if self._expected is not None:
-            self._expected.spent(job, spent)
+            self._expected.note_usage(job, spent)
         if self.run is not None:
             self.run.batch(job, number, spent)
         self._report(0)
@@ -303,7 +303,7 @@ class Trace:
             self._reporter.update(done, max(self._known, done), tokens, total.cached)
 
     def in_vain(self, job: Job, requests: int) -> None:
-        self._spent(job, Usage(calls=requests))
+        self._spend(job, Usage(calls=requests))
 
     def on_wait(self, job: Job, n: int, seconds: float) -> None:
         with self._lock:
@@ -324,7 +324,7 @@ class Trace:
         """The part of ``wait`` that belongs to the question of ``call``."""
         return self._waits.get((call.task, call.models), Wait())
 
-    def _spent(self, job: Job, spent: Usage) -> None:
+    def _spend(self, job: Job, spent: Usage) -> None:
         task, question = job.task, (job.task, job.names)
         with self._lock:
             self.by_task[task] = self.by_task.get(task, Usage()) + spent

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from blendfusion.services.ask.check import Attempt
 from blendfusion.services.ask.links import ValueIndex
-from blendfusion.services.ask.listed_values import listed
+from blendfusion.services.ask.listed_values import find_list_item
 from blendfusion.services.ask.literals import strings
 from blendfusion.services.ask.schema.catalog import Catalog
 from blendfusion.udfs.declare.arguments import sql_string
@@ -36,7 +36,7 @@ def _columns(failed: Attempt, catalog: Catalog) -> Iterator[str]:
 
 
 def _values(failed: Attempt, catalog: Catalog, index: ValueIndex) -> Iterator[str]:
-    item = listed(failed.sql, catalog)
+    item = find_list_item(failed.sql, catalog)
     if item is not None:
         yield item.fact
     for text in dict.fromkeys(strings(failed.sql)):

@@ -13,12 +13,12 @@ from sqlglot import exp
 
 from blendfusion.budget import Budget
 from blendfusion.errors import QueryError
-from blendfusion.run.observe.progress import counted
+from blendfusion.run.observe.progress import count_noun
 from blendfusion.run.reports.trace import Trace
 from blendfusion.services.ask.draft import Draft, draft
 from blendfusion.services.ask.links import words_of
 from blendfusion.services.ask.schema.catalog import read_catalog
-from blendfusion.services.ask.where import parsed
+from blendfusion.services.ask.where import parse
 from blendfusion.types import Constraint, Task, Usage
 from blendfusion.udfs.declare.arguments import quoted_name
 
@@ -115,7 +115,7 @@ def answer(
         spent = made.usage
         if not made.may_run:
             return Reply(question, "", form, made, made.searched, spent, made.problem.rstrip("."))
-        frame = made.frame.with_budget(_left(budget, begun, session.ledger.usage))
+        frame = made.frame.with_budget(_rest_of(budget, begun, session.ledger.usage))
         rows = frame.to_arrow_table()
         if unclear := several(question, form, rows, made.sql):
             return Reply(question, "", form, made, made.searched, spent, unclear)
@@ -123,11 +123,11 @@ def answer(
         if text:
             return Reply(question, text, form, made, made.searched, spent)
         why = "the query gives no answer"
-    left = _left(budget, begun, session.ledger.usage)
+    left = _rest_of(budget, begun, session.ledger.usage)
     return read_rows(session, question, form, tables, budget=left, spent=spent, why=why)
 
 
-def _left(budget: Budget | None, begun: Usage, now: Usage) -> Budget | None:
+def _rest_of(budget: Budget | None, begun: Usage, now: Usage) -> Budget | None:
     """The rest of a budget for all parts of an answer; its limit of cost holds for each part."""
     if budget is None:
         return None
@@ -149,7 +149,7 @@ def several(question: str, form: Form, rows: pa.Table, sql: str) -> str:
         return f"{one}, and the query gives {len(numbers)}"
     if len(cells) < 2 or (form == "number" and _counts_rows(question) and not _aggregates(sql)):
         return ""
-    return f"{one}, and the query gives {counted(rows.num_rows, 'row')}: see draft.run()"
+    return f"{one}, and the query gives {count_noun(rows.num_rows, 'row')}: see draft.run()"
 
 
 def _counts_rows(question: str) -> bool:
@@ -161,7 +161,7 @@ def _has_numbers(values: pa.ChunkedArray) -> bool:
 
 
 def _aggregates(sql: str) -> bool:
-    tree = parsed(sql)
+    tree = parse(sql)
     return tree is None or tree.find(exp.AggFunc) is not None
 
 
@@ -238,7 +238,7 @@ def read_rows(
     if found.text is None:
         raise QueryError(f"{why}, and reading the rows gave no answer: {found.error}")
     source = (
-        f"Read {len(kept):,} of {counted(len(rows), 'row')} of {', '.join(names)} end to end, without a query: "
+        f"Read {len(kept):,} of {count_noun(len(rows), 'row')} of {', '.join(names)} end to end, without a query: "
         f"{why}."
     )
     return Reply(

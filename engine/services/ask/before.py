@@ -11,7 +11,7 @@ from sqlglot import exp
 from blendfusion.services.ask import last
 from blendfusion.services.ask.prompt import QUESTION, as_lines
 from blendfusion.services.ask.schema.catalog import Column, Table, type_word
-from blendfusion.services.ask.where import parsed
+from blendfusion.services.ask.where import parse
 from blendfusion.types import Task
 
 _MOST = 3
@@ -36,7 +36,7 @@ class Before:
 
     def tables(self, known: Sequence[str]) -> set[str]:
         """The tables that the last query reads, of those ``known``, and ``last``."""
-        tree = parsed(self.pairs[-1][1])
+        tree = parse(self.pairs[-1][1])
         found = () if tree is None else tree.find_all(exp.Table)
         read = {exp.table_name(table).lower() for table in found}
         return {last.LAST, *(name for name in known if name.lower() in read)}

@@ -16,8 +16,8 @@ from blendfusion.errors import BlendFusionError
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.redaction import Redaction
 from blendfusion.run.estimates.estimate import Estimate
-from blendfusion.services.ask.literals import shown
-from blendfusion.services.ask.where import parsed, predicates
+from blendfusion.services.ask.literals import show_literals
+from blendfusion.services.ask.where import parse, predicates
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -51,9 +51,11 @@ class Attempt:
     def text_shown(self, text: str, query: Callable[[str], str], redaction: Redaction) -> str:
         """A text about the query, as ``problem_shown`` shows it."""
         if not self.quotes:
-            return shown(text, redaction)
+            return show_literals(text, redaction)
         parts = re.split(rf"(?<!\w)({'|'.join(map(re.escape, self.quotes))})(?!\w)", text)
-        return "".join(query(p) if n % 2 else shown(p, redaction) for n, p in enumerate(parts))
+        return "".join(
+            query(p) if n % 2 else show_literals(p, redaction) for n, p in enumerate(parts)
+        )
 
     def __str__(self) -> str:
         outcome = self.problem or "plans and gives rows"
@@ -61,7 +63,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedAttempt:
     """An attempt with its frame; ``frame`` is None if it fails."""
 
     attempt: Attempt
@@ -83,27 +85,29 @@ def check(
     tables: Collection[str],
     budget: Budget | None,
     unjoined: tuple[str, str] | None = None,
-) -> Checked:
+) -> CheckedAttempt:
     """Plan ``sql`` and see whether it gives rows. Only reading ``tables`` is allowed. A query with
     a doubt that it is ``unjoined`` is planned, and not run."""
     try:
         if _first_word(sql) not in ("SELECT", "WITH"):
-            return Checked(Attempt(sql, "a draft is a read-only query", "Write SELECT …", FAILS))
+            return CheckedAttempt(
+                Attempt(sql, "a draft is a read-only query", "Write SELECT …", FAILS)
+            )
         frame = session.sql(sql, read_only=True, budget=budget)
         outside = _outside(session, frame, tables)
         if outside is not None:
             problem = f"the table {outside} is not among the tables of the question"
-            return Checked(Attempt(sql, problem, f"Use {', '.join(sorted(tables))}.", FAILS))
+            return CheckedAttempt(Attempt(sql, problem, f"Use {', '.join(sorted(tables))}.", FAILS))
         if unjoined is not None:
-            return Checked(Attempt(sql, *unjoined, UNJOINED), frame)
+            return CheckedAttempt(Attempt(sql, *unjoined, UNJOINED), frame)
         table = _table(frame)
         estimate = frame.estimate()
         empty = not table.num_rows if table is not None else _reaches_no_model(estimate)
     except BlendFusionError as error:
-        return Checked(Attempt(sql, error.message, error.hint or "", FAILS))
+        return CheckedAttempt(Attempt(sql, error.message, error.hint or "", FAILS))
     attempt = _problem(session, sql, table, empty=empty) or _beyond(sql, estimate, budget)
     rows = None if table is None else _rows(table)
-    return Checked(attempt or Attempt(sql), frame, rows, estimate)
+    return CheckedAttempt(attempt or Attempt(sql), frame, rows, estimate)
 
 
 def _rows(table: pa.Table) -> tuple[str, ...] | None:
@@ -210,7 +214,7 @@ def _emptying(session: Session, sql: str, column: str = "") -> str:
 
 
 def _without_each_predicate(sql: str) -> Iterator[tuple[str, str]]:
-    tree = parsed(sql)
+    tree = parse(sql)
     if tree is None:
         return
     terms = predicates(tree)

@@ -17,10 +17,10 @@ _MOST_PAIRS = 10_000_000
 """Pairs of rows that a comparison other than equality may be tried on."""
 
 
-def unjoined(case: Case) -> Doubt | None:
+def cross_join(case: Case) -> Doubt | None:
     """Relations without a predicate between them: every row meets every other."""
     for select in case.selects:
-        pair = _unconnected(case, select)
+        pair = _unconnected_pair(case, select)
         if pair is not None:
             return (
                 f"the query joins {pair[0]} and {pair[1]} without a key: every row of one meets every "
@@ -30,7 +30,7 @@ def unjoined(case: Case) -> Doubt | None:
     return None
 
 
-def _unconnected(case: Case, select: exp.Select) -> tuple[str, str] | None:
+def _unconnected_pair(case: Case, select: exp.Select) -> tuple[str, str] | None:
     """The first two relations that no equality connects."""
     known = [relation for relation in relations(select) if _has_many_rows(relation)]
     names = [relation.alias_or_name.lower() for relation in known]

@@ -47,9 +47,9 @@ _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 
 def number_unused(case: Case) -> Doubt | None:
     """A number of the question that stands nowhere in the query."""
-    used = list(_used(case.tree))
+    used = list(_used_numbers(case.tree))
     equal = list(_equal(case.tree))
-    for one in _stated(case):
+    for one in _stated_numbers(case):
         assert one.value is not None
         near = {one.value, one.value - 1, one.value + 1, one.value / 100}
         same = any(value in (one.value, one.value / 100) for value in equal)
@@ -67,7 +67,7 @@ def number_from_nowhere(case: Case) -> Doubt | None:
     stated = {one.value for one in numbers(case.question)}
     if None in stated:
         return None
-    for literal, _ in _compared(case.tree):
+    for literal, _ in _compared_numbers(case.tree):
         value = Decimal(literal.name)
         near = {value, value - 1, value + 1, value * 100, -value}
         if value in (0, 1) or near & stated:
@@ -99,14 +99,14 @@ def _direction(case: Case, *, strict: bool) -> Doubt | None:
         sign = _words_sign(case.question, one)
         if sign is None or one.value is None:
             continue
-        found = [(s, Decimal(n.name)) for n, s in _compared(case.tree) if s != "="]
+        found = [(s, Decimal(n.name)) for n, s in _compared_numbers(case.tree) if s != "="]
         found = [(s, value) for s, value in found if abs(value - one.value) <= 1]
         if not found:
             continue
-        wanted = _bound(sign, one.value)
+        wanted = _normalise(sign, one.value)
         same_way = [f for f in found if f[0][0] == sign[0]]
         if strict:
-            differs = bool(same_way) and all(_bound(*f) != wanted for f in same_way)
+            differs = bool(same_way) and all(_normalise(*f) != wanted for f in same_way)
         else:
             differs = not same_way
         if differs:
@@ -118,7 +118,7 @@ def _direction(case: Case, *, strict: bool) -> Doubt | None:
     return None
 
 
-def _bound(sign: str, value: Decimal) -> tuple[str, Decimal, bool]:
+def _normalise(sign: str, value: Decimal) -> tuple[str, Decimal, bool]:
     """A comparison in one form for whole numbers: > 2 is >= 3."""
     if value == value.to_integral_value() and sign in ("<", ">"):
         return (sign, value + (1 if sign == ">" else -1), True)
@@ -142,7 +142,7 @@ def _words_sign(question: str, one: Number) -> str | None:
     return None
 
 
-def _compared(tree: exp.Expr) -> Iterator[tuple[exp.Literal, str]]:
+def _compared_numbers(tree: exp.Expr) -> Iterator[tuple[exp.Literal, str]]:
     """The numbers that a query compares with, each with the sign that has it on the right."""
     for one in comparisons(tree):
         literal = _literal(one.right)
@@ -175,7 +175,7 @@ def _number(text: str) -> Decimal | None:
         return None
 
 
-def _stated(case: Case) -> Iterator[Number]:
+def _stated_numbers(case: Case) -> Iterator[Number]:
     """The numbers of the question that name no value, table or column, without 0 and 1."""
     values = [link.value for link in case.links if not link.by_column]
     known = {digits for text in values for digits in _DIGITS.findall(text)}
@@ -196,7 +196,7 @@ def _equal(tree: exp.Expr) -> Iterator[Decimal]:
             yield from map(Decimal, _DIGITS.findall(literal.name))
 
 
-def _used(tree: exp.Expr) -> Iterator[Decimal]:
+def _used_numbers(tree: exp.Expr) -> Iterator[Decimal]:
     """The numbers in the other literals of a query, those within texts too."""
     for literal in tree.find_all(exp.Literal):
         if isinstance(literal.parent, exp.EQ | exp.In):

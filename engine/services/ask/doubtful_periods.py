@@ -24,7 +24,7 @@ _QUARTERS = ("first", "second", "third", "fourth")
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class DateBound:
     sign: str
     day: datetime
     whole_days: bool
@@ -37,7 +37,9 @@ def other_period(case: Case) -> Doubt | None:
     if len(found) != 1:
         return None
     first, behind = _period(found[0])
-    bounds = [bound for one in comparisons(case.tree) if (bound := _bound(case, one)) is not None]
+    bounds = [
+        bound for one in comparisons(case.tree) if (bound := _date_bound(case, one)) is not None
+    ]
     lower = [b for b in bounds if b.sign in (">", ">=")]
     upper = [b for b in bounds if b.sign in ("<", "<=")]
     if len(lower) != 1 or len(upper) != 1:
@@ -69,14 +71,14 @@ def _period(found: re.Match[str]) -> tuple[datetime, datetime]:
     return datetime(year, start + 1, 1), datetime(year + end // 12, end % 12 + 1, 1)
 
 
-def _begin(bound: Bound) -> datetime:
+def _begin(bound: DateBound) -> datetime:
     """The first moment that a lower bound takes."""
     if bound.sign == ">=":
         return bound.day
     return bound.day + timedelta(days=1) if bound.whole_days else bound.day
 
 
-def _end(bound: Bound) -> datetime:
+def _end(bound: DateBound) -> datetime:
     """The moment behind the last one that an upper bound takes."""
     if bound.sign == "<":
         return bound.day
@@ -88,7 +90,7 @@ def _end(bound: Bound) -> datetime:
     )
 
 
-def _bound(case: Case, comparison: Comparison) -> Bound | None:
+def _date_bound(case: Case, comparison: Comparison) -> DateBound | None:
     """A bound of dates; None for any other comparison."""
     column, sign, literal, _ = comparison
     text = literal.this if isinstance(literal, exp.Cast) else literal
@@ -101,7 +103,7 @@ def _bound(case: Case, comparison: Comparison) -> Bound | None:
         day = datetime.fromisoformat(text.name.strip())
     except ValueError:
         return None
-    return Bound(sign, day.replace(tzinfo=None), _has_whole_days(case, column, inner))
+    return DateBound(sign, day.replace(tzinfo=None), _has_whole_days(case, column, inner))
 
 
 def _has_whole_days(case: Case, column: exp.Expr, inner: exp.Column) -> bool:

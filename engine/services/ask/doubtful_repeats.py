@@ -102,7 +102,7 @@ def _repeats(case: Case, select: exp.Select, relation: exp.Expr) -> bool:
     for place, own in enumerate(relations(select)):
         if own is relation:
             inner = list(relations(probe))[place]
-            inner.replace(_numbered(inner))
+            inner.replace(_number_rows(inner))
     root = select.root()
     if probe.args.get("with_") is None and root.args.get("with_") is not None:
         probe.set("with_", root.args["with_"].copy())
@@ -120,7 +120,7 @@ def _repeats(case: Case, select: exp.Select, relation: exp.Expr) -> bool:
     return case.has_rows(probe.sql("postgres")) is True
 
 
-def _numbered(table: exp.Expr) -> exp.Subquery:
+def _number_rows(table: exp.Expr) -> exp.Subquery:
     """A table with the numbers of its rows, under its own name."""
     bare = exp.Table(
         this=table.this.copy(), db=table.args.get("db"), catalog=table.args.get("catalog")

@@ -10,7 +10,7 @@ from blendfusion.services.ask.column_origins import Origins
 from blendfusion.services.ask.doubt_case import Case, Doubt
 from blendfusion.services.ask.links import words_of
 from blendfusion.services.ask.schema.catalog import Catalog
-from blendfusion.services.ask.where import parsed
+from blendfusion.services.ask.where import parse
 from blendfusion.udfs.declare.arguments import sql_string
 
 
@@ -36,7 +36,7 @@ def stated_and_not_stored(case: Case) -> Doubt | None:
 
 def _not_stored(case: Case, *, stated: bool) -> Doubt | None:
     question = f" {' '.join(case.words)} "
-    for literal, values, place in _compared(case.tree, case.origins):
+    for literal, values, place in _compared_texts(case.tree, case.origins):
         within = f" {' '.join(words_of(literal.name))} " in question
         if literal.name not in values and within == stated:
             return f"{sql_string(literal.name)} is no value of {place}", ""
@@ -45,7 +45,7 @@ def _not_stored(case: Case, *, stated: bool) -> Doubt | None:
 
 def as_stored(sql: str, catalog: Catalog) -> str | None:
     """A query with its literals in the letter case in which they are stored; None if they are."""
-    tree = parsed(sql)
+    tree = parse(sql)
     if tree is None:
         return None
     found = list(_other_spellings(tree, Origins(catalog)))
@@ -61,7 +61,7 @@ def as_stored(sql: str, catalog: Catalog) -> str | None:
 def _other_spellings(tree: exp.Expr, origins: Origins) -> Iterator[tuple[exp.Literal, str, str]]:
     """The literals that no value equals, the one value that does but for letter case and blanks
     around it, and the column. Of LIKE, a pattern that holds for values in another case alone."""
-    for literal, values, place in _compared(tree, origins):
+    for literal, values, place in _compared_texts(tree, origins):
         folded = literal.name.strip().casefold()
         same = [value for value in values if value.strip().casefold() == folded]
         if literal.name not in values and len(same) == 1:
@@ -78,7 +78,7 @@ def _other_spellings(tree: exp.Expr, origins: Origins) -> Iterator[tuple[exp.Lit
             yield pattern, holding[0], f"{origin[0].name}.{origin[1].name}"
 
 
-def _compared(
+def _compared_texts(
     tree: exp.Expr, origins: Origins
 ) -> Iterator[tuple[exp.Literal, tuple[str, ...], str]]:
     """The texts that a query compares by =, <> or IN with a column all of whose values are known,

@@ -16,7 +16,7 @@ from blendfusion.datafusion.error_translation import functions_in
 from blendfusion.errors import BlendFusionError, BudgetExceeded, ModelError, QueryError
 from blendfusion.redaction import Redaction
 from blendfusion.run.estimates.estimate import Estimate
-from blendfusion.run.observe.progress import counted, progress
+from blendfusion.run.observe.progress import count_noun, progress
 from blendfusion.run.reports.trace import Trace
 from blendfusion.services.ask.advice import advice
 from blendfusion.services.ask.before import Before
@@ -26,26 +26,26 @@ from blendfusion.services.ask.check import (
     NULLS,
     UNJOINED,
     Attempt,
-    Checked,
+    CheckedAttempt,
     check,
 )
 from blendfusion.services.ask.dialect_slips import in_our_words, is_slip
 from blendfusion.services.ask.doubt_case import Case, Doubt
 from blendfusion.services.ask.doubt_rules import Rule, doubts
-from blendfusion.services.ask.doubtful_joins import unjoined
+from blendfusion.services.ask.doubtful_joins import cross_join
 from blendfusion.services.ask.doubtful_spellings import as_stored
 from blendfusion.services.ask.grammar.lark import grammar_of
 from blendfusion.services.ask.links import ValueIndex
-from blendfusion.services.ask.listed_values import listed
+from blendfusion.services.ask.listed_values import find_list_item
 from blendfusion.services.ask.literals import shown_query
 from blendfusion.services.ask.named_values import omitted_value, unnamed_value
 from blendfusion.services.ask.prompt import drafting, has_free_text, values_of
 from blendfusion.services.ask.rules import by_rule
 from blendfusion.services.ask.schema.catalog import Catalog, read_catalog
-from blendfusion.services.ask.search_summary import searched
+from blendfusion.services.ask.search_summary import summarize_search
 from blendfusion.services.ask.shown_tables import Shown, TableChoice
 from blendfusion.services.ask.similar_questions import similar
-from blendfusion.services.ask.where import parsed
+from blendfusion.services.ask.where import parse
 from blendfusion.types import Constraint, Usage
 from blendfusion.udfs.declare.arguments import sql_string
 from blendfusion.udfs.register.user_functions import known_ingredients
@@ -104,7 +104,7 @@ class Draft:
     def searched(self) -> str:
         """One sentence, made of the plan, that states what is searched and asked. After ``run`` it
         has the counts of the run."""
-        return searched(self.frame, self.sql, self.estimate, self._shown)
+        return summarize_search(self.frame, self.sql, self.estimate, self._show)
 
     def run(self) -> pa.Table:
         """The rows of the query. Asks the model what ``estimate`` expects. Raises QueryError for a
@@ -130,7 +130,7 @@ class Draft:
         found = self._attempt
         if found is None or not found.problem:
             return ""
-        return found.problem_shown(self._shown, self._redaction)
+        return found.problem_shown(self._show, self._redaction)
 
     @property
     def may_run(self) -> bool:
@@ -154,7 +154,7 @@ class Draft:
         attempt = self._attempt
         if attempt is None:
             return []
-        shown = (attempt.text_shown(n, self._shown, self._redaction) for n in attempt.notes)
+        shown = (attempt.text_shown(n, self._show, self._redaction) for n in attempt.notes)
         return [f"Note: {note}" for note in shown]
 
     @property
@@ -167,7 +167,7 @@ class Draft:
         if self.agreement:
             lines.append(self.agreement)
         if self.template:
-            lines.append(f"The query of the accepted question {_OWN.quoted(self.template)}.")
+            lines.append(f"The query of the accepted question {_OWN.quote(self.template)}.")
         failed = [attempt for attempt in self.tried if attempt.sql != self.sql]
         if failed:
             lines += [
@@ -181,11 +181,11 @@ class Draft:
     def _redaction(self) -> Redaction:
         return self.frame.session.options.redaction
 
-    def _shown(self, sql: str) -> str:
+    def _show(self, sql: str) -> str:
         return shown_query(sql, self._redaction, self.names, self.question)
 
     def __str__(self) -> str:
-        return f"{self._shown(self.sql)}\n\n{self.notes}"
+        return f"{self._show(self.sql)}\n\n{self.notes}"
 
     __repr__ = __str__
 
@@ -210,7 +210,7 @@ def draft(
     known = writer.from_template() if before is None else None
     if known is not None:
         return known
-    tried: list[Checked] = []
+    tried: list[CheckedAttempt] = []
     stopped: BudgetExceeded | ModelError | None = None
     try:
         _write(writer, tried, candidates, rounds)
@@ -224,7 +224,7 @@ def draft(
         failed = [checked.attempt for checked in tried]
         drafts = "\n".join(_lines(failed, redaction, writer.names, question))
         raise QueryError(
-            f"no query was found for the question {_OWN.quoted(question)}; tried:\n{drafts}",
+            f"no query was found for the question {_OWN.quote(question)}; tried:\n{drafts}",
             hint="Name the tables that it is about (tables=[…]), ask in other words, or use a larger model.",
         )
     attempts = tuple(dict.fromkeys(checked.attempt for checked in tried))
@@ -238,13 +238,15 @@ def draft(
         writer.trace.usage,
         best.estimate,
         caution=writer.caution,
-        stopped="" if stopped is None else _stopped(stopped, len(tried), session.options.redaction),
+        stopped=""
+        if stopped is None
+        else _stop_reason(stopped, len(tried), session.options.redaction),
         names=writer.names,
         left_out=writer.left_out,
     )
 
 
-def _write(writer: _Writer, tried: list[Checked], candidates: int, rounds: int) -> None:
+def _write(writer: _Writer, tried: list[CheckedAttempt], candidates: int, rounds: int) -> None:
     """Add the candidates to ``tried``, and repairs of the best until one has no problem."""
     for variant in range(candidates):
         tried += writer.with_rules(writer.draft(variant))
@@ -253,15 +255,15 @@ def _write(writer: _Writer, tried: list[Checked], candidates: int, rounds: int) 
         if best.attempt.rank == GIVES_ROWS:
             break
         latest = [c.attempt for c in tried if c.attempt.rank == best.attempt.rank][-1]
-        repaired = writer.continued(latest) or writer.repaired(latest)
+        repaired = writer.continue_draft(latest) or writer.repair(latest)
         if repaired.attempt in [checked.attempt for checked in tried]:
             break  # the model keeps to it
         tried += writer.with_rules(repaired)
 
 
-def _stopped(error: BudgetExceeded | ModelError, drafts: int, redaction: Redaction) -> str:
+def _stop_reason(error: BudgetExceeded | ModelError, drafts: int, redaction: Redaction) -> str:
     """Why no more drafts follow, and what to do with the best one."""
-    best = f"this is the best of {counted(drafts, 'draft')}. Run it as it is, or ask again with"
+    best = f"this is the best of {count_noun(drafts, 'draft')}. Run it as it is, or ask again with"
     if isinstance(error, BudgetExceeded):
         limit = f"{error.limit}={error.allowed:g}"
         return f"The budget ended the drafting ({limit}): {best} a larger one."
@@ -279,7 +281,7 @@ def _lines(
         return [*dict.fromkeys(filter(None, drafts)), redaction.remedy]
     if redaction.shows_all:
         return list(map(str, failed))
-    return list(dict.fromkeys(redaction.passed(str(attempt)) for attempt in failed))
+    return list(dict.fromkeys(redaction.pass_on(str(attempt)) for attempt in failed))
 
 
 class _Writer:
@@ -315,13 +317,15 @@ class _Writer:
     def from_template(self) -> Draft | None:
         """The query of an accepted question that differs in literals only. A model is asked for
         literals that the question does not state clearly, and for nothing else."""
-        filled = self._session.templates.filled(self._question, self._catalog)
+        filled = self._session.templates.fill(self._question, self._catalog)
         if filled is None:
             return None
         if filled.sql is not None:
             checked = self._check(filled.sql)
         else:
-            checked = self._checked(Constraint("regex", pattern=filled.pattern), None, None, 0)
+            checked = self._draft_and_check(
+                Constraint("regex", pattern=filled.pattern), None, None, 0
+            )
             if not filled.holds(checked.attempt.sql):
                 return None  # the question names a value that is not stored
         if checked.frame is None:
@@ -352,11 +356,11 @@ class _Writer:
             "bf.connect('openai:NAME@URL'), --model openai:NAME@URL."
         )
 
-    def draft(self, variant: int) -> Checked:
+    def draft(self, variant: int) -> CheckedAttempt:
         """A free draft; each variant is asked in another way."""
-        return self._checked(self._any_query, None, None, variant)
+        return self._draft_and_check(self._any_query, None, None, variant)
 
-    def with_rules(self, checked: Checked) -> list[Checked]:
+    def with_rules(self, checked: CheckedAttempt) -> list[CheckedAttempt]:
         """The draft, and behind one that does not plan, or has a literal in another letter case
         than the stored value, what rules make of it if that plans."""
         mended = self._in_our_words(checked) if is_slip(checked.attempt) else checked
@@ -370,7 +374,7 @@ class _Writer:
             mended = self._with_doubt(self._check(sql))
         return [checked] if mended.attempt.rank == FAILS or mended is checked else [checked, mended]
 
-    def _in_our_words(self, failed: Checked) -> Checked:
+    def _in_our_words(self, failed: CheckedAttempt) -> CheckedAttempt:
         """The first translation of a draft in another system's SQL that plans; else the draft."""
         for sql in in_our_words(self._session, failed.attempt.sql, self.names):
             found = self._with_doubt(self._check(sql))
@@ -393,13 +397,13 @@ class _Writer:
         counted = f"SELECT count(*) AS n FROM ({sql}) AS counted"
         return self._check(counted).rows
 
-    def _check(self, sql: str) -> Checked:
+    def _check(self, sql: str) -> CheckedAttempt:
         case = self._case(sql)
-        found = unjoined(case) if case is not None else None
+        found = cross_join(case) if case is not None else None
         return check(self._session, sql, self._tables, self._budget, found)
 
     def _case(self, sql: str) -> Case | None:
-        tree = parsed(sql)
+        tree = parse(sql)
         if tree is None:
             return None
         return Case(self._question, tree, self._catalog, self._has_rows, tuple(self._links))
@@ -411,14 +415,14 @@ class _Writer:
         except BlendFusionError:
             return None
 
-    def continued(self, failed: Attempt) -> Checked | None:
+    def continue_draft(self, failed: Attempt) -> CheckedAttempt | None:
         """The longest beginning of a draft that does not plan, written on under the grammar of the
         catalogue; None if the model follows no grammar, or this was done before."""
         if failed.rank != FAILS or self._continued or not self._follows_grammars:
             return None
         self._continued = True
         grammar = self._grammar(failed.sql)
-        return self._checked(Constraint(grammar=grammar, begun=failed.sql), None, None, 0)
+        return self._draft_and_check(Constraint(grammar=grammar, begun=failed.sql), None, None, 0)
 
     def _grammar(self, failed: str, problem: str | None = None) -> str:
         """The grammar of the tables that the model sees. Functions are in it only if a column has
@@ -439,7 +443,7 @@ class _Writer:
         """A sentence on the tables and columns that the model did not see; '' if it saw all."""
         return self._shown().left_out
 
-    def repaired(self, failed: Attempt) -> Checked:
+    def repair(self, failed: Attempt) -> CheckedAttempt:
         """A draft that sees a failed one and its problem; under the grammar if the model follows
         one."""
         facts = advice(failed, self._catalog, self._index)
@@ -450,11 +454,11 @@ class _Writer:
             if self._follows_grammars
             else Constraint()
         )
-        return self._checked(constraint, failed.sql, problem, 0)
+        return self._draft_and_check(constraint, failed.sql, problem, 0)
 
-    def _checked(
+    def _draft_and_check(
         self, constraint: Constraint, query: str | None, problem: str | None, variant: int
-    ) -> Checked:
+    ) -> CheckedAttempt:
         catalog = self._shown(problem).catalog
         values = values_of(catalog, self._links, self._question, query, problem, self._examples)
         task = drafting(constraint, variant)
@@ -465,13 +469,13 @@ class _Writer:
             answer = self._dispatcher.ask(task, [values])[0]
         if answer.text is None:
             reason = self._session.options.redaction.reason(answer.error or "no answer")
-            return Checked(Attempt("", f"the model gave no query: {reason}", "", FAILS))
+            return CheckedAttempt(Attempt("", f"the model gave no query: {reason}", "", FAILS))
         sql = query_in(answer.text)
         if self._before is not None:
             sql = self._before.standing_alone(sql)
         return self._with_doubt(self._check(sql))
 
-    def _with_doubt(self, checked: Checked) -> Checked:
+    def _with_doubt(self, checked: CheckedAttempt) -> CheckedAttempt:
         """The draft with a problem that its rows do not show: one to repair, and else one to read.
         Further doubts are its notes."""
         attempt = checked.attempt
@@ -480,7 +484,10 @@ class _Writer:
             return checked
         found = [doubt for rule, doubt in self._rules(case) if rule.is_strong]
         strong = [*self._of_values(checked), *found]
-        weak = [*self._unnamed(attempt), *(d for r, d in self._rules(case) if not r.is_strong)]
+        weak = [
+            *self._unnamed_values(attempt),
+            *(d for r, d in self._rules(case) if not r.is_strong),
+        ]
         first, *others = [*strong, *weak] or [("", "")]
         notes = tuple(f"{problem}. {hint}".rstrip() for problem, hint in others)
         text = "\n".join((*first, *notes))
@@ -496,7 +503,7 @@ class _Writer:
         alone = self._before is None
         return [(rule, doubt) for rule, doubt in doubts(case) if alone or not rule.is_of_whole]
 
-    def _of_values(self, checked: Checked) -> Iterator[Doubt]:
+    def _of_values(self, checked: CheckedAttempt) -> Iterator[Doubt]:
         """The doubts of stored values: the draft leaves out one that the question names, takes an
         item of lists for a whole value, or counts nothing for a literal with another spelling."""
         attempt = checked.attempt
@@ -504,14 +511,14 @@ class _Writer:
         if omitted is not None:
             problem = f"the query leaves out {sql_string(omitted.value)}, which the question names"
             yield problem, f"It is a value of {omitted.column}."
-        if (item := listed(attempt.sql, self._catalog)) is not None:
+        if (item := find_list_item(attempt.sql, self._catalog)) is not None:
             yield f"{item.column} has lists, and the query compares whole values", item.fact
         facts = advice(attempt, self._catalog, self._index) if checked.counts_nothing else []
         misspelled = next((fact for fact in facts if "is no value" in fact), None)
         if misspelled is not None:
             yield "the query counts nothing", misspelled
 
-    def _unnamed(self, attempt: Attempt) -> Iterator[Doubt]:
+    def _unnamed_values(self, attempt: Attempt) -> Iterator[Doubt]:
         """A comparison with a value that the question does not name."""
         if self._before is not None:
             return
@@ -550,18 +557,18 @@ def query_in(reply: str) -> str:
     return (found[0] if found else text).strip().rstrip(";").strip()
 
 
-def _best(tried: Sequence[Checked]) -> Checked:
+def _best(tried: Sequence[CheckedAttempt]) -> CheckedAttempt:
     """The draft of the highest rank; among equals the one with the fewest doubts, the one whose
     rows most others give, then the first."""
     votes = Counter(_result(checked) for checked in tried)
     return max(tried, key=lambda c: (c.attempt.rank, -len(c.attempt.notes), votes[_result(c)]))
 
 
-def _result(checked: Checked) -> tuple[str, ...]:
+def _result(checked: CheckedAttempt) -> tuple[str, ...]:
     return checked.rows if checked.rows is not None else (checked.attempt.sql.casefold(),)
 
 
-def _agreement(best: Checked, tried: Sequence[Checked]) -> str:
+def _agreement(best: CheckedAttempt, tried: Sequence[CheckedAttempt]) -> str:
     same = sum(_result(checked) == _result(best) for checked in tried)
     if same < 2:
         return f"No two of {len(tried)} drafts give the same rows: read the query before you rely on it."

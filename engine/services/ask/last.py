@@ -5,14 +5,14 @@ from __future__ import annotations
 from sqlglot import exp
 
 from blendfusion.language.query_text.query_tree import Reader
-from blendfusion.services.ask.where import parsed
+from blendfusion.services.ask.where import parse
 
 LAST = "last"
 
 
 def reads_last(sql: str) -> bool:
     """Whether a query reads the table ``last``, and does not define it itself."""
-    tree = parsed(sql)
+    tree = parse(sql)
     if tree is None or any(cte.alias_or_name.lower() == LAST for cte in tree.find_all(exp.CTE)):
         return False
     return any(table.name.lower() == LAST and not table.db for table in tree.find_all(exp.Table))

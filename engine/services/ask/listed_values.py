@@ -7,14 +7,14 @@ import re
 from dataclasses import dataclass
 
 from blendfusion.services.ask.schema.catalog import Catalog
-from blendfusion.services.ask.where import compared, parsed, tables
+from blendfusion.services.ask.where import compared_texts, parse, tables
 from blendfusion.udfs.declare.arguments import sql_string
 
 _NUMBER = re.compile(r"[\d.,:/ -]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListItem:
     """An item of lists that a query takes for a whole value."""
 
     item: str
@@ -27,7 +27,7 @@ class Listed:
     def fact(self) -> str:
         """A sentence on what the column has, and on a predicate that finds it.
 
-        >>> Listed("Horror", "movies.genre", ("Horror, Comedy",)).fact
+        >>> ListItem("Horror", "movies.genre", ("Horror, Comedy",)).fact
         "1 value of movies.genre is a list with 'Horror', such as 'Horror, Comedy': genre ILIKE
         '%Horror%' finds it." """
         one = len(self.lists) == 1
@@ -40,10 +40,10 @@ class Listed:
         )
 
 
-def listed(sql: str, catalog: Catalog) -> Listed | None:
+def find_list_item(sql: str, catalog: Catalog) -> ListItem | None:
     """The first text that ``sql`` compares, by ``=`` or IN, with a column of which other values are
     lists with it, separated by commas, semicolons or bars; None if there is none."""
-    tree = parsed(sql)
+    tree = parse(sql)
     if tree is None:
         return None
     read = {name.lower() for name in tables(tree)}
@@ -53,7 +53,7 @@ def listed(sql: str, catalog: Catalog) -> Listed | None:
         if table.name.lower() in read
         for column in table.columns
     ]
-    for name, item in compared(tree):
+    for name, item in compared_texts(tree):
         if _NUMBER.fullmatch(item) or "%" in item or "_" in item:
             continue
         item_of = re.compile(
@@ -65,5 +65,5 @@ def listed(sql: str, catalog: Catalog) -> Listed | None:
             whole = item.casefold()
             found = (v for v in column.values if v.casefold() != whole and item_of.search(v))
             if lists := tuple(sorted(found)):
-                return Listed(item, place, lists)
+                return ListItem(item, place, lists)
     return None

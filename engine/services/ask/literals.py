@@ -39,10 +39,10 @@ def strings(sql: str) -> list[str]:
     return [text for found in _PARTS.finditer(sql) if (text := _text(found)) is not None]
 
 
-def shown(text: str, redaction: Redaction) -> str:
+def show_literals(text: str, redaction: Redaction) -> str:
     """A text about a query with the strings in it as ``redaction`` shows values.
 
-    >>> shown("'L''Aquila' is no value", Redaction("off"))
+    >>> show_literals("'L''Aquila' is no value", Redaction("off"))
     '… is no value'
     """
     if redaction.shows_all:
@@ -52,7 +52,7 @@ def shown(text: str, redaction: Redaction) -> str:
         if found["name"]:
             return found[0]
         value = _text(found)
-        return WITHHELD if value is None else redaction.quoted(value)
+        return WITHHELD if value is None else redaction.quote(value)
 
     return _PARTS.sub(one, text)
 
@@ -110,8 +110,8 @@ def _is_from(token: Token, question: str) -> bool:
 
 def _value(token: Token, redaction: Redaction) -> str:
     if token.token_type == TokenType.STRING:
-        return redaction.quoted(token.text)
-    text = redaction.passed(token.text)
+        return redaction.quote(token.text)
+    text = redaction.pass_on(token.text)
     return quoted_name(text) if token.token_type in QUOTED and redaction.shows else text
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from blendfusion.services.ask.links import Link, ValueIndex, stem, stems_of_names, words_of
 from blendfusion.services.ask.literals import strings
 from blendfusion.services.ask.schema.catalog import Catalog
-from blendfusion.services.ask.where import compared, parsed
+from blendfusion.services.ask.where import compared_texts, parse
 
 _TRUTH = frozenset("t f true false y n yes no 0 1".split())
 _NUMBER = re.compile(r"\b\d+\b")
@@ -41,7 +41,7 @@ def unnamed_value(
     Austria). A value in the note of a column is explained by it. To mention a column names none of
     its values, but for the two of a flag (*official* for ``IsOfficial = 'T'``).
     """
-    tree = parsed(sql)
+    tree = parse(sql)
     if tree is None:
         return None
     linked = {
@@ -51,7 +51,7 @@ def unnamed_value(
     }
     words = set(map(stem, words_of(question)))
     notes = [column.note for table in catalog.tables for column in table.columns]
-    for column, text in compared(tree):
+    for column, text in compared_texts(tree):
         named = text.casefold() in linked or words.intersection(map(stem, words_of(text)))
         if not named and index.columns_with(text) and not any(_within(text, n) for n in notes):
             return column, text

@@ -61,7 +61,7 @@ def values_of(
     show them, and models filter by all that are listed.
     """
     tables = "\n".join(
-        (*(described(t, catalog.keys) for t in catalog.tables), *map(str, catalog.metrics))
+        (*(describe(t, catalog.keys) for t in catalog.tables), *map(str, catalog.metrics))
     )
     return (
         f"{_EXAMPLES if has_free_text(catalog) else ''}Tables:\n{tables}",
@@ -86,7 +86,7 @@ def as_lines(pairs: Iterable[tuple[str, str]]) -> str:
     )
 
 
-def described(table: Table, keys: Sequence[Key]) -> str:
+def describe(table: Table, keys: Sequence[Key]) -> str:
     """A table as models have read most of them: CREATE TABLE, with its keys, and with notes and
     sample values as comments, each at the end of a line."""
     lines = [(f"{written_name(c.name)} {c.type}", _comment(c)) for c in table.columns]

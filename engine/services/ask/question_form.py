@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from blendfusion.services.ask.links import name_stems, stem, stems_of_names, words_of
 from blendfusion.services.ask.schema.catalog import Catalog
-from blendfusion.services.ask.where import parsed
+from blendfusion.services.ask.where import parse
 
 _HOW_MANY = re.compile(
     r"\bhow many\b|^\W*(?:(?:count|give|find|what(?: is|'s)) )?the number of\b", re.I
@@ -32,11 +32,11 @@ Doubt = tuple[str, str]
 def doubtful_form(question: str, sql: str, catalog: Catalog) -> Doubt | None:
     """The difference of the form of ``sql`` from that of ``question``; None if there is none, or
     the query cannot be parsed. The words are English ones."""
-    tree = parsed(sql)
+    tree = parse(sql)
     if tree is None:
         return None
     checks = (
-        _repeated(tree),
+        _repeated_column(tree),
         _counts_nothing(question, tree, catalog),
         _has_no_mean(question, tree),
         _has_no_groups(question, tree, catalog),
@@ -44,9 +44,9 @@ def doubtful_form(question: str, sql: str, catalog: Catalog) -> Doubt | None:
     return next((doubt for doubt in checks if doubt is not None), None)
 
 
-def _repeated(tree: exp.Expr) -> Doubt | None:
+def _repeated_column(tree: exp.Expr) -> Doubt | None:
     """A column that the outermost SELECT gives more than once."""
-    given = Counter(column.unalias().sql("postgres").lower() for column in _selected(tree))
+    given = Counter(column.unalias().sql("postgres").lower() for column in _select_items(tree))
     column, times = max(given.items(), key=lambda item: item[1], default=("", 1))
     if times < 2 or column == "*":
         return None
@@ -69,7 +69,7 @@ def _counts_nothing(question: str, tree: exp.Expr, catalog: Catalog) -> Doubt | 
 def _has_no_mean(question: str, tree: exp.Expr) -> Doubt | None:
     if not _MEAN.search(question) or any(tree.find_all(*_MEANS.__args__, exp.Div)):
         return None
-    names = (name_stems(column) for column in (*_columns(tree), *_named(tree)))
+    names = (name_stems(column) for column in (*_columns(tree), *_column_names(tree)))
     if any(stems & _MEAN_NAMES for stems in names):
         return None
     return "the question asks for an average, and the query computes none", "Use avg(…)."
@@ -91,7 +91,7 @@ def _has_no_groups(question: str, tree: exp.Expr, catalog: Catalog) -> Doubt | N
     return f"the question says {found[0]!r}, and the query makes no groups", "Use GROUP BY."
 
 
-def _selected(tree: exp.Expr) -> list[exp.Expr]:
+def _select_items(tree: exp.Expr) -> list[exp.Expr]:
     return list(tree.selects) if isinstance(tree, exp.Select) else []
 
 
@@ -100,7 +100,7 @@ def _computes(tree: exp.Expr) -> bool:
     if any(tree.find_all(exp.AggFunc, exp.Window)):
         return True
     return any(
-        found.find(exp.Func, exp.Binary, exp.Literal) is not None for found in _selected(tree)
+        found.find(exp.Func, exp.Binary, exp.Literal) is not None for found in _select_items(tree)
     )
 
 
@@ -111,7 +111,7 @@ def _columns(tree: exp.Expr) -> Iterator[str]:
             yield from (column.name for column in given.find_all(exp.Column))
 
 
-def _named(tree: exp.Expr) -> Iterator[str]:
+def _column_names(tree: exp.Expr) -> Iterator[str]:
     """The names of all columns of a query."""
     return (column.name for column in tree.find_all(exp.Column))
 

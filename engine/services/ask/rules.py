@@ -15,7 +15,7 @@ from sqlglot import exp
 from blendfusion.services.ask.check import Attempt
 from blendfusion.services.ask.schema.catalog import Catalog, split
 from blendfusion.services.ask.schema.names import written_name
-from blendfusion.services.ask.where import parsed
+from blendfusion.services.ask.where import parse
 
 Count = Callable[[str], object]
 """The number of rows of a query that asks no model; None if it does not plan, or asks one."""
@@ -31,7 +31,7 @@ def by_rule(failed: Attempt, catalog: Catalog, count: Count) -> str | None:
     qualifier is replaced if one relation alone has the column, a column is qualified if the
     relations that have it are joined on it, and a table is joined if it alone has the column and
     one key alone leads to it."""
-    tree = parsed(failed.sql)
+    tree = parse(failed.sql)
     if tree is None:
         return None
     changes: list[bool] = []
@@ -39,9 +39,9 @@ def by_rule(failed: Attempt, catalog: Catalog, count: Count) -> str | None:
         changes = [_with_keys(select, found[1], count) for select in tree.find_all(exp.Select)]
     elif found := _UNKNOWN.search(failed.problem):
         unknown = _columns(tree, found[2], found[1] or "")
-        changes = [_requalified(c, catalog) or _joined(c, catalog) for c in unknown]
+        changes = [_requalify(c, catalog) or _join(c, catalog) for c in unknown]
     elif found := _AMBIGUOUS.search(failed.problem):
-        changes = [_qualified(c, catalog) for c in _columns(tree, found[1], "")]
+        changes = [_qualify(c, catalog) for c in _columns(tree, found[1], "")]
     return tree.sql("postgres") if any(changes) else None
 
 
@@ -115,7 +115,7 @@ def _sources(column: exp.Column, known: Collection[str]) -> list[exp.Table]:
     return sources
 
 
-def _requalified(column: exp.Column, catalog: Catalog) -> bool:
+def _requalify(column: exp.Column, catalog: Catalog) -> bool:
     """Replace a qualifier whose relation lacks the column, if one relation alone has it."""
     holders = _holders(column, catalog)
     if len(holders) != 1 or holders[0].lower() == column.table.lower():
@@ -124,7 +124,7 @@ def _requalified(column: exp.Column, catalog: Catalog) -> bool:
     return True
 
 
-def _joined(column: exp.Column, catalog: Catalog) -> bool:
+def _join(column: exp.Column, catalog: Catalog) -> bool:
     """Join the table that has the column, if one reference alone leads there from the FROM clause:
     each row then finds at most one of it, so that no row is doubled."""
     known = _names(catalog)
@@ -151,7 +151,7 @@ def _joined(column: exp.Column, catalog: Catalog) -> bool:
     return True
 
 
-def _qualified(column: exp.Column, catalog: Catalog) -> bool:
+def _qualify(column: exp.Column, catalog: Catalog) -> bool:
     """Qualify a column that several relations have with the first, if they are joined on it."""
     holders = _holders(column, catalog)
     select = column.find_ancestor(exp.Select)

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from blendfusion.run.estimates.estimate import Estimate
-from blendfusion.run.observe.progress import counted
-from blendfusion.services.ask.where import parsed, predicates, tables
+from blendfusion.run.observe.progress import count_noun
+from blendfusion.services.ask.where import parse, predicates, tables
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
 
 
-def searched(frame: Frame, sql: str, estimate: Estimate, shown: Callable[[str], str]) -> str:
+def summarize_search(
+    frame: Frame, sql: str, estimate: Estimate, shown: Callable[[str], str]
+) -> str:
     """The sentence: the tables and the predicates without calls, the rows that reach the model, and
     the values asked (after a run) or, by ``estimate``, expected. Parts of the query are in it as
     ``shown``."""
@@ -28,23 +30,25 @@ def searched(frame: Frame, sql: str, estimate: Estimate, shown: Callable[[str], 
     texts = ", ".join(dict.fromkeys(shown(call.text) for call in calls))
     usage = frame.trace.usage
     rows = [op.rows for op in estimate.operators if op.rows is not None]
-    reach = f": {counted(max(rows), 'row')}" if rows else ""
+    reach = f": {count_noun(max(rows), 'row')}" if rows else ""
     if usage.values or usage.cached:
         cached = f" ({usage.cached:,} more from the cache)" if usage.cached else ""
-        return f"{head}{reach}; {counted(usage.values, 'value')} asked{cached} of {texts}."
+        return f"{head}{reach}; {count_noun(usage.values, 'value')} asked{cached} of {texts}."
     about = "" if estimate.exact else "about "
-    values = f"{about}{counted(estimate.total.values, 'value')}" if estimate.complete else "values"
+    values = (
+        f"{about}{count_noun(estimate.total.values, 'value')}" if estimate.complete else "values"
+    )
     return f"{head}{reach}; a run asks {values} of {texts}."
 
 
 def _tables(sql: str) -> str:
-    tree = parsed(sql)
+    tree = parse(sql)
     return "" if tree is None else ", ".join(tables(tree))
 
 
 def _predicates(sql: str) -> str:
     """The predicates of WHERE without calls, of a query with one SELECT."""
-    tree = parsed(sql)
+    tree = parse(sql)
     if tree is None or len(list(tree.find_all(exp.Select))) != 1:
         return ""
     return " AND ".join(t.sql("postgres") for t in predicates(tree) if not _has_call(t))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blendfusion.services.ask.links import STOP_WORDS, Link, name_stems, stem, words_of
-from blendfusion.services.ask.prompt import described
+from blendfusion.services.ask.prompt import describe
 from blendfusion.services.ask.schema.catalog import Catalog, Column, Table, split
 from blendfusion.services.ask.word_vectors import similarities
 
@@ -32,7 +32,8 @@ _LEAST = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The catalogue that a model sees, and a sentence on what it does not see; '' if it sees all."""
+    """The catalogue that a model sees, and a sentence on what it does not see; '' if it sees
+    all."""
 
     catalog: Catalog
     left_out: str = ""
@@ -57,11 +58,12 @@ class TableChoice:
     def shown(
         self, text: str, links: Sequence[Link], kept: Collection[str] = (), last: str = ""
     ) -> Shown:
-        """The tables ``kept`` of the query ``last``, then those most like ``text`` or with a linked value, as many as fit
-        the window and at least one, in the order of the catalogue. A table that takes more than
-        half of the room keeps its keys, linked columns and the columns most like both texts."""
+        """The tables ``kept`` of the query ``last``, then those most like ``text`` or with a linked
+        value, as many as fit the window and at least one, in the order of the catalogue. A table
+        that takes more than half of the room keeps its keys, linked columns and the columns most
+        like both texts."""
         tables = self._catalog.tables
-        if sum(len(described(table, ())) for table in tables) <= self._room:
+        if sum(len(describe(table, ())) for table in tables) <= self._room:
             return Shown(self._catalog)
         words = _content(text)
         scores = self._scores(words, links)
@@ -82,9 +84,9 @@ class TableChoice:
         most = self._room if len(self._catalog.tables) == 1 else _LARGEST_SHARE * self._room
         first = True
         for table in ranked:
-            if len(described(table, ())) > most:
+            if len(describe(table, ())) > most:
                 table = self._narrow(table, most, words, links)
-            room -= len(described(table, ()))
+            room -= len(describe(table, ()))
             if room >= 0 or first:
                 yield table
             first = False
@@ -167,7 +169,7 @@ class TableChoice:
 
         order = sorted(range(len(table.columns)), key=lambda at: (-likeness(at), at))
         kept: list[int] = []
-        room = most - len(described(replace(table, columns=(), left_out=len(order)), ()))
+        room = most - len(describe(replace(table, columns=(), left_out=len(order)), ()))
         for at in order:
             room -= _size(table.columns[at])
             if room < 0 and kept:
@@ -178,7 +180,7 @@ class TableChoice:
 
 
 def _size(column: Column) -> int:
-    return len(described(Table("", (column,)), ())) - len(described(Table("", ()), ())) + 2
+    return len(describe(Table("", (column,)), ())) - len(describe(Table("", ()), ())) + 2
 
 
 def _content(text: str) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from blendfusion.services.ask.links import STOP_WORDS, stem, words_of
-from blendfusion.services.ask.where import parsed, tables
+from blendfusion.services.ask.where import parse, tables
 
 _MOST = 3
 """Examples of a prompt."""
@@ -38,7 +38,7 @@ def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
 
 def _tables(sql: str) -> set[str]:
     """The tables of a query, and a name that no table has if it cannot be read."""
-    tree = parsed(sql)
+    tree = parse(sql)
     if tree is None:
         return {""}
     return {name.casefold() for name in tables(tree)}

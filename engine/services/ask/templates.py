@@ -54,7 +54,7 @@ class Template:
     """The slot of each gap between ``parts``."""
     parts: tuple[tuple[str, ...], ...]
 
-    def stated(self, question: str) -> list[str] | None:
+    def stated_texts(self, question: str) -> list[str] | None:
         """The text that ``question`` states for each slot, in its own words, or a number as SQL
         writes it; None if it differs in other words, or a number has several meanings."""
         own = tokens(question)
@@ -89,7 +89,7 @@ def template_of(question: str, sql: str) -> Template | None:
     other values would leave the query with literals of the old ones: one text in two columns, or a
     column that is compared with another literal, too, which may follow from the stated one."""
     own = tokens(question)
-    literals = _merged(_literals(sql))
+    literals = _merge(_literals(sql))
     slots: list[Slot] = []
     texts: set[str] = set()
     spans: list[tuple[int, int, int]] = []
@@ -117,7 +117,7 @@ def template_of(question: str, sql: str) -> Template | None:
     return Template(question, sql, tuple(slots), order, tuple(parts))
 
 
-def _merged(literals: Iterable[tuple[Slot, str]]) -> list[tuple[Slot, str]]:
+def _merge(literals: Iterable[tuple[Slot, str]]) -> list[tuple[Slot, str]]:
     """Equal literals of one column as one slot of several places."""
     places: dict[tuple[Slot, str], list[tuple[int, int]]] = {}
     for slot, text in literals:
@@ -171,17 +171,17 @@ class Templates:
             same = [t for t in self.kept if (t.parts, t.order) != (template.parts, template.order)]
             self.kept = [*same, template]
 
-    def filled(self, question: str, catalog: Catalog) -> Filled | None:
+    def fill(self, question: str, catalog: Catalog) -> FilledTemplate | None:
         """The query of the latest template that fits ``question``; None if none does."""
         for template in reversed(self.kept):
-            stated = template.stated(question)
+            stated = template.stated_texts(question)
             if stated is not None:
                 choices = [
                     _choices(slot, text, catalog)
                     for slot, text in zip(template.slots, stated, strict=True)
                 ]
                 if all(choice.stored or choice.near for choice in choices):
-                    return Filled(template, tuple(choices))
+                    return FilledTemplate(template, tuple(choices))
         return None
 
 
@@ -197,7 +197,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FilledTemplate:
     """A template with what may stand in each slot."""
 
     template: Template
@@ -208,7 +208,7 @@ class Filled:
         """The query; None if a slot has several choices."""
         if any(len(choice.stored) != 1 for choice in self.choices):
             return None
-        return self._written([choice.stored[0] for choice in self.choices])
+        return self._write([choice.stored[0] for choice in self.choices])
 
     @property
     def pattern(self) -> str:
@@ -222,9 +222,9 @@ class Filled:
 
     def _pattern(self, choices: Iterable[tuple[str, ...]]) -> str:
         escaped = [f"({'|'.join(map(re.escape, filter(None, each)))})" for each in choices]
-        return self._written(escaped, re.escape)
+        return self._write(escaped, re.escape)
 
-    def _written(self, literals: list[str], write: Callable[[str], str] = str) -> str:
+    def _write(self, literals: list[str], write: Callable[[str], str] = str) -> str:
         sql, written, at = self.template.sql, "", 0
         slots = zip(self.template.slots, literals, strict=True)
         places = sorted((*place, literal) for slot, literal in slots for place in slot.places)

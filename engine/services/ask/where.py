@@ -8,7 +8,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 
-def parsed(sql: str) -> exp.Expr | None:
+def parse(sql: str) -> exp.Expr | None:
     """The tree of a query; None if it cannot be parsed."""
     try:
         return parse_one(sql, dialect="postgres")
@@ -32,7 +32,7 @@ def predicates(tree: exp.Expr) -> list[exp.Expr]:
     return list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
 
 
-def compared(tree: exp.Expr) -> Iterator[tuple[str, str]]:
+def compared_texts(tree: exp.Expr) -> Iterator[tuple[str, str]]:
     """The names of columns that a query compares with texts, by ``=`` or IN, and the texts."""
     for term in tree.find_all(exp.EQ, exp.In):
         sides = [term.this, term.expression] if isinstance(term, exp.EQ) else [term.this]

@@ -16,9 +16,9 @@ from blendfusion.models.stores.memory import AnswerStore, MemoryStore
 from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.options import Options
 from blendfusion.places.private_folder import private_folder
-from blendfusion.planner.stages.split import Stage, Staged
+from blendfusion.planner.stages.split import Stage, StagedPlan
 from blendfusion.run.execution.pipeline import Counts
-from blendfusion.run.observe.progress import counted
+from blendfusion.run.observe.progress import count_noun
 from blendfusion.services.cluster.divide import SHIPPED_BYTES, Division, Files, Whole, divide
 from blendfusion.services.cluster.local import LocalWorkers
 from blendfusion.services.cluster.messages import Fragment, has_bytes
@@ -81,11 +81,11 @@ class Cluster:
         return self.back_end.size
 
     @staticmethod
-    def shared(store: AnswerStore) -> AnswerStore:
+    def share(store: AnswerStore) -> AnswerStore:
         """The store of a session: one that workers can open, in the place of memory."""
         return TemporaryStore() if isinstance(store, MemoryStore) else store
 
-    def pooled(self, spec: object, model: Model, options: Options) -> Model:
+    def pool_model(self, spec: object, model: Model, options: Options) -> Model:
         """The model in the workers; ``model`` itself, which is asked here, where it cannot
         travel."""
         if not (spec is None or isinstance(spec, str) or has_bytes(spec)):
@@ -140,7 +140,7 @@ class Cluster:
         finally:
             self.moved += ranged.moved
 
-    def spread(self, plan: Staged, tables: Tables, options: Options) -> Staged:
+    def spread(self, plan: StagedPlan, tables: Tables, options: Options) -> StagedPlan:
         """The plan as the session runs it: the operators above a divided part are a stage of their
         own."""
         return spread(plan, lambda block: self.division(block, tables, options))
@@ -153,7 +153,7 @@ class Cluster:
             return here(reason)
         return (
             f"in the cluster ({self.name}): {len(division.fragments):,} files of {division.table}, "
-            f"{counted(self.size, 'worker')}"
+            f"{count_noun(self.size, 'worker')}"
         )
 
     def close(self) -> None:

@@ -90,7 +90,7 @@ class Compact:
         Compact._classes[cls.__name__] = cls
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
-        return _made, (
+        return _make, (
             type(self).__name__,
             *(
                 form.pack(getattr(self, name)) if form else getattr(self, name)
@@ -99,7 +99,7 @@ class Compact:
         )
 
 
-def _made(name: str, *packed: object) -> Compact:
+def _make(name: str, *packed: object) -> Compact:
     cls = Compact._classes[name]
     forms = _forms(cls)
     return cls(*(form.unpack(p) if form else p for (_, form), p in zip(forms, packed, strict=True)))
@@ -109,4 +109,4 @@ def _forms(cls: type[Any]) -> list[tuple[str, _Form | None]]:
     return [(field.name, field.metadata.get("form")) for field in fields(cls)]
 
 
-copyreg.add_extension(__name__, _made.__name__, 250)  # a number for private use, written for a name
+copyreg.add_extension(__name__, _make.__name__, 250)  # a number for private use, written for a name

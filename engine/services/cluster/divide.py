@@ -17,7 +17,7 @@ from blendfusion.planner.ir.nodes import (
     Node,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     asks,
     has_window,
     is_volatile,
@@ -106,7 +106,7 @@ def divide(
                 raise Whole(f"{name} is neither files nor small")
         others[name] = files.table if files is not None else rows
     plan = write(block.source, {})
-    above = replace(block, source=Stored(0, block.source.width))
+    above = replace(block, source=StoredRows(0, block.source.width))
     files = large[chosen]
     fragments = tuple(
         Fragment(
@@ -128,7 +128,7 @@ def _check_calls(block: Block) -> None:
     calls = [ask for e in (*block.where, *block.select) for ask in asks(e)]
     if not calls:
         raise Whole("it has no call")
-    if block.limited:
+    if block.has_limit:
         raise Whole(ENDED)
     if block.until is not None:
         raise Whole("answers decide which rows of a group are asked about, in whichever files")

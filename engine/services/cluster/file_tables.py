@@ -34,7 +34,7 @@ def _lance(place: str, shown: str) -> Files | None:
     return Files(tuple(str(part.fragment_id) for part in parts), sizes, table)
 
 
-def _listed(folder: Path, extension: str) -> list[Path]:
+def _list_files(folder: Path, extension: str) -> list[Path]:
     """The files that DataFusion reads in a folder: not those in folders below it, unless these are
     called ``name=value``; no empty ones."""
     return sorted(
@@ -93,7 +93,7 @@ class FileTables:
         start = re.escape(path.lstrip("/")) + ("/" if place.is_dir() else r"[\],:]")
         if _METHODS[method][1] not in shown or not re.search(rf"[\[ ]{start}", shown):
             return None
-        files = _listed(place, extension) if place.is_dir() else [place]
+        files = _list_files(place, extension) if place.is_dir() else [place]
         schema = pa.schema([field.remove_metadata() for field in table.schema()])
         kept = {k: v for k, v in arguments.items() if k != "schema"}
         if method == "register_parquet":

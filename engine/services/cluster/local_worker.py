@@ -10,7 +10,7 @@ from contextlib import suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 
-from blendfusion.services.cluster.processes import LocalPlace, gone
+from blendfusion.services.cluster.processes import LocalPlace, gone_error
 from blendfusion.services.cluster.protocol import LANES
 from blendfusion.services.cluster.starter import Pulse
 from blendfusion.services.cluster.worker import Worker
@@ -61,18 +61,18 @@ class WorkerProcess:
         os._exit(0)
 
     def _serve(self, connection: Connection) -> None:
-        worker = Worker(self._connected, str(self._own))
+        worker = Worker(self._connect, str(self._own))
         with suppress(EOFError, OSError):
             while True:
                 message = connection.recv_bytes()
                 connection.send_bytes(worker.call(message))
 
-    def _connected(self, address: str) -> LocalPlace:
+    def _connect(self, address: str) -> LocalPlace:
         """A place in the worker's process with this number."""
         try:
             connection = Client(self._address_of(address), authkey=self._key)
         except (OSError, EOFError, AuthenticationError) as problem:
-            raise gone(address) from problem
+            raise gone_error(address) from problem
         return LocalPlace(connection, int(address))
 
     def _address_of(self, process: object) -> str:

@@ -22,7 +22,7 @@ from blendfusion.services.cluster.compact import (
     VALUES,
     Compact,
 )
-from blendfusion.services.cluster.packing import compressed, decompressed
+from blendfusion.services.cluster.packing import compress, decompress
 from blendfusion.services.cluster.protocol import PlaceGone
 from blendfusion.types import Answer, Task, Usage
 from blendfusion.udfs.declare.call import Call
@@ -139,7 +139,7 @@ class Rows(Compact):
 
 
 @dataclass(frozen=True)
-class Done(Compact):
+class FragmentEnd(Compact):
     """A fragment has ended, perhaps with an error."""
 
     counts: Counts | None = None
@@ -161,7 +161,7 @@ class Pose(Compact):
 
 
 @dataclass(frozen=True)
-class Posed(Compact):
+class AskedAnswers(Compact):
     """The answers by place; with an error, some are missing."""
 
     answers: dict[int, Answer] = field(metadata=COSTS_BY_PLACE)
@@ -199,7 +199,9 @@ class Outcome(Compact):
 
 
 Message: TypeAlias = "Begin | Continue | Route | Cancel | Pose | AskRange"
-Reply: TypeAlias = "FindRoute | NewValues | LostOwner | Wants | Rows | Done | Posed | Outcome"
+Reply: TypeAlias = (
+    "FindRoute | NewValues | LostOwner | Wants | Rows | FragmentEnd | AskedAnswers | Outcome"
+)
 
 _BY_NAME = {ingredient.name: ingredient for ingredient in INGREDIENTS}
 
@@ -217,18 +219,18 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def encoded(thing: object) -> bytes:
+def encode_message(thing: object) -> bytes:
     """The bytes of a message or a part of one. Raises what pickle raises where it has none."""
     out = io.BytesIO()
     _Pickler(out, protocol=5).dump(thing)
-    return compressed(out.getvalue())
+    return compress(out.getvalue())
 
 
-def decoded(data: bytes) -> Any:
-    """The message of these bytes, which must come from ``encoded``: pickle trusts them. Raises
-    PlaceGone for bytes that are damaged: whoever sent them is of no use."""
+def decode_message(data: bytes) -> Any:
+    """The message of these bytes, which must come from ``encode_message``: pickle trusts them.
+    Raises PlaceGone for bytes that are damaged: whoever sent them is of no use."""
     try:
-        return pickle.loads(decompressed(data))
+        return pickle.loads(decompress(data))
     except ImportError:  # of a class of the user's, which this process lacks
         raise
     except Exception as problem:
@@ -238,7 +240,7 @@ def decoded(data: bytes) -> Any:
 def has_bytes(thing: object) -> bool:
     """Whether a thing can travel to another process."""
     try:
-        encoded(thing)
+        encode_message(thing)
     except Exception:
         return False
     return True

@@ -20,13 +20,13 @@ from blendfusion.models.protocol.model import Model, OnAnswer, Values, ignore_an
 from blendfusion.options import Options
 from blendfusion.services.cluster import protocol
 from blendfusion.services.cluster.messages import (
-    Done,
+    AskedAnswers,
+    FragmentEnd,
     Message,
     Pose,
-    Posed,
     Reply,
-    decoded,
-    encoded,
+    decode_message,
+    encode_message,
 )
 from blendfusion.services.cluster.protocol import BackEnd, Place, PlaceGone
 from blendfusion.types import Answer, ModelInfo, Task
@@ -42,8 +42,8 @@ _LEAST = 4
 
 
 class Question(Protocol):
-    """Values that models are to be asked about. ``left``, ``take`` and ``fail`` are called under
-    one lock."""
+    """Values that models are to be asked about. ``count_left``, ``take`` and ``fail`` are called
+    under one lock."""
 
     about: Hashable
     """The model and the task, which a worker gets once."""
@@ -52,7 +52,7 @@ class Question(Protocol):
     error: BaseException | None
 
     @property
-    def left(self) -> int:
+    def count_left(self) -> int:
         """The number of values that are in no batch."""
         ...
 
@@ -69,11 +69,11 @@ class Question(Protocol):
         """The message for a batch; ``new``: the worker's last one was about another question."""
         ...
 
-    def settled(self, batch: Any, reply: Reply, seconds: float) -> int:
+    def settle(self, batch: Any, reply: Reply, seconds: float) -> int:
         """Take in a reply; how many answers it has."""
         ...
 
-    def gone(self, batch: Any) -> None:
+    def give_back(self, batch: Any) -> None:
         """The worker is gone with a batch, whose values are left again."""
         ...
 
@@ -105,12 +105,12 @@ class SessionQuestion:
         self._dropped = False
 
     @property
-    def left(self) -> int:
+    def count_left(self) -> int:
         return len(self._left)
 
     def take(self, number: int, share: float) -> list[int]:
         """The places of a batch."""
-        size = batch_size(self.left, share, self._most, self._least)
+        size = batch_size(self.count_left, share, self._most, self._least)
         return [self._left.popleft() for _ in range(size)]
 
     def asking(self, batch: list[int]) -> AbstractContextManager[None]:
@@ -120,9 +120,9 @@ class SessionQuestion:
         values = [self._values[place] for place in batch]
         return Pose(self._question if new else None, values)
 
-    def settled(self, batch: list[int], reply: Reply, seconds: float) -> int:
-        if not isinstance(reply, Posed):
-            assert isinstance(reply, Done)
+    def settle(self, batch: list[int], reply: Reply, seconds: float) -> int:
+        if not isinstance(reply, AskedAnswers):
+            assert isinstance(reply, FragmentEnd)
             assert reply.error is not None
             raise reply.error
         self.arrived.extend((batch[i], answer) for i, answer in reply.answers.items())
@@ -130,7 +130,7 @@ class SessionQuestion:
             self.fail(reply.error)
         return len(reply.answers)
 
-    def gone(self, batch: list[int]) -> None:
+    def give_back(self, batch: list[int]) -> None:
         if not self._dropped:
             self._left.extendleft(reversed(batch))
 
@@ -144,12 +144,12 @@ class SessionQuestion:
         self._left.clear()
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return not self.under_way and not self._left
 
 
 @dataclass
-class _Held:
+class _ThreadPlace:
     """A thread's place, and the question that this was asked last."""
 
     place: Place | None = None
@@ -183,9 +183,9 @@ class ModelPool:
         try:
             while True:
                 with self.changed:
-                    if not question.arrived and not question.ended:
+                    if not question.arrived and not question.has_ended:
                         self.changed.wait(_WAIT_SECONDS)
-                    ended = question.ended
+                    ended = question.has_ended
                 while question.arrived:
                     on_answer(*question.arrived.popleft())
                 if ended:
@@ -244,7 +244,7 @@ class ModelPool:
                 thread.start()
 
     def _work(self, number: int) -> None:
-        held = _Held()
+        held = _ThreadPlace()
         while (turn := self._next(number)) is not None:
             self._take_turn(number, held, *turn)
             del turn  # which refers to the session
@@ -255,7 +255,7 @@ class ModelPool:
         """The next question and a batch of it; None if there will be no more."""
         with self.changed:
             while not self._closed:
-                question = next((q for q in self._waiting if q.left), None)
+                question = next((q for q in self._waiting if q.count_left), None)
                 if question is None:
                     self.changed.wait()
                     continue
@@ -270,7 +270,7 @@ class ModelPool:
                 return question, batch
         return None
 
-    def _take_turn(self, number: int, held: _Held, question: Question, batch: Any) -> None:
+    def _take_turn(self, number: int, held: _ThreadPlace, question: Question, batch: Any) -> None:
         """Have a batch asked."""
         start, answered = perf_counter(), 0
         problem: BaseException | None = None
@@ -280,11 +280,11 @@ class ModelPool:
                     held.place, held.about = self._back_end.open(number, "answers"), None
                 message = question.message(batch, new=held.about != question.about)
                 held.about = question.about
-                reply = decoded(held.place.call(encoded(message)))
-                answered = question.settled(batch, reply, perf_counter() - start)
+                reply = decode_message(held.place.call(encode_message(message)))
+                answered = question.settle(batch, reply, perf_counter() - start)
         except PlaceGone as raised:
             held.place, problem = None, raised
-            question.gone(batch)
+            question.give_back(batch)
         except Exception as raised:
             problem = raised
         with self.changed:
@@ -295,7 +295,7 @@ class ModelPool:
             if isinstance(problem, PlaceGone):
                 self._losses[question] = self._losses.get(question, 0) + 1
                 if self._losses[question] > _LOSSES * self.size:
-                    question.fail(_failed(problem))
+                    question.fail(_pool_error(problem))
             elif problem is not None:
                 question.fail(problem)
             self.batches[number] += problem is None
@@ -309,7 +309,7 @@ class ModelPool:
         return self._rates[number] / (usual * self.size)
 
 
-def _failed(problem: BaseException) -> ModelFailed:
+def _pool_error(problem: BaseException) -> ModelFailed:
     return ModelFailed(
         f"workers of the cluster end again and again while they ask the model ({problem})",
         hint="Is there memory for a model in each? bf.connect(…, cluster='local:2') has fewer.",
@@ -323,7 +323,7 @@ class PooledModel:
 
     def __init__(self, inner: Model, spec: object, options: Options, pool: ModelPool) -> None:
         self.inner = inner
-        self.encoded = encoded((spec, options))
+        self.encoded = encode_message((spec, options))
         """The model and options that a worker loads."""
         self._pool = pool
 
@@ -351,13 +351,13 @@ class PooledModel:
     ) -> list[Answer]:
         answers: dict[int, Answer] = {}
 
-        def arrived(place: int, answer: Answer) -> None:
+        def on_arrival(place: int, answer: Answer) -> None:
             answers[place] = answer
             on_answer(place, answer)
 
         most, least = self.inner.batch_size, abilities_of(self.inner).at_once
         question = SessionQuestion(self.encoded, task, values, most, least)
-        self._pool.pose(question, arrived)
+        self._pool.pose(question, on_arrival)
         return [answers[place] for place in range(len(values))]
 
     def close(self) -> None:

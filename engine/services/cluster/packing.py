@@ -122,14 +122,14 @@ def unpacked_places(packed: Packed) -> list[int]:
     return found
 
 
-def compressed(data: bytes) -> bytes:
+def compress(data: bytes) -> bytes:
     """Fewer bytes, if there are many."""
     if len(data) < _SMALL:
         return b"\0" + data
     return b"\1" + len(data).to_bytes(8, "little") + bytes(_ZSTD.compress(data))
 
 
-def decompressed(data: bytes) -> bytes:
+def decompress(data: bytes) -> bytes:
     """The bytes again."""
     if data[:1] == b"\0":
         return data[1:]

@@ -11,26 +11,26 @@ import numpy as np
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.key import digests
 from blendfusion.services.cluster.messages import (
-    Done,
+    FragmentEnd,
     LostOwner,
     NewValues,
     Route,
-    decoded,
-    encoded,
+    decode_message,
+    encode_message,
 )
 from blendfusion.services.cluster.protocol import Place, PlaceGone
 from blendfusion.services.cluster.range_messages import (
     Collect,
-    Collected,
+    CollectReply,
     Compare,
     Deposit,
-    Deposited,
+    DepositReply,
     Missing,
     Offer,
     RangeMessage,
     RangeReply,
     Same,
-    Taken,
+    TakeReply,
 )
 from blendfusion.services.cluster.ranges import (
     LEAST_BITS,
@@ -70,13 +70,13 @@ class Peers:
 
     def call(self, address: str, message: RangeMessage) -> RangeReply:
         """The reply of an owner. Raises PlaceGone, and RunEnded."""
-        reply = LOCAL_RANGES.reply(message) if address == self.own else self._sent(address, message)
-        if isinstance(reply, Collected) and reply.answers is None:
+        reply = LOCAL_RANGES.reply(message) if address == self.own else self._send(address, message)
+        if isinstance(reply, CollectReply) and reply.answers is None:
             raise RunEnded
         return reply
 
-    def _sent(self, address: str, message: RangeMessage) -> RangeReply:
-        data = encoded(message)
+    def _send(self, address: str, message: RangeMessage) -> RangeReply:
+        data = encode_message(message)
         try:
             place = self._places.get(address)
             if place is None:
@@ -86,8 +86,8 @@ class Peers:
             self._places.pop(address, None)
             raise
         self.moved += len(data) + len(reply)
-        found = decoded(reply)
-        if isinstance(found, Done):
+        found = decode_message(reply)
+        if isinstance(found, FragmentEnd):
             assert found.error is not None
             raise found.error
         answer: RangeReply = found
@@ -115,7 +115,7 @@ class RangeAnswers:
             new, hits = dict[int, int](), dict[Values, Answer]()
             for number, some in left.items():
                 with suppress(PlaceGone):
-                    left[number], deposited = self._deposited(route, number, some)
+                    left[number], deposited = self._deposit(route, number, some)
                     tickets[number], new[number] = deposited.ticket, deposited.new
                     hits.update(deposited.hits)
             if hits or any(new.values()):
@@ -127,7 +127,7 @@ class RangeAnswers:
                 with suppress(PlaceGone):
                     message = Collect(route.key, ticket)
                     collected = self._peers.call(addresses[number], message)
-                    assert isinstance(collected, Collected)
+                    assert isinstance(collected, CollectReply)
                     assert collected.answers is not None
                     some = left.pop(number)
                     found.update(zip(some.values(), collected.answers, strict=True))
@@ -135,15 +135,15 @@ class RangeAnswers:
                 route = self._tell(LostOwner(route.key, number, addresses[number]))
         return route, found
 
-    def _deposited(
+    def _deposit(
         self, route: Route, number: int, by_key: dict[bytes, Values]
-    ) -> tuple[dict[bytes, Values], Deposited]:
+    ) -> tuple[dict[bytes, Values], DepositReply]:
         """Let an owner know values, which are in the order of their keys. Returns them in the order
         of its answers."""
         address, values = route.addresses[number], [*by_key.values()]
         if address == self._peers.own or not _worth_an_offer(values):
-            return by_key, self._sent(address, Deposit(route.key, values))
-        parts, compared = self._compared(route, address, [*by_key])
+            return by_key, self._send(address, Deposit(route.key, values))
+        parts, compared = self._compare(route, address, [*by_key])
         same = (
             [] if compared is None else [key for place in compared.places for key in parts[place]]
         )
@@ -151,7 +151,7 @@ class RangeAnswers:
         keys.sort()
         in_order = {key: by_key[key] for key in (*same, *keys)}
         if compared is not None and not keys:
-            return in_order, Deposited(compared.ticket, 0)
+            return in_order, DepositReply(compared.ticket, 0)
         values = [by_key[key] for key in keys]
         bits = (len(keys) * len(route.addresses)).bit_length() + _SPARE_BITS
         bits = min(_MOST_BITS, max(LEAST_BITS, bits))
@@ -169,13 +169,13 @@ class RangeAnswers:
         places: list[int] | None = missing.places
         while places is not None:
             some = Deposit(route.key, [values[place] for place in places], ticket)
-            deposited = self._sent(address, some)
+            deposited = self._send(address, some)
             new += deposited.new
             hits.update(deposited.hits)
             places = deposited.unsure or None
-        return in_order, Deposited(ticket, new, hits)
+        return in_order, DepositReply(ticket, new, hits)
 
-    def _compared(
+    def _compare(
         self, route: Route, address: str, keys: list[bytes]
     ) -> tuple[list[list[bytes]], Same | None]:
         """The parts of keys in order, and those that the owner has, unless it had few the last
@@ -193,16 +193,16 @@ class RangeAnswers:
         self._peers.alike[about] = 2 * len(same.places) > len(parts)
         return [*parts.values()], same
 
-    def _sent(self, address: str, message: Deposit) -> Deposited:
+    def _send(self, address: str, message: Deposit) -> DepositReply:
         deposited = self._peers.call(address, message)
-        assert isinstance(deposited, Deposited)
+        assert isinstance(deposited, DepositReply)
         return deposited
 
 
 def _worth_an_offer(values: list[Values]) -> bool:
     """Whether values are long enough. These are random ones: digests order them."""
     some = values[:_SAMPLE]
-    return len(encoded(Taken(some))) > _OFFERED_BYTES * len(some)
+    return len(encode_message(TakeReply(some))) > _OFFERED_BYTES * len(some)
 
 
 def _first(pair: tuple[bytes, Values]) -> bytes:

@@ -11,8 +11,8 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.answer_spill import ENTRY_BYTES, PAGE_ROWS, AnswerSpill
 from blendfusion.models.stores.key import VALUES_BYTES
 from blendfusion.models.stores.key_runs import NONE, KeyRuns, keys_of
-from blendfusion.services.cluster.messages import decoded, encoded
-from blendfusion.services.cluster.range_messages import Taken
+from blendfusion.services.cluster.messages import decode_message, encode_message
+from blendfusion.services.cluster.range_messages import TakeReply
 
 
 def beginning(values: Values) -> Values:
@@ -55,11 +55,11 @@ class PendingValues:
         self._waiting += 1
         self.bytes += _size(values)
 
-    def answered(self, key: bytes) -> None:
+    def forget(self, key: bytes) -> None:
         """Forget a value that was given out."""
         del self.values[key]
 
-    def taken(self, most: int, worker: str) -> list[bytes]:
+    def take(self, most: int, worker: str) -> list[bytes]:
         """At most so many keys for a worker: those that begin as its last ones did, then those that
         nobody else is at, then of the longest group."""
         keys: list[bytes] = []
@@ -99,7 +99,7 @@ class PendingValues:
         pages = []
         for start in range(0, len(keys), PAGE_ROWS):
             some = values[start : start + PAGE_ROWS]
-            data = b"".join(keys[start : start + PAGE_ROWS]) + encoded(Taken(some))
+            data = b"".join(keys[start : start + PAGE_ROWS]) + encode_message(TakeReply(some))
             pages.append((self._spill.append(memoryview(data)), len(data), len(some)))
         first = self._read + len(self._pages)
         numbers = first + np.arange(len(keys), dtype=np.uint64) // np.uint64(PAGE_ROWS)
@@ -116,7 +116,7 @@ class PendingValues:
         data = self._spill.read(place, size)
         size = count * VALUES_BYTES
         keys = (data[at : at + VALUES_BYTES] for at in range(0, size, VALUES_BYTES))
-        for key, values in zip(keys, decoded(data[size:]).values, strict=True):
+        for key, values in zip(keys, decode_message(data[size:]).values, strict=True):
             self.add(key, values)
 
     def _numbers(self, keys: Sequence[bytes]) -> np.ndarray:

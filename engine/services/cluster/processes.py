@@ -53,7 +53,7 @@ class LocalPlace:
         return str(self.process)
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the process is gone, as long as no reply is awaited."""
         try:
             return self._line.poll()
@@ -66,7 +66,7 @@ class LocalPlace:
             self._line.send_bytes(message)
             return self._line.recv_bytes()
         except (EOFError, OSError) as problem:
-            raise gone(self.process) from problem
+            raise gone_error(self.process) from problem
         finally:
             self.busy = False
 
@@ -74,7 +74,7 @@ class LocalPlace:
         self._line.close()
 
 
-def gone(process: object) -> PlaceGone:
+def gone_error(process: object) -> PlaceGone:
     """The error for a worker's process that has ended."""
     return PlaceGone(f"the worker's process {process} is gone")
 
@@ -140,7 +140,7 @@ class Processes:
         """The place that waits; None if there is none, or its process is gone."""
         with self._changed:
             place = self._places.pop((worker, lane), None)
-            if place is None or place.ended:
+            if place is None or place.has_ended:
                 if place is not None:
                     place.close()
                 return None

@@ -102,7 +102,7 @@ class Deposit(Compact):
 
 
 @dataclass(frozen=True)
-class Deposited(Compact):
+class DepositReply(Compact):
     """So many values are new; ``hits`` were stored by an earlier run. Of values at ``unsure``
     places, the owner has some that begin alike: they are to be sent."""
 
@@ -121,7 +121,7 @@ class Collect(Compact):
 
 
 @dataclass(frozen=True)
-class Collected(Compact):
+class CollectReply(Compact):
     """The answers in the order of the values; None: the run has ended."""
 
     answers: list[Answer] | None = field(metadata=ANSWERS)
@@ -139,7 +139,7 @@ class Take(Compact):
 
 
 @dataclass(frozen=True)
-class Taken(Compact):
+class TakeReply(Compact):
     """The values of a batch."""
 
     values: list[Values] = field(metadata=VALUES)
@@ -170,4 +170,4 @@ class EndRange(Compact):
 
 
 RangeMessage: TypeAlias = OpenRange | Compare | Offer | Deposit | Collect | Take | Give | EndRange
-RangeReply: TypeAlias = "Same | Missing | Deposited | Collected | Taken | Pending"
+RangeReply: TypeAlias = "Same | Missing | DepositReply | CollectReply | TakeReply | Pending"

@@ -25,8 +25,8 @@ from blendfusion.services.cluster.messages import (
     Outcome,
     Reply,
     Route,
-    decoded,
-    encoded,
+    decode_message,
+    encode_message,
     has_bytes,
 )
 from blendfusion.services.cluster.model_pool import ModelPool, PooledModel, batch_size
@@ -87,10 +87,10 @@ class RangePlaces:
     def call(self, number: int, message: RangeMessage) -> RangeReply:
         """The reply of an owner. Raises PlaceGone."""
         with self._locks[number]:
-            reply: RangeReply = decoded(self._place(number).call(encoded(message)))
+            reply: RangeReply = decode_message(self._place(number).call(encode_message(message)))
             return reply
 
-    def replaced(self, number: int, address: str) -> str:
+    def replace(self, number: int, address: str) -> str:
         """The address of the owner after that at ``address``, which is gone."""
         with self._locks[number]:
             place = self._places.get(number)
@@ -134,7 +134,7 @@ class RangeQuestion:
         self.key, self._call, self.job, self._run = key, call, job, run
         store = job.model.store
         task = job.task
-        self._question = model.encoded, task, encoded(store)
+        self._question = model.encoded, task, encode_message(store)
         self.about: Hashable = self._question
         posed = job.model.model_task(task)
         fingerprint = job.model.fingerprint
@@ -149,12 +149,12 @@ class RangeQuestion:
         self.error: BaseException | None = None
 
     @property
-    def left(self) -> int:
+    def count_left(self) -> int:
         return 0 if self.error is not None else sum(self.pending)
 
     def take(self, number: int, share: float) -> _Batch:
         """A batch of the worker's own range, or else of the one that has most left."""
-        size = batch_size(self.left, share, self._most, self._least)
+        size = batch_size(self.count_left, share, self._most, self._least)
         chosen = number if self.pending[number] else self.pending.index(max(self.pending))
         size = min(size, self.pending[chosen])
         job = self.job
@@ -173,7 +173,7 @@ class RangeQuestion:
             question, self.key, batch.address, batch.number, batch.admitted, batch.every
         )
 
-    def settled(self, batch: _Batch, reply: Reply, seconds: float) -> int:
+    def settle(self, batch: _Batch, reply: Reply, seconds: float) -> int:
         outcome = (
             reply if isinstance(reply, Outcome) else Outcome(error=getattr(reply, "error", None))
         )
@@ -182,16 +182,16 @@ class RangeQuestion:
             part = Part(outcome.number, batch.every, outcome.listed, outcome.failed, outcome.others)
             self._count(part, batch.admitted, seconds)
         finally:
-            self._ended(batch)
+            self._end(batch)
         if outcome.error is not None:
             raise outcome.error
         if outcome.gone:
             self._run.replace(batch.range, batch.address)
         return outcome.number
 
-    def gone(self, batch: _Batch) -> None:
+    def give_back(self, batch: _Batch) -> None:
         self._run.dispatcher.ledger.settle(self.job.task, batch.admitted, [], 0.0)
-        self._ended(batch)
+        self._end(batch)
         self._run.give_back(self, batch)
 
     def fail(self, error: BaseException) -> None:
@@ -233,7 +233,7 @@ class RangeQuestion:
             if self._call is not None and dispatcher.policy(self._call) == "raise":
                 dispatcher.stop_at_failures(self._call, [*unanswered], unanswered)
 
-    def _ended(self, batch: _Batch) -> None:
+    def _end(self, batch: _Batch) -> None:
         with self._run.changed:
             self.out[batch.range] -= 1
             self._run.changed.notify_all()
@@ -262,15 +262,15 @@ class RangeRun:
         return next((q.error for q in [*self._by_key.values()] if q.error is not None), None)
 
     @property
-    def left(self) -> int:
+    def count_left(self) -> int:
         """The number of values that no model is asked about."""
-        return sum(question.left for question in [*self._by_key.values()])
+        return sum(question.count_left for question in [*self._by_key.values()])
 
     def route(self, call: Call | None, task: Task) -> Route:
         """The owners who answer a call, if owners can."""
         with self._opening:
             if (task, call) not in self._questions:
-                self._questions[task, call] = self._opened(call, task)
+                self._questions[task, call] = self._open_question(call, task)
             question = self._questions[task, call]
         return Route() if question is None else self._route(question)
 
@@ -280,7 +280,7 @@ class RangeRun:
         question.add(added)
         return self._route(question)
 
-    def gone(self, gone: LostOwner) -> Route:
+    def replace_owner(self, gone: LostOwner) -> Route:
         """A fragment has found an owner gone."""
         self.replace(gone.number, gone.address)
         return self._route(self._by_key[gone.key])
@@ -294,7 +294,7 @@ class RangeRun:
         except PlaceGone:
             self.replace(batch.range, batch.address)
         else:
-            self._recounted(question, batch.range, reply)
+            self._recount(question, batch.range, reply)
 
     def recount(self) -> None:
         """A fragment is gone, perhaps after owners had its values and before the session knew."""
@@ -302,7 +302,7 @@ class RangeRun:
             for number in range(self.size) if not self._ended else ():
                 with suppress(PlaceGone):  # whoever waits for it will find out
                     reply = self._places.call(number, Give(question.key, NO_BATCH))
-                    self._recounted(question, number, reply)
+                    self._recount(question, number, reply)
 
     def recount_if_idle(self) -> None:
         """Ask owners for values again, where a fragment waits and nothing has been asked about for
@@ -310,7 +310,7 @@ class RangeRun:
         ``recount``, and no worker is left to report them."""
         with self.changed:
             questions = [*self._by_key.values()]
-            busy = any(question.left or any(question.out) for question in questions)
+            busy = any(question.count_left or any(question.out) for question in questions)
             idle = not busy and time.monotonic() - self._asked > _IDLE_SECONDS
             if busy or idle:
                 self._asked = time.monotonic()
@@ -349,7 +349,7 @@ class RangeRun:
     def _route(self, question: RangeQuestion) -> Route:
         return Route(question.key, tuple(self.addresses), self.dispatcher.observer.every)
 
-    def _opened(self, call: Call | None, task: Task) -> RangeQuestion | None:
+    def _open_question(self, call: Call | None, task: Task) -> RangeQuestion | None:
         dispatcher = self.dispatcher
         if dispatcher.certain(task) is not None:
             return None
@@ -375,7 +375,7 @@ class RangeRun:
             try:
                 if before is not None:
                     questions = [*{*self._by_key.values(), *questions}]
-                    self.addresses[number] = self._places.replaced(number, before)
+                    self.addresses[number] = self._places.replace(number, before)
                 elif not self.addresses[number]:
                     self.addresses[number] = self._places.address(number)
                 for question in questions:
@@ -388,7 +388,7 @@ class RangeRun:
                 return
         raise ModelFailed("workers of the cluster end again and again", retryable=True)
 
-    def _recounted(self, question: RangeQuestion, number: int, reply: RangeReply) -> None:
+    def _recount(self, question: RangeQuestion, number: int, reply: RangeReply) -> None:
         """At least so many values wait at an owner. More than there are do no harm."""
         if isinstance(reply, Pending):
             with self.changed:

@@ -19,15 +19,15 @@ from blendfusion.models.stores.key_runs import NONE, bytes_of, keys_of
 from blendfusion.models.stores.memory import AnswerStore
 from blendfusion.models.wrappers.cache import stored_answers
 from blendfusion.options import Options
-from blendfusion.services.cluster.messages import decoded
+from blendfusion.services.cluster.messages import decode_message
 from blendfusion.services.cluster.pending_values import PendingValues, beginning
 from blendfusion.services.cluster.range_messages import (
     BLOCK,
     Collect,
-    Collected,
+    CollectReply,
     Compare,
     Deposit,
-    Deposited,
+    DepositReply,
     EndRange,
     Give,
     Lookup,
@@ -39,7 +39,7 @@ from blendfusion.services.cluster.range_messages import (
     RangeReply,
     Same,
     Take,
-    Taken,
+    TakeReply,
 )
 from blendfusion.types import Answer
 
@@ -139,7 +139,7 @@ class HashRange:
         with self._changed:
             while True:
                 now = time.monotonic()
-                found = self._named([heads[place] for place in missing], bits)
+                found = self._keys_that_begin([heads[place] for place in missing], bits)
                 for place, key in zip(missing, found, strict=True):
                     keys[place] = key
                 missing = [place for place in missing if keys[place] is None]
@@ -150,7 +150,7 @@ class HashRange:
             self._awaited.update(dict.fromkeys(starts, now + _AWAITED_SECONDS))
             return Missing(self._ticket(keys, blocks, ticket), missing)
 
-    def deposit(self, values: list[Values], ticket: int | None) -> Deposited:
+    def deposit(self, values: list[Values], ticket: int | None) -> DepositReply:
         """Take these values in, of which some may be known. Raises BlendFusionError if a file
         cannot be written."""
         keys = [*digests(values)]
@@ -174,11 +174,11 @@ class HashRange:
                 self._promised.pop(ticket, None)
             else:
                 ticket = self._ticket(keys, b"")
-            unsure = self._tickets[ticket].completed(keys)
+            unsure = self._tickets[ticket].complete_keys(keys)
             self._changed.notify_all()
-        return Deposited(ticket, len(fresh) - len(found), found, unsure)
+        return DepositReply(ticket, len(fresh) - len(found), found, unsure)
 
-    def collect(self, ticket: int) -> Collected:
+    def collect(self, ticket: int) -> CollectReply:
         """The answers to the values of a ticket, once all are there, or the run has ended."""
         with self._changed:
             keys, at = self._tickets.pop(ticket).complete, 0
@@ -191,16 +191,16 @@ class HashRange:
                         break
                 if at == len(keys):
                     answers = self._answers.among(keys)
-                    return Collected([answers[key] for key in keys])
+                    return CollectReply([answers[key] for key in keys])
                 self._changed.wait(_WAIT_SECONDS)
-            return Collected(None)
+            return CollectReply(None)
 
-    def take(self, batch: int, most: int, worker: str) -> Taken:
+    def take(self, batch: int, most: int, worker: str) -> TakeReply:
         """The values of a batch for a worker, at most so many."""
         with self._changed:
-            keys = self._pending.taken(most, worker)
+            keys = self._pending.take(most, worker)
             self._batches[batch] = keys
-            return Taken([self._pending.values[key] for key in keys])
+            return TakeReply([self._pending.values[key] for key in keys])
 
     def give(self, batch: int, answers: dict[int, Answer]) -> Pending:
         """Take the answers to a batch in; its other values wait again. Raises BlendFusionError if
@@ -209,7 +209,7 @@ class HashRange:
             keys = self._batches.pop(batch, [])
             for place, key in enumerate(keys):
                 if place in answers:
-                    self._pending.answered(key)
+                    self._pending.forget(key)
                 else:
                     self._pending.add(key, self._pending.values[key])
             self._changed.notify_all()
@@ -243,7 +243,7 @@ class HashRange:
                 ]
         return new
 
-    def _named(self, heads: Sequence[int], bits: int) -> list[bytes | None]:
+    def _keys_that_begin(self, heads: Sequence[int], bits: int) -> list[bytes | None]:
         """The keys that begin so; None if there is none, or not one alone."""
         shift, named = 64 - bits, list[set[bytes]]()
         for head in heads:
@@ -296,13 +296,13 @@ class _Ticket:
     @property
     def complete(self) -> list[bytes]:
         """The keys, none of which is to be sent any more."""
-        return self._named + self._offered
+        return self._named + self._offered_keys
 
     @property
-    def _offered(self) -> list[bytes]:
+    def _offered_keys(self) -> list[bytes]:
         return [key for key in self._keys if key is not None]
 
-    def completed(self, keys: list[bytes]) -> list[int]:
+    def complete_keys(self, keys: list[bytes]) -> list[int]:
         """Add the keys that were sent, in the order of their places. Returns the places whose
         values are to be sent in addition: another value begins like one of them."""
         sent = iter(keys)
@@ -313,7 +313,7 @@ class _Ticket:
         self._blocks = b""
         if not given:
             return []
-        pairs = zip(block_digests(self._offered), given, strict=True)
+        pairs = zip(block_digests(self._offered_keys), given, strict=True)
         wrong = [number for number, (own, other) in enumerate(pairs) if own != other]
         blocks = [range(n * BLOCK, min(len(self._keys), (n + 1) * BLOCK)) for n in wrong]
         unsure = [place for block in blocks for place in block]
@@ -355,7 +355,7 @@ class LocalRanges:
             return Pending(0)
         found = self._ranges.get(message.key)
         if found is None:  # the run has ended meanwhile
-            return Collected(None)
+            return CollectReply(None)
         if isinstance(message, Compare):
             return found.compare(message.parts, message.bits, message.digests)
         if isinstance(message, Offer):
@@ -373,7 +373,7 @@ class LocalRanges:
         """The store of these bytes, opened once in this process."""
         found = self._stores.get(encoded)
         if found is None:
-            made: AnswerStore = decoded(encoded)
+            made: AnswerStore = decode_message(encoded)
             found = self._stores.setdefault(encoded, made)
         return found
 

@@ -42,14 +42,14 @@ class RayPlace:
         if self._ended:  # Ray takes its time to notice
             raise PlaceGone(_GONE)
         try:
-            return bytes(self._awaited(self.actor.call.remote(message)))
+            return bytes(self._await(self.actor.call.remote(message)))
         except Exception as problem:
             if not _is_of_ray(problem):
                 raise
             self._ended = True
             raise PlaceGone(_GONE) from problem
 
-    def _awaited(self, reply: Any) -> Any:
+    def _await(self, reply: Any) -> Any:
         """The value of a reply, which has no limit as long as the actor says that it is alive."""
         ray, beat, silent = _ray(), None, 0.0
         while True:
@@ -227,7 +227,7 @@ class _Actor:
     def __init__(self, name: str) -> None:
         from blendfusion.services.cluster.worker import Worker
 
-        self._worker = Worker(_connected, name)
+        self._worker = Worker(_connect, name)
 
     def call(self, message: bytes) -> bytes:
         return self._worker.call(message)
@@ -239,7 +239,7 @@ class _Actor:
         return os.getpid()
 
 
-def _connected(address: str) -> RayPlace:
+def _connect(address: str) -> RayPlace:
     """The actor of this name."""
     try:
         return RayPlace(_ray().get_actor(address), address)

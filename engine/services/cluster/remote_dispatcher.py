@@ -60,7 +60,7 @@ class RemoteDispatcher(Dispatcher):
         self,
         step: Callable[[Reply], Message],
         fragment: Fragment,
-        noted: Noted,
+        noted: RunNotes,
         memory: Memory,
         peers: Peers,
     ) -> None:
@@ -89,7 +89,7 @@ class RemoteDispatcher(Dispatcher):
             return [v for v in some if v not in found]
 
         def ask(some: list[Values], given: dict[Values, Answer]) -> None:
-            given.update(zip(some, self._wanted(call, task, some, stops), strict=True))
+            given.update(zip(some, self._ask_owners(call, task, some, stops), strict=True))
             memory.keep(known, given)
             found.update(given)
 
@@ -99,7 +99,7 @@ class RemoteDispatcher(Dispatcher):
             self.stop_at_failures(call, values, found)
         return [found[value] for value in values]
 
-    def _wanted(
+    def _ask_owners(
         self, call: Call | None, task: Task, values: list[Values], stops: bool
     ) -> list[Answer]:
         """The answers that the owners of the values' ranges give, or the session."""
@@ -121,7 +121,7 @@ class RemoteDispatcher(Dispatcher):
         return reply
 
 
-class Noted(NullObserver):
+class RunNotes(NullObserver):
     """Keeps what the run of the session is to know at the end."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from blendfusion.frame_sources import FrameSources
 if TYPE_CHECKING:
     from blendfusion.models.protocol.model import Model
     from blendfusion.options import Options
-    from blendfusion.planner.stages.split import Staged
+    from blendfusion.planner.stages.split import StagedPlan
     from blendfusion.run.execution.executor import Elsewhere
     from blendfusion.services.cluster.cluster import Cluster
     from blendfusion.services.cluster.divide import Files
@@ -46,10 +46,10 @@ class Clustering(FrameSources):
         super().register_csv(name, path, *args, **kwargs)
         if self.cluster is None:
             return
-        from blendfusion.files.parts import Sniffed
+        from blendfusion.files.parts import SniffedOptions
 
         options = kwargs.get("options")
-        if isinstance(options, Sniffed) and options.are_plain:
+        if isinstance(options, SniffedOptions) and options.are_plain:
             self.file_tables.note("register_csv", name, path, options.as_arguments())
 
     def register_view(self, name: str, df: DataFrame) -> None:
@@ -99,11 +99,11 @@ class Clustering(FrameSources):
         rows = pa.table(table)
         return rows if rows.nbytes <= most_bytes else None
 
-    def as_run(self, plan: Staged) -> Staged:
+    def as_run(self, plan: StagedPlan) -> StagedPlan:
         """A plan as this session runs it."""
         return plan if self.cluster is None else self.cluster.spread(plan, self, self.options)
 
-    def places_of(self, plan: Staged | None) -> list[list[str]]:
+    def places_of(self, plan: StagedPlan | None) -> list[list[str]]:
         """Where each stage of a plan runs, for EXPLAIN; nothing without a cluster. None stands for
         a query without stages."""
         if self.cluster is None:
@@ -134,6 +134,6 @@ class Clustering(FrameSources):
             stage, self, dispatcher, self.options, counts, adaptive=adaptive
         )
 
-    def pooled(self, spec: object, model: Model, options: Options) -> Model:
+    def pool_model(self, spec: object, model: Model, options: Options) -> Model:
         """A model as the session asks it: in its cluster, or here."""
-        return model if self.cluster is None else self.cluster.pooled(spec, model, options)
+        return model if self.cluster is None else self.cluster.pool_model(spec, model, options)

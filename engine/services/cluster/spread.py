@@ -9,16 +9,16 @@ from blendfusion.planner.ir.nodes import (
     Block,
     Field,
     Rel,
-    Stored,
+    StoredRows,
     all_fields,
     inline,
     through_projection,
 )
-from blendfusion.planner.stages.split import Stage, Staged
+from blendfusion.planner.stages.split import Stage, StagedPlan
 from blendfusion.services.cluster.divide import Whole
 
 
-def spread(plan: Staged, check: Callable[[Block], object]) -> Staged:
+def spread(plan: StagedPlan, check: Callable[[Block], object]) -> StagedPlan:
     """The plan with such a sort of its last stage as a stage of its own. ``check`` raises Whole for
     a block that workers cannot run.
 
@@ -26,7 +26,7 @@ def spread(plan: Staged, check: Callable[[Block], object]) -> Staged:
     after:  ``block that also computes k over scan``, and ``sort by k`` over its stored rows
     """
     last = plan.last
-    unsorted = _unsorted(last.block)
+    unsorted = _take_sort_out(last.block)
     if unsorted is None:
         return plan
     block, sort = unsorted
@@ -37,7 +37,7 @@ def spread(plan: Staged, check: Callable[[Block], object]) -> Staged:
     width = block.width - len(sort.exprs)
     above = replace(
         sort,
-        inputs=(Stored(last.number, block.width),),
+        inputs=(StoredRows(last.number, block.width),),
         exprs=tuple(Field(width + i) for i in range(len(sort.exprs))),
         width=block.width,
     )
@@ -48,10 +48,10 @@ def spread(plan: Staged, check: Callable[[Block], object]) -> Staged:
     return replace(plan, stages=(*plan.stages[:-1], *stages))
 
 
-def _unsorted(block: Block) -> tuple[Block, Rel] | None:
+def _take_sort_out(block: Block) -> tuple[Block, Rel] | None:
     """A block without the sort at the top of its source, which computes the keys; and that sort."""
     columns, sort = through_projection(block.source)
-    if not isinstance(sort, Rel) or sort.kind != "sort" or block.limited:
+    if not isinstance(sort, Rel) or sort.kind != "sort" or block.has_limit:
         return None
     select = (*(inline(e, columns) for e in block.select), *sort.exprs)
     where = tuple(inline(e, columns) for e in block.where)

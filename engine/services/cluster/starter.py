@@ -41,9 +41,9 @@ def main() -> None:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             WorkerProcess(address, key, own).work(number)
             os._exit(0)
-        children = [child for child in children if not _ended(child)] + [process]
+        children = [child for child in children if not _has_ended(child)] + [process]
     for child in children:  # one that stands still does not find out by itself
-        if not _ended(child):
+        if not _has_ended(child):
             os.kill(child, signal.SIGKILL)
     os._exit(0)
 
@@ -98,7 +98,7 @@ def _numbers(pulse: Pulse) -> Iterator[int]:
         yield from map(int, complete)
 
 
-def _ended(child: int) -> bool:
+def _has_ended(child: int) -> bool:
     with suppress(ChildProcessError):
         return os.waitpid(child, os.WNOHANG)[0] == child
     return True

@@ -19,17 +19,17 @@ from blendfusion.services.cluster.messages import (
     Begin,
     Cancel,
     Continue,
-    Done,
     FindRoute,
     Fragment,
+    FragmentEnd,
     LostOwner,
     Message,
     NewValues,
     Reply,
     Rows,
     Wants,
-    decoded,
-    encoded,
+    decode_message,
+    encode_message,
 )
 from blendfusion.services.cluster.protocol import ROWS, BackEnd, Place, PlaceGone
 from blendfusion.services.cluster.range_questions import RangeRun, seconds_to
@@ -81,7 +81,7 @@ class Tasks:
         try:
             some, empty = False, None
             for number in range(len(self._fragments)):
-                for table in self._taken(number):
+                for table in self._take(number):
                     if len(table):
                         some = True
                         yield table
@@ -114,7 +114,7 @@ class Tasks:
                 self._end(threads, at_once=True)
             raise
 
-    def _taken(self, number: int) -> list[pa.Table]:
+    def _take(self, number: int) -> list[pa.Table]:
         """The rows of a fragment, once it is complete."""
         while True:
             with self._changed:
@@ -128,7 +128,7 @@ class Tasks:
                 self._changed.wait(_WAIT_SECONDS)
             self._ranged.recount_if_idle()
             if self._dispatcher.ledger.is_late():
-                raise self._dispatcher.ledger.out_of_time(self._ranged.left)
+                raise self._dispatcher.ledger.out_of_time(self._ranged.count_left)
 
     def _work(self, worker: int, lane: str) -> None:
         place: Place | None = None
@@ -185,16 +185,16 @@ class Tasks:
 
     def _run(self, place: Place, fragment: Fragment) -> list[pa.Table]:
         tables: list[pa.Table] = []
-        reply = _sent(place, Begin(fragment))
-        while not isinstance(reply, Done):
+        reply = _send(place, Begin(fragment))
+        while not isinstance(reply, FragmentEnd):
             try:
                 message = self._message(reply, tables)
             except BaseException as problem:
-                _sent(place, Cancel())
+                _send(place, Cancel())
                 if isinstance(problem, _NotWanted):
                     return []
                 raise
-            reply = _sent(place, message)
+            reply = _send(place, message)
         if reply.error is not None:
             raise reply.error
         if reply.counts is None:  # owners have ended
@@ -211,7 +211,7 @@ class Tasks:
         if isinstance(reply, NewValues):
             return self._ranged.add(reply)
         if isinstance(reply, LostOwner):
-            return self._ranged.gone(reply)
+            return self._ranged.replace_owner(reply)
         if isinstance(reply, Rows):
             tables.append(reply.table)
             return Continue()
@@ -242,7 +242,7 @@ class Tasks:
                     self._changed.wait(_WAIT_SECONDS)
         return dispatcher.ask(wants.task, values, wants.call, stops=wants.stops)
 
-    def _note(self, done: Done, more: Counts) -> None:
+    def _note(self, done: FragmentEnd, more: Counts) -> None:
         observer, counts = self._dispatcher.observer, self._counts
         with self._changed:
             counts.rows_in += more.rows_in
@@ -261,6 +261,6 @@ class _NotWanted(Exception):
     """The rows of a fragment are not wanted any more."""
 
 
-def _sent(place: Place, message: Message) -> Reply:
-    reply: Reply = decoded(place.call(encoded(message)))
+def _send(place: Place, message: Message) -> Reply:
+    reply: Reply = decode_message(place.call(encode_message(message)))
     return reply

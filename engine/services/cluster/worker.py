@@ -17,22 +17,22 @@ from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.pipeline import Chunks, Counts, run
 from blendfusion.run.execution.scratch_context import Workbench
 from blendfusion.services.cluster.messages import (
+    AskedAnswers,
     AskRange,
     Begin,
     Cancel,
     Continue,
-    Done,
     FileTable,
     Fragment,
+    FragmentEnd,
     Message,
     Outcome,
     Pose,
-    Posed,
     Reply,
     Route,
     Rows,
-    decoded,
-    encoded,
+    decode_message,
+    encode_message,
 )
 from blendfusion.services.cluster.peers import Peers, RunEnded
 from blendfusion.services.cluster.protocol import Place, PlaceGone
@@ -40,8 +40,8 @@ from blendfusion.services.cluster.range_messages import RangeMessage, RangeReply
 from blendfusion.services.cluster.ranges import LOCAL_RANGES
 from blendfusion.services.cluster.remote_dispatcher import (
     Memory,
-    Noted,
     RemoteDispatcher,
+    RunNotes,
     memory_of,
 )
 from blendfusion.services.cluster.worker_models import WorkerModels
@@ -50,14 +50,14 @@ from blendfusion.udfs.register.open_during import open_during_function
 _TIME_ZONE = "datafusion.execution.time_zone"
 
 
-class Cancelled(Exception):
+class Cancellation(Exception):
     """Nobody wants the rest of a fragment."""
 
 
 def _read(message: bytes) -> object:
     """A message. Raises BlendFusionError for damaged bytes: it is not this worker that is gone."""
     try:
-        return decoded(message)
+        return decode_message(message)
     except PlaceGone as problem:
         raise BlendFusionError(str(problem)) from None
 
@@ -78,18 +78,18 @@ class Worker:
         try:
             reply = self._reply(_read(message))
         except Exception as problem:  # a message that this process cannot read
-            reply = Done(error=problem)
+            reply = FragmentEnd(error=problem)
         try:
-            return encoded(reply)
+            return encode_message(reply)
         except Exception:
-            assert isinstance(reply, Done | Posed | Outcome)
-            return encoded(replace(reply, error=BlendFusionError(str(reply.error))))
+            assert isinstance(reply, FragmentEnd | AskedAnswers | Outcome)
+            return encode_message(replace(reply, error=BlendFusionError(str(reply.error))))
 
     def _reply(self, message: object) -> Reply | RangeReply:
         if isinstance(message, RangeMessage):
             return LOCAL_RANGES.reply(message)
         if isinstance(message, Pose):
-            return self._worker_models.posed(message)
+            return self._worker_models.ask(message)
         if isinstance(message, AskRange):
             return self._worker_models.outcome(message)
         if isinstance(message, Begin):
@@ -122,27 +122,27 @@ class _Steps:
         self._replies.put(reply)
         message = self._messages.get()
         if isinstance(message, Cancel):
-            raise Cancelled
+            raise Cancellation
         return message
 
     def _work(self) -> None:
-        noted = Noted()
+        noted = RunNotes()
         counts = Counts()
         before = self._peers.moved
         try:
             self._run(counts, noted)
         except Exception as problem:
-            error = problem if not isinstance(problem, Cancelled | RunEnded) else None
-            self._replies.put(Done(error=error))
+            error = problem if not isinstance(problem, Cancellation | RunEnded) else None
+            self._replies.put(FragmentEnd(error=error))
             return
         # The rest of the counts are of this process alone.
         plain = Counts(
             counts.rows_in, counts.passed, counts.rows_out, counts.chunks, counts.seconds
         )
         moved = self._peers.moved - before
-        self._replies.put(Done(plain, noted.failures, noted.withheld_values, moved=moved))
+        self._replies.put(FragmentEnd(plain, noted.failures, noted.withheld_values, moved=moved))
 
-    def _run(self, counts: Counts, noted: Noted) -> None:
+    def _run(self, counts: Counts, noted: RunNotes) -> None:
         fragment = self._fragment
         function = open_during_function()
         settings = {SETTING: "false"}

@@ -7,10 +7,16 @@ from itertools import islice
 from blendfusion.models.protocol.model import Model, Values, answer_each
 from blendfusion.models.registry.load import load
 from blendfusion.models.wrappers.cache import CachedModel
-from blendfusion.services.cluster.messages import AskRange, Outcome, Pose, Posed, decoded
+from blendfusion.services.cluster.messages import (
+    AskedAnswers,
+    AskRange,
+    Outcome,
+    Pose,
+    decode_message,
+)
 from blendfusion.services.cluster.peers import Peers, RunEnded
 from blendfusion.services.cluster.protocol import PlaceGone
-from blendfusion.services.cluster.range_messages import Give, Take, Taken
+from blendfusion.services.cluster.range_messages import Give, Take, TakeReply
 from blendfusion.services.cluster.ranges import LOCAL_RANGES
 from blendfusion.types import Answer, Task, Usage
 
@@ -24,7 +30,7 @@ class WorkerModels:
         self._posed: tuple[bytes, Task] | None = None
         self._ranged: tuple[CachedModel, Task] | None = None
 
-    def posed(self, message: Pose) -> Posed:
+    def ask(self, message: Pose) -> AskedAnswers:
         """Ask about the values of the message."""
         arrived: dict[int, Answer] = {}
         try:
@@ -33,8 +39,8 @@ class WorkerModels:
             name, task = self._posed
             answer_each(self._model(name), task, message.values, arrived.__setitem__)
         except Exception as problem:
-            return Posed(arrived, problem)
-        return Posed(arrived)
+            return AskedAnswers(arrived, problem)
+        return AskedAnswers(arrived)
 
     def outcome(self, message: AskRange) -> Outcome:
         """Take values of a range, ask about them, store the answers, and give them to its owner."""
@@ -48,7 +54,7 @@ class WorkerModels:
             taken = self._peers.call(
                 message.address, Take(message.key, message.batch, message.most, self._peers.own)
             )
-            assert isinstance(taken, Taken)
+            assert isinstance(taken, TakeReply)
             values = taken.values
             model.answer_each(task, values, arrived.__setitem__)
         except RunEnded:
@@ -70,7 +76,7 @@ class WorkerModels:
     def _model(self, name: bytes) -> Model:
         model = self._models.get(name)
         if model is None:
-            model = self._models[name] = load(*decoded(name))
+            model = self._models[name] = load(*decode_message(name))
         return model
 
     def _model_of(self, message: AskRange) -> tuple[CachedModel, Task]:

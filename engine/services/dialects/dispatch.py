@@ -11,13 +11,18 @@ import pyarrow as pa
 from blendfusion.errors import BlendFusionError, OptionError, QueryError
 from blendfusion.language.query_text.error_places import named_place
 from blendfusion.language.query_text.query_tree import Reader
-from blendfusion.language.query_text.source_map import Translation, placed, unchanged, within
+from blendfusion.language.query_text.source_map import (
+    Translation,
+    identity,
+    place_in_source,
+    within,
+)
 from blendfusion.language.query_text.statements import first_word
 from blendfusion.prepare.translators import OURS
 from blendfusion.services.dialects.blendsql import translate as blendsql
 from blendfusion.services.dialects.mysql import translate as mysql
 from blendfusion.services.dialects.shared.braces import is_call
-from blendfusion.services.dialects.shared.catalog import Known
+from blendfusion.services.dialects.shared.catalog import SessionFacts
 from blendfusion.services.dialects.suql import translate as suql
 from blendfusion.services.dialects.warehouses import bigquery, databricks, snowflake
 
@@ -26,10 +31,10 @@ if TYPE_CHECKING:
     from blendfusion.session import Session
 
 WAREHOUSES = (snowflake.WAREHOUSE, bigquery.WAREHOUSE, databricks.WAREHOUSE)
-DIALECTS: Mapping[str, Callable[[str, Known], Translation]] = {
-    "blendsql": blendsql.translated,
-    "suql": suql.translated,
-    "mysql": mysql.translated,
+DIALECTS: Mapping[str, Callable[[str, SessionFacts], Translation]] = {
+    "blendsql": blendsql.translate,
+    "suql": suql.translate,
+    "mysql": mysql.translate,
     **{warehouse.name: warehouse.translate for warehouse in WAREHOUSES},
 }
 """Each dialect by its name: text → our SQL. Raises QueryError with the span of the error."""
@@ -38,10 +43,10 @@ _REMOVES = ("DELETE", "DROP", "TRUNCATE")
 _ONLY_READ = {"blendsql": "BlendSQL", "suql": "SUQL", "mysql": "this dialect of MySQL"}
 
 
-def spoken(text: str, dialect: str | None = None) -> str:
+def dialect_of(text: str, dialect: str | None = None) -> str:
     """The dialect of ``text``: the one that is named, else blendsql if ``{{`` stands outside of
     quotes, else our own, ``sql``. Raises OptionError for an unknown name. Most texts need none of
-    this: see ``prepare.translators.spoken``."""
+    this: see ``prepare.translators.dialect_of``."""
     if dialect is None:
         reader = Reader(text)
         return "blendsql" if any(is_call(reader, i) for i in range(len(reader.tokens))) else OURS
@@ -68,7 +73,7 @@ def translation(
     def schema(query: str) -> pa.Schema | None:
         if query not in schemas and query not in problems:
             try:
-                schemas[query] = run(unchanged(query), dialect).schema()
+                schemas[query] = run(identity(query), dialect).schema()
             except BlendFusionError as problem:
                 problems[query] = problem
         return schemas.get(query)
@@ -78,21 +83,21 @@ def translation(
     def ours_of(query: str) -> pa.Schema | None:
         if query not in in_ours:
             try:
-                in_ours[query] = run(unchanged(query), OURS).schema()
+                in_ours[query] = run(identity(query), OURS).schema()
             except BlendFusionError:
                 in_ours[query] = None
         return in_ours[query]
 
     def first(query: str) -> object:
         try:
-            frame = run(unchanged(query), OURS)
+            frame = run(identity(query), OURS)
             values = [] if frame.prepared.calls else frame.to_arrow_table().column(0).to_pylist()
         except BlendFusionError:
             return None
         return values[0] if values else None
 
     names = session.ingredient_names()
-    known = Known(names, schema, problems.get, ours_of, first, session.enums, positional)
+    known = SessionFacts(names, schema, problems.get, ours_of, first, session.enums, positional)
     if dialect in _ONLY_READ and first_word(text) in _REMOVES:
         raise QueryError(
             f"{_ONLY_READ[dialect]}'s queries only read",
@@ -101,14 +106,14 @@ def translation(
     try:
         return DIALECTS[dialect](text, known)
     except QueryError as problem:
-        raise placed(problem, unchanged(text)) from None
+        raise place_in_source(problem, identity(text)) from None
     except RecursionError:
         raise QueryError(
             "the query is nested too deeply", hint="Take parts of it into CTEs."
         ) from None
 
 
-def planned(
+def plan(
     session: Session,
     text: str,
     dialect: str,
@@ -120,19 +125,19 @@ def planned(
     try:
         return run(ours, OURS)
     except QueryError as problem:
-        raise _pointed(problem, ours) from problem
+        raise _point_at(problem, ours) from problem
 
 
-def _pointed(error: QueryError, translation: Translation) -> QueryError:
+def _point_at(error: QueryError, translation: Translation) -> QueryError:
     """An error of our SQL as one of the text that the user wrote."""
     source = translation.source
     found = named_place(error.message, source)
     if found is not None and (error.span is None or "unknown " in error.message):
         error.span = found
-        return placed(error, unchanged(source))
+        return place_in_source(error, identity(source))
     line = re.match(r"SQL syntax on line (\d+):", error.message)
     lines = source.splitlines()
     if line and 0 < int(line[1]) <= len(lines):
         error.reword(error.message, f"See {lines[int(line[1]) - 1].strip()!r}.")
         return within(error, translation)
-    return placed(error, translation)
+    return place_in_source(error, translation)

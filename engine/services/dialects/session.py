@@ -26,10 +26,10 @@ class Translating(FrameSources):
         self, query: str, dialect: str | None = None, param_values: Sequence[Any] | None = None
     ) -> str:
         """``query`` translated to BlendFusion's SQL: see docs/dialects.md. Nothing runs."""
-        from blendfusion.prepare.translators import OURS, spoken
+        from blendfusion.prepare.translators import OURS, dialect_of
         from blendfusion.services.dialects.dispatch import translation
 
-        words = spoken(query, dialect)
+        words = dialect_of(query, dialect)
         if words == OURS:
             return query
 

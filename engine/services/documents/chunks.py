@@ -22,7 +22,7 @@ def tokens_in(text: str) -> int:
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
-def chunked(rows: Sequence[Row], most: int) -> list[Row]:
+def cut_chunks(rows: Sequence[Row], most: int) -> list[Row]:
     """Rows of at most ``most`` tokens each, in the same order.
 
     A chunk begins at a title, unless only titles stand before it, and headers and footers are in

@@ -47,7 +47,7 @@ def regions(words: Sequence[Word], depth: int = 0) -> list[Region]:
         parts = _parts_around_table(words, gutters)
         if len(parts) > 1:
             return [region for part in parts for region in regions(part, depth + 1)]
-        columns = _divided(words, gutters)
+        columns = _divide(words, gutters)
         rows = _table(columns)
         if rows is not None:
             return [Region(list(words), rows)]
@@ -99,7 +99,7 @@ def _wide(words: Sequence[Word], gap: _Gap, gaps: Sequence[_Gap]) -> bool:
     return len(between) < 2 or gap[1] - gap[0] >= 1.4 * median(between)
 
 
-def _divided(words: Sequence[Word], gutters: Sequence[_Gap]) -> list[list[Word]]:
+def _divide(words: Sequence[Word], gutters: Sequence[_Gap]) -> list[list[Word]]:
     """The columns between gutters, from left to right."""
     columns: list[list[Word]] = [[] for _ in range(len(gutters) + 1)]
     for word in words:
@@ -117,7 +117,7 @@ def _bands(words: Sequence[Word]) -> list[list[Word]]:
             continue
         band = bands[-1]
         open_before, open_alone = _between_columns(band.gaps(), band.strips), _open(strip)
-        both = _shared(open_before, open_alone, band.height, strip)
+        both = _is_shared(open_before, open_alone, band.height, strip)
         if open_before and not both:
             loose = _loose_end(band.strips, height)
             bands.append(_Band([*loose, strip]))
@@ -174,7 +174,7 @@ def _open(words: Sequence[Word], least: float = 0.9) -> list[_Gap]:
     return gaps
 
 
-def _shared(
+def _is_shared(
     before: Sequence[_Gap], alone: Sequence[_Gap], height: float, strip: Sequence[Word]
 ) -> bool:
     """Whether a gutter of the lines above goes on through ``strip``, which may be on one side."""
@@ -241,7 +241,7 @@ def _table(columns: Sequence[Sequence[Word]]) -> list[list[str]] | None:
     words = sum(_length(line) for line, _ in lines) / len(lines)
     if beside < 0.7 or all(is_label(line.words[0].text) for line, _ in lines):
         return None
-    filled = median(_filled(column) for column in by_column)
+    filled = median(_filled_share(column) for column in by_column)
     short = words <= 2.5 or (len(columns) > 2 and words <= 4 and filled < 0.8)
     if not short and not (filled < 0.55 and words <= 4):
         return None
@@ -254,7 +254,7 @@ def _parts_around_table(words: Sequence[Word], gutters: Sequence[_Gap]) -> list[
     lines = lines_of(words)
     filled = [{_column_of(word, gutters) for word in line.words} for line in lines]
     rows = [line for line, columns in zip(lines, filled, strict=True) if len(columns) > 1]
-    if len(rows) < 2 or _table(_divided([w for row in rows for w in row.words], gutters)) is None:
+    if len(rows) < 2 or _table(_divide([w for row in rows for w in row.words], gutters)) is None:
         return [list(words)]
     body = _Column(
         [word for row in rows for word in row.words if _column_of(word, gutters) == 0],
@@ -313,7 +313,7 @@ def _has_neighbour(line: Line, at: int, columns: Sequence[Sequence[Line]]) -> bo
     )
 
 
-def _filled(column: Sequence[Line]) -> float:
+def _filled_share(column: Sequence[Line]) -> float:
     """The part of the column's width that its typical line has."""
     left, _, right, _ = union([line.box for line in column])
     return median((line.box[2] - line.box[0]) / max(right - left, 1.0) for line in column)

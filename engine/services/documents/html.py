@@ -27,13 +27,13 @@ Attributes = dict[str, str | None]
 def html_blocks(data: bytes) -> list[Block]:
     """The blocks of a page."""
     reader = _Reader()
-    reader.feed(decoded(data))
+    reader.feed(decode(data))
     reader.close()
     reader.flush()
     return reader.blocks
 
 
-def decoded(data: bytes) -> str:
+def decode(data: bytes) -> str:
     """Text by its byte order mark, by the charset that it states, or as UTF-8, else as Windows'
     Western European."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -157,7 +157,7 @@ class _Reader(HTMLParser):
             self._text.append(" ")
             return
         raw, self._text = "".join(self._text), []
-        text = raw.strip("\n") if self._code else _spaced(raw)
+        text = raw.strip("\n") if self._code else _single_spaces(raw)
         if not text.strip():
             return
         kind = self._kind()
@@ -182,7 +182,7 @@ class _Reader(HTMLParser):
         return "list" if self._items else "paragraph"
 
     def _into_cell(self) -> None:
-        text, self._text = _spaced("".join(self._text)), []
+        text, self._text = _single_spaces("".join(self._text)), []
         if not text:
             return
         if not self._tables[-1].add(text):  # a caption, or text beside the cells
@@ -194,7 +194,7 @@ def _number(attributes: Attributes, name: str, default: int) -> int:
     return int(text) if text.isascii() and text.isdigit() else default
 
 
-def _spaced(text: str) -> str:
+def _single_spaces(text: str) -> str:
     """Text with single spaces; its line breaks are those of the page."""
     lines = (_SPACE.sub(" ", line).strip() for line in text.split("\n"))
     return "\n".join(filter(None, lines))

@@ -11,8 +11,8 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.language.query_text.call_sites import Span, call_spans, literal_of
-from blendfusion.language.query_text.lateral import Columns, Place, rewritten
-from blendfusion.language.query_text.parameters import filled
+from blendfusion.language.query_text.lateral import Columns, Place, rewrite_sources
+from blendfusion.language.query_text.parameters import fill_parameters
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.places.remote import scheme_of
 from blendfusion.planner.ir.document_tables import ON_PROBLEM, Documents
@@ -37,7 +37,7 @@ def read_in(
     QueryError for documents that may not be read, or are not there."""
     if parameters:
         tree = Reader(sql)
-        sql = filled(tree, parameters, call_spans(tree, [NAME])).sql
+        sql = fill_parameters(tree, parameters, call_spans(tree, [NAME])).sql
 
     def rewrite(place: Place) -> str | None:
         source, reader = place.source, place.reader
@@ -58,9 +58,9 @@ def read_in(
         if source.alias is None:
             text += f" AS {NAME}"
         start = source.start - 1 if source.lateral else source.start
-        return reader.edited([(start, source.end, text)])
+        return reader.edit([(start, source.end, text)])
 
-    found = rewritten(sql, columns, rewrite)
+    found = rewrite_sources(sql, columns, rewrite)
     if call_spans(Reader(found), [NAME]):
         raise QueryError(f"{NAME} stands in FROM", hint=_FORM)
     return found
@@ -79,20 +79,20 @@ def _documents(reader: Reader, start: int, stop: int) -> Documents:
         given[name] = _literal(reader, (first + 2, last) if named else (first, last), name)
     if "path" not in given:
         raise QueryError(f"{NAME}: the path is missing", hint=_FORM)
-    return checked(**given)
+    return check_documents(**given)
 
 
 def _literal(reader: Reader, span: Span, name: str) -> object:
     found = literal_of(reader.tokens[slice(*span)])
     if found is None or found.value is None:
         raise QueryError(
-            f"{NAME}: {name} => {reader.written(*span)} is neither a literal nor a parameter",
+            f"{NAME}: {name} => {reader.source_text(*span)} is neither a literal nor a parameter",
             hint=_FORM,
         )
     return found.value
 
 
-def checked(path: object, **options: Any) -> Documents:
+def check_documents(path: object, **options: Any) -> Documents:
     """The documents at ``path``, with valid options. Raises QueryError."""
     for name in options:
         if name not in _NAMES:

@@ -28,7 +28,7 @@ _Recognised = tuple[Box, str, float]
 """A line on the page as it is shown, its text, and the confidence in it."""
 
 
-def recognised(page: Any, width: float, height: float) -> Page:
+def recognise(page: Any, width: float, height: float) -> Page:
     """The lines of a page of a PDF, drawn as an image. Raises Unreadable for one in which the
     recogniser has little confidence."""
     scale = min(_DOTS_PER_POINT, (_MOST_DOTS / (width * height)) ** 0.5)

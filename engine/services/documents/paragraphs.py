@@ -48,14 +48,16 @@ def _groups(lines: Sequence[Line]) -> list[list[Line]]:
     left = min(line.box[0] for line in lines)
     groups = [[lines[0]]]
     for above, line in pairwise(lines):
-        if _divided(above, line, groups[-1], left, leading):
+        if _begins_paragraph(above, line, groups[-1], left, leading):
             groups.append([line])
         else:
             groups[-1].append(line)
     return groups
 
 
-def _divided(above: Line, line: Line, group: Sequence[Line], left: float, leading: float) -> bool:
+def _begins_paragraph(
+    above: Line, line: Line, group: Sequence[Line], left: float, leading: float
+) -> bool:
     if above.rows is not None or line.rows is not None:
         return True
     height = max(above.height, line.height)

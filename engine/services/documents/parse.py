@@ -82,14 +82,14 @@ def _pdf(path: str, ocr: bool, ask: Ask) -> Pages:
         import pypdfium2  # noqa: F401 - to say what is missing
     except ImportError:
         raise Unreadable("PDF needs pypdfium2: pip install 'blendfusion[documents]'") from None
-    file = PdfFile(path, _recognised if ocr else None)
+    file = PdfFile(path, _recognise if ocr else None)
     yield from file.blocks(ask(file.count))
 
 
-def _recognised(page: Any, width: float, height: float) -> Page:
-    from blendfusion.services.documents.ocr import recognised
+def _recognise(page: Any, width: float, height: float) -> Page:
+    from blendfusion.services.documents.ocr import recognise
 
-    return recognised(page, width, height)
+    return recognise(page, width, height)
 
 
 def _image(path: str) -> Pages:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from blendfusion.services.documents.blocks import Block, table_text
-from blendfusion.services.documents.html import decoded, html_blocks
+from blendfusion.services.documents.html import decode, html_blocks
 from blendfusion.services.documents.words import is_item
 
 _BLANK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
@@ -16,7 +16,7 @@ _FRONT = re.compile(r"\A---\n.{0,20000}?\n(?:---|\.\.\.)\n", re.DOTALL)
 
 def text_pages(data: bytes) -> list[list[Block]]:
     """The blocks of each page; form feeds divide pages."""
-    text = decoded(data).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    text = decode(data).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     return [list(_paragraphs(page)) for page in text.split("\f")]
 
 
@@ -33,7 +33,7 @@ def markdown_blocks(data: bytes) -> list[Block]:
     """The blocks of a Markdown text, without its front matter."""
     from markdown_it import MarkdownIt
 
-    text = _FRONT.sub("", decoded(data).replace("\r\n", "\n"), count=1)
+    text = _FRONT.sub("", decode(data).replace("\r\n", "\n"), count=1)
     parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table")
     found: list[Block] = []
     lists: list[list[str]] = []

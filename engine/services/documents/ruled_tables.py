@@ -19,7 +19,7 @@ def with_tables(
     frames of rectangles; ``known`` has the words with a hyphen."""
     rest = list(words)
     tables: list[Word] = []
-    for group in _connected(rules[:_MOST_RULES]):
+    for group in _connect(rules[:_MOST_RULES]):
         across = _places([rule[1] for rule in group if _is_across(rule)])
         down = _places([rule[0] for rule in group if _is_down(rule)])
         if len(across) < 3 or len(down) < 3:
@@ -55,7 +55,7 @@ def _is_down(rule: Box) -> bool:
     return rule[2] - rule[0] < _NEAR <= rule[3] - rule[1]
 
 
-def _connected(rules: Sequence[Box]) -> list[list[Box]]:
+def _connect(rules: Sequence[Box]) -> list[list[Box]]:
     """Rules in groups of those that touch."""
     groups: list[tuple[Box, list[Box]]] = []
     for rule in sorted(rules, key=lambda rule: (rule[1], rule[0])):

@@ -72,7 +72,7 @@ class DocumentReading(FrameSources):
 
 
 def _read(path: str | os.PathLike[str], *options: Any) -> Documents:
-    from blendfusion.services.documents.in_queries import checked
+    from blendfusion.services.documents.in_queries import check_documents
 
     names = ("chunk", "ocr", "on_error", "seconds", "megabytes")
-    return checked(os.fspath(path), **dict(zip(names, options, strict=True)))
+    return check_documents(os.fspath(path), **dict(zip(names, options, strict=True)))

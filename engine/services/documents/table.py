@@ -12,7 +12,7 @@ import pyarrow.dataset as pads
 from blendfusion.datafusion.python_table import Scan, ScannedTable, Scanner
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.planner.ir.document_tables import Documents
-from blendfusion.services.documents.chunks import chunked
+from blendfusion.services.documents.chunks import cut_chunks
 from blendfusion.services.documents.parse import ENDINGS, IMAGES
 from blendfusion.services.documents.process import PageRead, Reader
 from blendfusion.services.documents.pruning import left_by
@@ -95,7 +95,7 @@ class _DocumentScan:
 
     @property
     def projected_schema(self) -> pa.Schema:
-        return self._selected(SCHEMA.empty_table()).projected_schema
+        return self._select(SCHEMA.empty_table()).projected_schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         waiting: list[dict[str, object]] = []
@@ -110,9 +110,9 @@ class _DocumentScan:
     def _batches(self, rows: list[dict[str, object]]) -> Iterator[pa.RecordBatch]:
         if rows:
             table = pa.Table.from_pylist(rows, schema=SCHEMA)
-            yield from (b for b in self._selected(table).to_batches() if b.num_rows)
+            yield from (b for b in self._select(table).to_batches() if b.num_rows)
 
-    def _selected(self, table: pa.Table) -> pads.Scanner:
+    def _select(self, table: pa.Table) -> pads.Scanner:
         return pads.dataset(table).scanner(columns=self._columns, filter=self._where)
 
     def _pages(self) -> Iterator[list[dict[str, object]]]:
@@ -147,7 +147,7 @@ class _DocumentScan:
             if documents.on_error == "skip":
                 return []
             return [{"file": file, "page": page.page, "kind": "error", "error": page.reason}]
-        rows = chunked(page.rows, documents.chunk) if documents.chunk else page.rows
+        rows = cut_chunks(page.rows, documents.chunk) if documents.chunk else page.rows
         return [
             {
                 "file": file,

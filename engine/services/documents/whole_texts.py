@@ -20,11 +20,11 @@ from blendfusion.files.conversions import folder_of
 from blendfusion.files.objects import list_objects
 from blendfusion.files.texts import text_of
 from blendfusion.language.query_text.call_sites import call_spans, literal_of
-from blendfusion.language.query_text.lateral import Columns, Place, rewritten
-from blendfusion.language.query_text.parameters import filled
+from blendfusion.language.query_text.lateral import Columns, Place, rewrite_sources
+from blendfusion.language.query_text.parameters import fill_parameters
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.places.folders import File, list_files
-from blendfusion.places.remote import LOCAL, downloaded, local_path, scheme_of
+from blendfusion.places.remote import LOCAL, download, local_path, scheme_of
 from blendfusion.services.documents.pruning import left_by
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def read_in(
     QueryError for files that may not be read, or are not there."""
     if parameters:
         tree = Reader(sql)
-        sql = filled(tree, parameters, call_spans(tree, [NAME])).sql
+        sql = fill_parameters(tree, parameters, call_spans(tree, [NAME])).sql
 
     def rewrite(place: Place) -> str | None:
         source, reader = place.source, place.reader
@@ -70,9 +70,9 @@ def read_in(
         if source.alias is None:
             text += f" AS {NAME}"
         start = source.start - 1 if source.lateral else source.start
-        return reader.edited([(start, source.end, text)])
+        return reader.edit([(start, source.end, text)])
 
-    found = rewritten(sql, columns, rewrite)
+    found = rewrite_sources(sql, columns, rewrite)
     if call_spans(Reader(found), [NAME]):
         raise QueryError(f"{NAME} stands in FROM", hint=_FORM)
     return found
@@ -88,7 +88,7 @@ def _paths(reader: Reader, start: int, stop: int) -> list[str]:
     found = [literal_of(reader.tokens[slice(*span)]) for span in spans]
     paths = [literal.value for literal in found if literal is not None]
     if len(paths) < len(spans) or not all(isinstance(path, str) and path for path in paths):
-        written = reader.written(start, stop) if stop > start else "nothing"
+        written = reader.source_text(start, stop) if stop > start else "nothing"
         raise QueryError(f"{NAME}: {written} is no path, nor a list of paths", hint=_FORM)
     return [str(path) for path in paths]
 
@@ -117,7 +117,7 @@ def _files(session: Session, path: str) -> list[tuple[str, File]]:
             hint="Allow URLs by the option read_files='urls'.",
         )
     if scheme in ("http", "https"):
-        place = downloaded(path, folder_of(session))
+        place = download(path, folder_of(session))
         return [(path, File(str(place), place.stat().st_size))]
     found = list_files(local_path(path)) if scheme in (None, LOCAL) else list_objects(path)
     return [(file.url, file) for file in found.files]

@@ -80,7 +80,7 @@ class _File:
 
     def _read(self) -> None:
         characters = errors = 0
-        for page, found in pages(self._request["path"], self._request["ocr"], self._wanted):
+        for page, found in pages(self._request["path"], self._request["ocr"], self._ask_pages):
             if isinstance(found, str):
                 errors += 1
                 self._say(page=page, reason=found)
@@ -92,7 +92,7 @@ class _File:
                 raise Unreadable(f"its text has more than {_MOST_CHARACTERS:,} characters")
             self._say(page=page, blocks=[_row(block) for block in found])
 
-    def _wanted(self, count: int) -> Collection[int] | None:
+    def _ask_pages(self, count: int) -> Collection[int] | None:
         if not self._request["asks"]:
             return None
         self._say(count=count)

@@ -124,7 +124,7 @@ def choose_model(
     )
     each = _costs(session, found, costs)
     alone = [
-        Candidate((one.name,), _bound(one, delta / 2 / len(models)), each[one.name])
+        Candidate((one.name,), _lower_bound(one, delta / 2 / len(models)), each[one.name])
         for one in found
     ]
     alone.sort(key=lambda one: one.cost)
@@ -182,7 +182,7 @@ def _costs(
     return stated
 
 
-def _bound(one: Evaluation, delta: float) -> float:
+def _lower_bound(one: Evaluation, delta: float) -> float:
     """A lower bound of the share of right answers; a row without an answer is not right."""
     right = sum(right is True for right in one.right)
     return lower(_MANY, one.rows, right, delta) / _MANY if one.rows else 0.0
@@ -203,7 +203,7 @@ def _cascades(
             for some in combinations(small, size):
                 levels = [*some, last]
                 names = tuple(one.models[0] for one in levels)
-                cost = _estimated(found, levels, agreement)
+                cost = _estimate_cost(found, levels, agreement)
                 yield Candidate(names, accuracy, cost, agreement)
 
 
@@ -212,7 +212,7 @@ def _tells(one: Evaluation) -> bool:
     return any(sure is not None for sure in one.compared.confidences)
 
 
-def _estimated(found: Comparison, levels: Sequence[Candidate], agreement: float) -> float:
+def _estimate_cost(found: Comparison, levels: Sequence[Candidate], agreement: float) -> float:
     """The cost of a value in a cascade, if each model decides its surest answers as long as too few
     of them differ from the last model's on the labelled rows."""
     *small, last = levels

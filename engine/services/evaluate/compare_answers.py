@@ -27,7 +27,7 @@ _NO = frozenset({"no", "false", "f", "n", "0"})
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedAnswers:
     """Answers beside labels, one a row, in comparable form; None where there is none."""
 
     kind: AnswerKind
@@ -45,7 +45,7 @@ class Compared:
         return np.asarray(self.values or range(len(self.labels)), np.intp)
 
     @property
-    def counted(self) -> list[int]:
+    def counted_rows(self) -> list[int]:
         """The rows that have both an answer and a label."""
         pairs = enumerate(zip(self.answers, self.labels, strict=True))
         return [i for i, (answer, label) in pairs if answer is not None and label is not None]
@@ -60,7 +60,7 @@ class Compared:
         return answer == label
 
 
-def compared(
+def compare_columns(
     answers: pa.ChunkedArray,
     labels: pa.ChunkedArray,
     kind: AnswerKind | None = None,
@@ -69,7 +69,7 @@ def compared(
     within: float = 0.0,
     redaction: Redaction = _SHOWN,
     values: Sequence[int] = (),
-) -> Compared:
+) -> ComparedAnswers:
     """The comparison of two columns of one length.
 
     ``kind`` None: by the type of the answers; text is a label if ``closed``. A struct of an answer
@@ -86,7 +86,7 @@ def compared(
     read = {"boolean": _yes_no, "number": _number}.get(kind, _text)
     held = [None if a is None else read(a, "an answer", redaction) for a in given.to_pylist()]
     true = [None if _missing(v) else read(v, "a label", redaction) for v in labels.to_pylist()]
-    return Compared(kind, held, true, confidences, within, values)
+    return ComparedAnswers(kind, held, true, confidences, within, values)
 
 
 def _parts(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[float | None]]:
@@ -120,7 +120,7 @@ def _yes_no(value: object, noun: str, redaction: Redaction) -> bool:
     if word in _YES or word in _NO:
         return word in _YES
     raise ArgumentError(
-        f"{redaction.passed(repr(value))} is {noun}, but neither yes nor no",
+        f"{redaction.pass_on(repr(value))} is {noun}, but neither yes nor no",
         hint="Labels of a boolean are BOOLEAN, 1 and 0, or 'yes' and 'no'.",
     )
 
@@ -130,7 +130,7 @@ def _number(value: object, noun: str, redaction: Redaction) -> float:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{redaction.passed(repr(value))} is {noun}, but not a number",
+            f"{redaction.pass_on(repr(value))} is {noun}, but not a number",
             hint="Labels of a number are numbers.",
         ) from None
 

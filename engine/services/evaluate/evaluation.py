@@ -19,11 +19,11 @@ from rich.table import Table
 from blendfusion.budget import money
 from blendfusion.errors import ArgumentError, close_matches
 from blendfusion.redaction import printable
-from blendfusion.run.observe.progress import counted
-from blendfusion.run.reports.html import joined, tag
+from blendfusion.run.observe.progress import count_noun
+from blendfusion.run.reports.html import join_html, tag
 from blendfusion.run.reports.html_report import cut, style
 from blendfusion.run.reports.html_report import table as html_table
-from blendfusion.services.evaluate.compare_answers import Compared
+from blendfusion.services.evaluate.compare_answers import ComparedAnswers
 from blendfusion.services.evaluate.figures import (
     BINS,
     Figure,
@@ -37,7 +37,7 @@ from blendfusion.services.evaluate.figures import (
     share,
     yes_no_figures,
 )
-from blendfusion.services.evaluate.intervals import corrected, sign_test
+from blendfusion.services.evaluate.intervals import correct, sign_test
 from blendfusion.types import Usage
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Evaluation:
     """
 
     name: str
-    compared: Compared = field(repr=False)
+    compared: ComparedAnswers = field(repr=False)
     table: pa.Table = field(repr=False)
     """The rows, in their order, with the columns ``answer`` and ``label`` as the last ones."""
     session: Session = field(repr=False)
@@ -93,7 +93,7 @@ class Evaluation:
     @cached_property
     def unanswered(self) -> int:
         """The labelled rows whose answer is NULL."""
-        return self.rows - self.unlabelled - len(self.compared.counted)
+        return self.rows - self.unlabelled - len(self.compared.counted_rows)
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
@@ -106,19 +106,19 @@ class Evaluation:
         return tuple(sorted({str(v) for v in (*held.answers, *held.labels) if v is not None}))
 
     @cached_property
-    def _numbered(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _class_numbers(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The numbers of the answers and of the labels among the classes, of the counted rows."""
         held, place = self.compared, {name: i for i, name in enumerate(self.classes)}
         if held.kind == "boolean":
             place |= {False: 0, True: 1}  # type: ignore[dict-item]
-        answers = [place[held.answers[i]] for i in held.counted]  # type: ignore[index]
-        labels = [place[held.labels[i]] for i in held.counted]  # type: ignore[index]
+        answers = [place[held.answers[i]] for i in held.counted_rows]  # type: ignore[index]
+        labels = [place[held.labels[i]] for i in held.counted_rows]  # type: ignore[index]
         return np.array(answers, np.intp), np.array(labels, np.intp)
 
     @cached_property
     def _groups(self) -> NDArray[np.intp]:
         """The numbers of the values of the counted rows."""
-        return self.compared.groups[np.array(self.compared.counted, np.intp)]
+        return self.compared.groups[np.array(self.compared.counted_rows, np.intp)]
 
     @cached_property
     def right(self) -> list[bool | None]:
@@ -127,16 +127,16 @@ class Evaluation:
 
     @cached_property
     def figures(self) -> Mapping[str, Figure]:
-        held, rows, groups = self.compared, self.compared.counted, self._groups
+        held, rows, groups = self.compared, self.compared.counted_rows, self._groups
         labelled = np.array([i for i, v in enumerate(held.labels) if v is not None], np.intp)
         answered = np.array([held.answers[i] is not None for i in labelled], bool)
         right = np.array([bool(self.right[i]) for i in rows], bool)
         made = [share("answered", answered, held.groups[labelled])]
         if held.kind == "boolean":
-            answers, labels = self._numbered
+            answers, labels = self._class_numbers
             made += yes_no_figures(answers.astype(bool), labels.astype(bool), groups)
         elif held.kind == "label":
-            made += label_figures(*self._numbered, len(self.classes), groups)
+            made += label_figures(*self._class_numbers, len(self.classes), groups)
         elif held.kind == "number":
             numbers = [float(held.answers[i] or 0) for i in rows]
             true = [float(held.labels[i] or 0) for i in rows]
@@ -162,7 +162,7 @@ class Evaluation:
     def confusion(self) -> pa.Table:
         """The number of rows for each pair of ``label`` and ``answer``; empty for numbers and
         texts."""
-        counts = confusion(*self._numbered, len(self.classes))
+        counts = confusion(*self._class_numbers, len(self.classes))
         pairs = [
             {"label": label, "answer": answer, "rows": int(counts[i, j])}
             for i, label in enumerate(self.classes)
@@ -176,7 +176,7 @@ class Evaluation:
         """For each tenth of confidence that occurs: its ``rows``, their mean ``confidence`` and
         their ``accuracy``; empty without confidences."""
         held, bins = self.compared, dict[int, list[tuple[float, bool]]]()
-        for row in held.counted:
+        for row in held.counted_rows:
             if (stated := held.confidences[row]) is not None:
                 number = int(bin_of(np.array([stated]))[0])
                 bins.setdefault(number, []).append((stated, bool(self.right[row])))
@@ -214,7 +214,7 @@ class Evaluation:
         rows = [self._row(figure) for figure in self.figures.values()]
         if self.compared.kind == "label":
             for of, name in enumerate(self.classes):
-                figures = figures_of_class(*self._numbered, of, self._groups)
+                figures = figures_of_class(*self._class_numbers, of, self._groups)
                 rows += [self._row(figure, name) for figure in figures]
         return pa.Table.from_pylist(rows, FIGURES_SCHEMA)
 
@@ -228,8 +228,8 @@ class Evaluation:
         """The rows and the spending in one line."""
         wrong = sum(right is False for right in self.right)
         values = len({*self.compared.values})
-        repeated = f" of {counted(values, 'value')}" if 0 < values < self.rows else ""
-        parts = [f"{counted(self.rows, 'row')}{repeated}", f"{wrong:,} wrong"]
+        repeated = f" of {count_noun(values, 'value')}" if 0 < values < self.rows else ""
+        parts = [f"{count_noun(self.rows, 'row')}{repeated}", f"{wrong:,} wrong"]
         parts += [f"{self.unanswered:,} without an answer"] if self.unanswered else []
         parts += [f"{self.unlabelled:,} without a label"] if self.unlabelled else []
         return f"{', '.join(parts)}; {_spending(self)}"
@@ -241,7 +241,7 @@ class Evaluation:
         ]
 
     def __repr__(self) -> str:
-        return f"{printable(self.name)}\n{_drawn(_HEADS, self._cells())}\n{self.summary}"
+        return f"{printable(self.name)}\n{_draw(_HEADS, self._cells())}\n{self.summary}"
 
     def _repr_html_(self) -> str:
         drawn = html_table(self.name, _HEADS, self._cells(), kinds=("", "n", "", ""))
@@ -292,7 +292,7 @@ class Comparison(Sequence[Evaluation]):
     @property
     def corrected_p_values(self) -> list[float]:
         """The p-value of each variant but the first, corrected for their number (Holm 1979)."""
-        return corrected([self.p_value(place) for place in range(1, len(self))])
+        return correct([self.p_value(place) for place in range(1, len(self))])
 
     def to_arrow_table(self) -> pa.Table:
         """The figures of all variants, one row each."""
@@ -322,18 +322,18 @@ class Comparison(Sequence[Evaluation]):
         heads, rows = self._cells()
         more = "; p: one-sided, were no variant better than the first" if len(self) > 1 else ""
         return (
-            f"{_drawn(heads, rows)}\n{counted(self._all[0].rows, 'row')}, intervals at 95 %{more}"
+            f"{_draw(heads, rows)}\n{count_noun(self._all[0].rows, 'row')}, intervals at 95 %{more}"
         )
 
     def _repr_html_(self) -> str:
         heads, rows = self._cells()
-        caption = f"{counted(self._all[0].rows, 'row')}, intervals at 95 %"
-        return str(tag("div", style(), joined([html_table(caption, heads, rows)]), class_="bf"))
+        caption = f"{count_noun(self._all[0].rows, 'row')}, intervals at 95 %"
+        return str(tag("div", style(), join_html([html_table(caption, heads, rows)]), class_="bf"))
 
 
 def _spending(evaluation: Evaluation) -> str:
     usage = evaluation.usage
-    text = f"{counted(usage.values, 'value')} asked"
+    text = f"{count_noun(usage.values, 'value')} asked"
     if usage.cached:
         text += f", {usage.cached:,} cached"
     tokens = usage.prompt_tokens + usage.completion_tokens
@@ -345,7 +345,7 @@ def _number(value: float, decimals: int = 3) -> str:
     return "?" if math.isnan(value) else f"{value:.{decimals}f}"
 
 
-def _drawn(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _draw(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table as text, as wide as it needs."""
     drawn = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for head in heads:

@@ -64,14 +64,14 @@ def yes_no_figures(answers: Flags, labels: Flags, groups: Groups) -> list[Figure
     right = answers == labels
     return [
         share("accuracy", right, groups),
-        _balanced(right, labels, groups),
+        _balanced_accuracy(right, labels, groups),
         share("precision", labels[answers], groups[answers]),
         share("recall", answers[labels], groups[labels]),
         f1_figure(answers, labels, groups),
     ]
 
 
-def _balanced(right: Flags, labels: Flags, groups: Groups) -> Figure:
+def _balanced_accuracy(right: Flags, labels: Flags, groups: Groups) -> Figure:
     """The mean of the shares of right rows among those of yes and of no; of one, where there are no
     rows of the other."""
     parts = [(right[labels == of], groups[labels == of]) for of in (True, False)]

@@ -96,7 +96,7 @@ class _Purse:
         self.spent = Usage()
         self.cost = 0.0
 
-    def left(self, share: float = 1.0) -> Budget | None:
+    def rest(self, share: float = 1.0) -> Budget | None:
         """The rest of a share of each limit."""
         if self.budget is None:
             return None
@@ -132,9 +132,9 @@ def improve(
     pool, choosing, deciding, reporting = _parts(table, columns, label, seed)
     purse = _Purse(budget)
 
-    def measured(part: pa.Table, candidates: Sequence[_Candidate], share: float) -> Comparison:
+    def measure(part: pa.Table, candidates: Sequence[_Candidate], share: float) -> Comparison:
         texts = {c.name: c.sql(session) for c in candidates}
-        left = purse.left(share)
+        left = purse.rest(share)
         try:
             found = evaluate_calls(
                 session, part, texts, label, models=(), kind=None, within=0.0, budget=left
@@ -155,7 +155,7 @@ def improve(
         for stage in _Stages(session, calls, models, pool, columns, label):
             others = stage(best)
             if others or not tried:
-                found = measured(choosing, others if tried else [best, *others], 0.5)
+                found = measure(choosing, others if tried else [best, *others], 0.5)
                 held |= {one.name: one for one in found}
                 tried |= {one.name: _share(one) for one in found}
                 best = max([best, *others], key=lambda c: tried[c.name])
@@ -166,12 +166,12 @@ def improve(
     chosen = start
     if best is not start:
         try:
-            both = measured(deciding, [start, best], 0.75)
+            both = measure(deciding, [start, best], 0.75)
             p_value = both.p_value(1)
             chosen = best if p_value <= _LEVEL else start
         except BudgetExceeded:
             stopped = True
-    report = measured(reporting, [start, chosen] if chosen is not start else [start], 1.0)
+    report = measure(reporting, [start, chosen] if chosen is not start else [start], 1.0)
     first, last = report[0], report[-1]
     figures = {"rows": float(last.rows), "accuracy": last.accuracy, "start": first.accuracy}
     low, high = last.figures["accuracy"][2:4]
@@ -191,7 +191,7 @@ def check_call(session: Session, text: str) -> None:
     """Raise ArgumentError unless ``text`` is one call on plain columns."""
     tree = TokenTree(text)
     site = only_site(tree, ingredients(session))
-    if site is None or not all(_COLUMN.fullmatch(tree.written(*v)) for v in site.values):
+    if site is None or not all(_COLUMN.fullmatch(tree.source_text(*v)) for v in site.values):
         raise ArgumentError(
             f"{text} is not one call on columns",
             hint="An example: llm_filter('Is it a complaint?', text).",
@@ -281,7 +281,7 @@ class _Stages:
         for row, of in zip(values, self.pool[self.label].to_pylist(), strict=True):
             texts = ["" if v is None else str(v) for v in row]
             if all(t.strip() for t in texts) and sum(map(len, texts)) <= _LONGEST_EXAMPLE:
-                of_label.setdefault(_spelled(of), []).append(row)
+                of_label.setdefault(_spell(of), []).append(row)
         if len(of_label) > 10:  # no closed set of labels
             of_label = {}
         found: list[_Candidate] = []
@@ -326,7 +326,7 @@ def _telling_words(pool: pa.Table, columns: Sequence[str], label: str) -> Mappin
     return found
 
 
-def _spelled(label: object) -> str:
+def _spell(label: object) -> str:
     if isinstance(label, bool):
         return "yes" if label else "no"
     return str(label)
@@ -338,9 +338,9 @@ def _with_threshold(
     """The candidate with the probability of yes from which most rows are right, if that is another
     than one half."""
     held = evaluation.compared
-    if held.kind != "boolean" or any(held.confidences[i] is None for i in held.counted):
+    if held.kind != "boolean" or any(held.confidences[i] is None for i in held.counted_rows):
         return best
-    stated = [(i, float(held.confidences[i] or 0)) for i in held.counted]
+    stated = [(i, float(held.confidences[i] or 0)) for i in held.counted_rows]
     pairs = sorted((c if held.answers[i] else 1 - c, bool(held.labels[i])) for i, c in stated)
     yes = np.array([p for p, _ in pairs])
     truth = np.array([t for _, t in pairs])

@@ -145,11 +145,11 @@ def sign_test(better: int, worse: int) -> float:
     return float(sum(comb(changed, k) for k in range(better, changed + 1)) / 2**changed)
 
 
-def corrected(p_values: Sequence[float]) -> list[float]:
+def correct(p_values: Sequence[float]) -> list[float]:
     """The p-values of several tests such that one of them is at most p by chance with a probability
     of at most p: Holm (1979).
 
-    >>> corrected([0.01, 0.04, 0.5])
+    >>> correct([0.01, 0.04, 0.5])
     [0.03, 0.08, 0.5]
     """
     order = sorted(range(len(p_values)), key=p_values.__getitem__)

@@ -11,7 +11,7 @@ from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import table_names
 from blendfusion.planner.ir.joins import outputs
 from blendfusion.planner.ir.lineage import read_names
-from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, Plan, Stored, walk
+from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, Plan, StoredRows, walk
 from blendfusion.planner.ir.traversal import expressions, subplans
 from blendfusion.run.reports.trace import Trace
 from blendfusion.services.evaluate.compare_answers import comparable
@@ -19,7 +19,7 @@ from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
-    from blendfusion.language.unsupported.execution_path import Prepared
+    from blendfusion.language.unsupported.execution_path import PreparedFrame
     from blendfusion.session import Session
 
 Origins: TypeAlias = frozenset[tuple[str, str]]
@@ -44,12 +44,12 @@ def check_examples_apart(session: Session, trace: Trace) -> None:
     """Raise QueryError if a row that a call was asked about is among its examples, whose answers
     are labels; also if it is a row of the subquery from which they are picked."""
     for task, values, _ in trace.batches:
-        shown = {_spelled(example.values) for example in task.examples}
+        shown = {_spell(example.values) for example in task.examples}
         if task.examples_query is not None:
             table = session.calls.labelled_frame(session, task).to_arrow_table()
             rows = zip(*(column.to_pylist() for column in table.columns[:-1]), strict=True)
-            shown |= set(map(_spelled, rows))
-        both = sum(_spelled(row) in shown for row in values)
+            shown |= set(map(_spell, rows))
+        both = sum(_spell(row) in shown for row in values)
         if both:
             raise QueryError(
                 f"{both:,} rows of the evaluation are among the examples of {task.ingredient}",
@@ -57,13 +57,13 @@ def check_examples_apart(session: Session, trace: Trace) -> None:
             )
 
 
-def _spelled(values: Iterable[object]) -> tuple[str, ...]:
+def _spell(values: Iterable[object]) -> tuple[str, ...]:
     """Values as they are compared: an example in other letters or blanks gives the label away,
     too."""
     return tuple(map(comparable, values))
 
 
-def _readers(prepared: Prepared, column: int) -> list[Call]:
+def _readers(prepared: PreparedFrame, column: int) -> list[Call]:
     """The calls with an argument from a table column that the result's ``column`` is made of."""
     assert prepared.staged is not None
     plans: dict[int, Plan] = {s.number: s.block for s in prepared.staged.stages}
@@ -82,7 +82,7 @@ def _readers(prepared: Prepared, column: int) -> list[Call]:
 
 def _origins(plan: Plan, column: int, plans: dict[int, Plan]) -> Origins:
     """The table columns that a column of ``plan`` is made of, answers to calls left out."""
-    if isinstance(plan, Stored):
+    if isinstance(plan, StoredRows):
         return _origins(plans[plan.stage], column, plans)
     below = partial(_input_origins, plan, plans=plans)
     if isinstance(plan, Block):

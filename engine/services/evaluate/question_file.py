@@ -72,10 +72,10 @@ class StoredQuestion:
             raise ArgumentError(f"'{file}' cannot be read: {problem}") from None
         except RecursionError:
             raise ArgumentError(f"'{file}' is nested too deeply") from None
-        return _checked(file, held)
+        return _check(file, held)
 
 
-def _checked(file: Path, held: dict[str, Any]) -> StoredQuestion:
+def _check(file: Path, held: dict[str, Any]) -> StoredQuestion:
     wrong = [key for key in held if key not in _KNOWN]
     if wrong:
         raise ArgumentError(f"'{file}': unknown field '{wrong[0]}'", hint=f"Known: {_KNOWN}.")

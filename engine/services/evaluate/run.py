@@ -21,7 +21,7 @@ from blendfusion.services.evaluate.call_values import (
     numbers_of_values,
     with_call_values,
 )
-from blendfusion.services.evaluate.compare_answers import AnswerKind, compared
+from blendfusion.services.evaluate.compare_answers import AnswerKind, compare_columns
 from blendfusion.services.evaluate.evaluation import Comparison, Evaluation
 from blendfusion.services.evaluate.label_leaks import check_examples_apart, check_label_unseen
 from blendfusion.types import Usage
@@ -173,7 +173,7 @@ def _evaluation(
     if numbers is None:
         numbers = numbers_at_worst(answers, labels, spent.values + spent.cached)
     redaction = session.options.redaction
-    held = compared(
+    held = compare_columns(
         answers, labels, kind, closed=closed, within=within, redaction=redaction, values=numbers
     )
     return Evaluation(name, held, table, session, spent, _cost(session, calls, spent))

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from blendfusion.errors import ArgumentError, QueryError
 from blendfusion.models.protocol.model import Values, call_method
-from blendfusion.run.observe.progress import counted
+from blendfusion.run.observe.progress import count_noun
 from blendfusion.types import Answer, Constraint, Task
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Independence:
         return sum(self.rows["moved"].to_pylist())
 
     def __repr__(self) -> str:
-        return f"{self.moved:,} of {counted(self.asked, 'answer')} moved in other company"
+        return f"{self.moved:,} of {count_noun(self.asked, 'answer')} moved in other company"
 
 
 def check_independence(frame: Frame, k: int, seed: int) -> Independence:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from blendfusion.session import Session
 
 
-def compared(frame: Frame, manifest: Manifest) -> tuple[list[Change], RowChanges]:
+def compare(frame: Frame, manifest: Manifest) -> tuple[list[Change], RowChanges]:
     """The differences between a recorded run and a run of ``frame`` now: facts, and rows."""
     now = facts(frame, {}, dialect=manifest.sections["query"]["dialect"])
     table = frame.to_arrow_table()

@@ -23,13 +23,13 @@ class Replaying(DataFrame):
         Values that earlier runs asked are not asked again. Raises QueryError for a frame with
         parameters, and for one that reads more than registered tables (docs/reproduce.md).
         """
-        from blendfusion.services.replay.record import recorded
+        from blendfusion.services.replay.record import record
 
-        return recorded(cast("Frame", self))
+        return record(cast("Frame", self))
 
     def changes(self, manifest: Manifest) -> tuple[list[Change], RowChanges]:
         """The differences from a recorded run: of inputs, options, models and versions, and of the
         rows of the result. Runs this frame; only values without a stored answer are asked."""
-        from blendfusion.services.replay.compare import compared
+        from blendfusion.services.replay.compare import compare
 
-        return compared(cast("Frame", self), manifest)
+        return compare(cast("Frame", self), manifest)

@@ -93,7 +93,7 @@ class Manifest:
         for name in (*SECTIONS, "files"):
             stated = digests.get(name) if isinstance(digests, dict) else None
             if name not in whole or _digest(whole[name]) != stated:
-                raise _edited(place, f"its part '{name}'")
+                raise _edit_error(place, f"its part '{name}'")
             sections[name] = whole[name]
         del sections["files"]
         answers, rows = _present(place)
@@ -107,8 +107,8 @@ class Manifest:
                     hint="The manifest and the two files beside it belong together: copy all three.",
                 ) from problem
             if not isinstance(files, dict) or found != files.get(name):
-                raise _edited(place, f"the file of its {name}, '{file.name}',")
-        stored, tokens = _parsed(answers)
+                raise _edit_error(place, f"the file of its {name}, '{file.name}',")
+        stored, tokens = _parse(answers)
         try:
             check_shape(sections, _SHAPE)
             _check_pairs(sections)
@@ -153,7 +153,7 @@ def _present(path: Path) -> tuple[Path, Path]:
     return earlier if not named[0].exists() and earlier[0].exists() else named
 
 
-def _edited(place: Path, part: str) -> QueryError:
+def _edit_error(place: Path, part: str) -> QueryError:
     return QueryError(
         f"{place}: {part} is not as it was recorded",
         hint=f"It was edited or damaged. {_AGAIN}",
@@ -168,7 +168,7 @@ def _read(place: Path) -> dict[str, Any]:
             f"the manifest '{place}' cannot be read: {problem.strerror or problem}"
         ) from problem
     except Unfit as problem:
-        raise _edited(place, "the text") from problem
+        raise _edit_error(place, "the text") from problem
     version = whole.get("blendfusion_manifest") if isinstance(whole, dict) else None
     if version is None:
         raise QueryError(
@@ -203,7 +203,7 @@ def _lines(answers: Mapping[bytes, Answer], tokens: Mapping[str, int]) -> Iterat
         yield json.dumps([digest, tokens[digest]]) + "\n"
 
 
-def _parsed(path: Path) -> tuple[dict[bytes, Answer], dict[str, int]]:
+def _parse(path: Path) -> tuple[dict[bytes, Answer], dict[str, int]]:
     """The answers by key and the lengths of texts by digest. Raises QueryError."""
     answers: dict[bytes, Answer] = {}
     tokens: dict[str, int] = {}

@@ -17,7 +17,7 @@ from datafusion import SessionContext
 
 from blendfusion.datafusion.scans import scans, table_of
 from blendfusion.errors import QueryError
-from blendfusion.language.unsupported.provenance import Text, written
+from blendfusion.language.unsupported.provenance import Text, written_sql
 from blendfusion.models.stores.recording import KeyedStore
 from blendfusion.options import OF_MODELS, Options
 from blendfusion.run.reports.trace import AnswerWarning
@@ -77,7 +77,7 @@ class Files:
     paths: tuple[Path, ...]
 
 
-def recorded(
+def record(
     frame: Frame,
     files: Mapping[str, Files] | None = None,
     *,
@@ -135,7 +135,7 @@ def models_of(frame: Frame) -> dict[str, Any]:
 
 
 def _query(frame: Frame, dialect: str | None) -> dict[str, Any]:
-    origin, text = frame.origin, written(frame)
+    origin, text = frame.origin, written_sql(frame)
     plain = isinstance(origin, Text)
     if isinstance(origin, Text) and (origin.parameters or origin.named):
         raise QueryError(

@@ -5,5 +5,5 @@ from blendfusion.services import Service
 SERVICE = Service(
     session="session:Searching",
     names={"IndexReport": "build"},
-    relations={"llm_search": "sources:searched"},
+    relations={"llm_search": "sources:rewrite_searches"},
 )

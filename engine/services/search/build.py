@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from blendfusion.errors import QueryError
 from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.services.search.folder import Folder, Spec, State
-from blendfusion.services.search.hashes import HASH, Known, row_hashes, text_hashes
+from blendfusion.services.search.hashes import HASH, IndexedRows, row_hashes, text_hashes
 
 if TYPE_CHECKING:
     import lance
@@ -105,19 +105,19 @@ class _Build:
         self._start = perf_counter()
         self._added = self._blank = self._embedded = 0
         self._served = folder.state()
-        self._dataset = opened(folder.dataset(spec.dataset))
+        self._dataset = open_dataset(folder.dataset(spec.dataset))
         self._donor = self._dataset
         """The dataset whose vectors of known texts are reused, with its rows."""
-        self._donated: Known | None = None
+        self._donated: IndexedRows | None = None
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> IndexReport:
         rebuilt = self._prepare()
-        known = self._known(self._dataset)
+        known = self._indexed_rows(self._dataset)
         if self._donor is self._dataset:
             self._donated = known
         for chunk in _chunks(batches):
             self._add(chunk, known)
-        removed = self._remove(known.gone())
+        removed = self._remove(known.gone_ids())
         if self._dataset is None:
             self._dataset = self._write(self._empty(), None)
         self._settle(self._dataset, self._added + removed)
@@ -146,7 +146,7 @@ class _Build:
         self._folder.drop_others(self._spec.dataset, served.dataset)
         if served.dataset != self._spec.dataset:
             if served.embedder == self._spec.embedder:
-                self._donor = opened(self._folder.dataset(served.dataset), served.version)
+                self._donor = open_dataset(self._folder.dataset(served.dataset), served.version)
             return self._difference(served)
         if self._dataset is not None:
             old = [v["version"] for v in self._dataset.versions() if v["version"] < served.version]
@@ -166,16 +166,16 @@ class _Build:
             return f"its language was {served.language}"
         return "the table has other columns"
 
-    def _known(self, dataset: lance.LanceDataset | None) -> Known:
+    def _indexed_rows(self, dataset: lance.LanceDataset | None) -> IndexedRows:
         if dataset is None:
             none = pa.chunked_array([pa.array([], HASH)])
-            return Known(none, none, pa.chunked_array([pa.array([], pa.uint64())]))
+            return IndexedRows(none, none, pa.chunked_array([pa.array([], pa.uint64())]))
         found = dataset.scanner(columns=[ROW, TEXT_HASH], with_row_id=True).to_table()
-        return Known(found[ROW], found[TEXT_HASH], found["_rowid"])
+        return IndexedRows(found[ROW], found[TEXT_HASH], found["_rowid"])
 
     # --- rows ------------------------------------------------------------------------------------
 
-    def _add(self, chunk: pa.Table, known: Known) -> None:
+    def _add(self, chunk: pa.Table, known: IndexedRows) -> None:
         *columns, texts = (column.combine_chunks() for column in chunk.columns)
         blank = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(texts), ""), True)
         if pc.any(blank).as_py():
@@ -203,7 +203,7 @@ class _Build:
         embedder."""
         assert self._embedder is not None
         if self._donated is None:
-            self._donated = self._known(self._donor)
+            self._donated = self._indexed_rows(self._donor)
         places, ids = self._donated.with_text(hashes)
         missing = np.setdiff1d(np.arange(len(texts)), places)
         wanted = list(dict.fromkeys(texts.take(pa.array(missing)).to_pylist()))
@@ -309,7 +309,7 @@ class _Build:
         )
 
 
-def opened(path: Path, version: int | None = None) -> lance.LanceDataset | None:
+def open_dataset(path: Path, version: int | None = None) -> lance.LanceDataset | None:
     """The dataset at ``path`` at its latest or another version; None if there is none."""
     import lance
 

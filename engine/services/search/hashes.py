@@ -88,7 +88,7 @@ def as_numpy(hashes: pa.Array | pa.ChunkedArray) -> Hashes:
     )
 
 
-class Known:
+class IndexedRows:
     """The rows of an index; each equal row can be matched once.
 
     It takes 56 bytes per row.
@@ -113,7 +113,7 @@ class Known:
         number[order] = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
         return np.flatnonzero(number >= met[of])
 
-    def gone(self) -> npt.NDArray[np.uint64]:
+    def gone_ids(self) -> npt.NDArray[np.uint64]:
         """The ids of the unmatched rows."""
         found = [
             self._rows.ids[self._rows.starts[at] : self._rows.starts[at] + self._left[at]]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from datafusion import SessionContext
 
-from blendfusion.datafusion.error_translation import understood
+from blendfusion.datafusion.error_translation import translate_error
 from blendfusion.datafusion.substrait_io import batches_of
 from blendfusion.errors import ModelNotFound, QueryError
 from blendfusion.language.query_text.read_only import READING
@@ -18,7 +18,7 @@ from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.planner.ir.lineage import Column
 from blendfusion.planner.ir.search_tables import MODES, Mode, Search
 from blendfusion.redaction import Redaction
-from blendfusion.services.search.build import opened
+from blendfusion.services.search.build import open_dataset
 from blendfusion.services.search.folder import Folder
 from blendfusion.services.search.snapshot import Snapshot, with_scores
 from blendfusion.udfs.declare.arguments import sql_string
@@ -62,7 +62,7 @@ class Index:
                     break
         raise QueryError(f"{self._place}: {_without_prefix(str(failed))}") from failed
 
-    def checked(self, query: str | None, k: object, mode: object, where: object) -> Search:
+    def check(self, query: str | None, k: object, mode: object, where: object) -> Search:
         """A search with these arguments; mode None means the best mode of the index. Raises
         QueryError for invalid arguments."""
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_ROWS:
@@ -114,7 +114,7 @@ class Index:
             scratch.sql(f"SELECT 1 FROM rows WHERE ({where}\n)", READING)
             snapshot.check_filter(where)
         except Exception as problem:
-            found = understood(problem, scratch, where, Redaction("on"))
+            found = translate_error(problem, scratch, where, Redaction("on"))
             raise QueryError(
                 f"llm_search: where => {sql_string(where)}: {_without_prefix(found.message)}",
                 hint=found.hint,
@@ -154,7 +154,7 @@ class Index:
         state = self.folder.state()
         dataset = None
         if state is not None:
-            dataset = opened(self.folder.dataset(state.dataset), state.version)
+            dataset = open_dataset(self.folder.dataset(state.dataset), state.version)
         if state is None or dataset is None:
             raise QueryError(
                 f"there is no index in '{self.folder.path}'",

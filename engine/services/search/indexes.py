@@ -61,11 +61,9 @@ class Indexes:
         """The vectors in the indexes: see ``stored_vectors``."""
         return stored_vectors(self._indexes, fingerprint, keys)
 
-    def checked(
-        self, name: str, query: str | None, k: object, mode: object, where: object
-    ) -> Search:
-        """A search with these arguments: see ``Index.checked``."""
-        return self.index(name).checked(query, k, mode, where)
+    def check(self, name: str, query: str | None, k: object, mode: object, where: object) -> Search:
+        """A search with these arguments: see ``Index.check``."""
+        return self.index(name).check(query, k, mode, where)
 
     def search(self, search: Search, queries: Sequence[str], schema: pa.Schema) -> list[pa.Table]:
         """The best rows for each query: see ``Index.search``. Raises QueryError if the columns of

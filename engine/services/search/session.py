@@ -168,7 +168,7 @@ class Searching(FrameSources):
         from blendfusion.services.search.snapshot import RANK
         from blendfusion.services.search.sources import table_of
 
-        search = self.indexes.checked(name, query, k, mode, where)
+        search = self.indexes.check(name, query, k, mode, where)
         return self.new_frame(self.table(table_of(search)).sort(RANK))
 
 
@@ -177,8 +177,8 @@ def _held_by(indexes: Indexes) -> Stored:
     it must not hold them."""
     held = weakref.ref(indexes)
 
-    def stored(fingerprint: str, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+    def stored_vectors(fingerprint: str, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
         found = held()
         return {} if found is None else found.vectors(fingerprint, keys)
 
-    return stored
+    return stored_vectors

@@ -18,12 +18,12 @@ from blendfusion.errors import QueryError, close_matches
 from blendfusion.language.query_text.call_sites import Span, call_spans, literal_of
 from blendfusion.language.query_text.lateral import (
     Columns,
-    Expanded,
+    Expansion,
     Place,
     Rewriting,
-    rewritten,
+    rewrite_sources,
 )
-from blendfusion.language.query_text.parameters import filled
+from blendfusion.language.query_text.parameters import fill_parameters
 from blendfusion.language.query_text.query_tree import Reader, Source
 from blendfusion.planner.ir.opaque_names import CATALOG
 from blendfusion.planner.ir.search_tables import SEARCHES, Search, search_name
@@ -45,7 +45,7 @@ def table_of(search: Search) -> str:
     return f"{CATALOG}.{SEARCHES}.{quoted_name(search_name(search))}"
 
 
-def searched(
+def rewrite_searches(
     sql: str,
     session: Session,
     parameters: Mapping[str, str] | None,
@@ -60,15 +60,15 @@ def searched(
     """
     if parameters:
         tree = Reader(sql)
-        sql = filled(tree, parameters, call_spans(tree, [NAME])).sql
+        sql = fill_parameters(tree, parameters, call_spans(tree, [NAME])).sql
 
     def rewrite(place: Place) -> str | None:
         source = place.source
         if source.kind != "function" or place.reader.word(source.start) != NAME.upper():
             return None
-        return _Searching(place, session).rewritten()
+        return _Searching(place, session).rewrite()
 
-    found = rewritten(sql, columns, rewrite)
+    found = rewrite_sources(sql, columns, rewrite)
     if call_spans(Reader(found), [NAME]):
         raise QueryError(f"{NAME} stands in FROM", hint=_FORM)
     return found
@@ -85,7 +85,7 @@ class _Searching(Rewriting):
         self._search = self._read()
         self._names = tuple(session.indexes.index(self._search.index).schema.names)
 
-    def rewritten(self) -> str:
+    def rewrite(self) -> str:
         """The text with this search replaced. Raises QueryError."""
         if not self._query:
             return self._in_place(table_of(self._search))
@@ -138,7 +138,7 @@ class _Searching(Rewriting):
         elif query.value is not None and not isinstance(query.value, str):
             raise QueryError(f"{NAME}: the query {query.value!r} is not text", hint=_FORM)
         rest = {name: self._literal(name, given[name]) for name in given if name in _PARAMETERS[2:]}
-        found = self._session.indexes.checked(
+        found = self._session.indexes.check(
             index,
             "" if query is not None and query.value is None else None,
             rest.get("k", _DEFAULT_K),
@@ -152,13 +152,13 @@ class _Searching(Rewriting):
     def _literal(self, name: str, given: Span) -> Literal:
         found = literal_of(self.reader.tokens[slice(*given)])
         if found is None:
-            text = self.reader.written(*given)
+            text = self.reader.source_text(*given)
             raise QueryError(f"{NAME}: {name} => {text} is not a literal", hint=_FORM)
         return found.value
 
     @property
     def _query_text(self) -> str:
-        return self.reader.written(*self._query) if self._query else ""
+        return self.reader.source_text(*self._query) if self._query else ""
 
     # --- what takes its place --------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class _Searching(Rewriting):
         if source.alias is None:
             text += f" AS {NAME}"
         start = source.start - 1 if source.lateral else source.start
-        return self.reader.edited([(start, source.end, text)])
+        return self.reader.edit([(start, source.end, text)])
 
     def _alone(self) -> str:
         """A derived table of the rows for a query that reads no other table."""
@@ -181,21 +181,21 @@ class _Searching(Rewriting):
         SessionContext.register_udf(self._session, function)
         return function.name
 
-    def expanded(self) -> Expanded | None:
-        joined = self.joined()
+    def expansion(self) -> Expansion | None:
+        joined = self.join_form()
         if joined is None or self._query is None or self.source is self.select.sources[0]:
             return None
         keeps_empty, condition = joined
-        return Expanded(*self._query, self._names, keeps_empty, condition)
+        return Expansion(*self._query, self._names, keeps_empty, condition)
 
     def relation(
-        self, what: Expanded, owner: str, known: Sequence[str], inside: Sequence[str]
+        self, what: Expansion, owner: str, known: Sequence[str], inside: Sequence[str]
     ) -> str:
         function = self._function(keeps_empty=what.keeps_empty)
         kept = [quoted_name(name) for name in known]
         fields = _fields(_HIT, self._names, inside)
         search_text = str(self._search).replace("…", self._query_text, 1)
-        # For EXPLAIN: see ``cuts.squeezed``.
+        # For EXPLAIN: see ``cuts.one_line``.
         comment = f"{search_text} for each row".replace("*/", "* /").replace("$", "")
         values = f"unnest({function}({self._query_text})) AS {_HIT}"
         hits = f"SELECT /*= {comment} =*/ *, {values} FROM {owner}"

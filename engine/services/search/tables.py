@@ -32,13 +32,13 @@ class SearchTables(SchemaProvider):
             search = Search(**json.loads(name))
         except (ValueError, TypeError):
             return None
-        return Table(Found(self._indexes, search))
+        return Table(SearchRows(self._indexes, search))
 
     def table_exist(self, name: str) -> bool:
         return name.startswith("{")
 
 
-class Found(ScannedTable):
+class SearchRows(ScannedTable):
     """The rows of a search, which runs when the first row is read, not during planning."""
 
     def __init__(self, indexes: Indexes, search: Search) -> None:

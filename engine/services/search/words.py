@@ -33,7 +33,7 @@ class Phrase:
 
 
 @dataclass(frozen=True, slots=True)
-class Combined:
+class CombinedTerms:
     """``some``: at least one of them, if there is any; ``all``: each of them; ``none``: none of
     them."""
 
@@ -42,7 +42,7 @@ class Combined:
     none: tuple[Term, ...] = ()
 
 
-Term: TypeAlias = "Words | Phrase | Combined"
+Term: TypeAlias = "Words | Phrase | CombinedTerms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def text_query(text: str) -> TextQuery:
     more strongly than OR; operators are in capitals.
 
     >>> text_query('gravel bike AND NOT "road bike"').term
-    Combined(some=(), all=(Words(text='gravel bike'),), none=(Phrase(text='road bike'),))
+    CombinedTerms(some=(), all=(Words(text='gravel bike'),), none=(Phrase(text='road bike'),))
     """
     parts = _PARTS.findall(text)
     if any(part in _OPERATORS or part[0] == '"' for part in parts):
@@ -124,7 +124,7 @@ class _Reader:
         while self._next() == operator:
             self._at += 1
             terms.append(read())
-        return terms[0] if len(terms) == 1 else Combined(some=tuple(terms))
+        return terms[0] if len(terms) == 1 else CombinedTerms(some=tuple(terms))
 
     def _and(self) -> Term:
         wanted, unwanted = [self._group()], list[Term]()
@@ -139,7 +139,7 @@ class _Reader:
             self._negated -= 1
         if len(wanted) == 1 and not unwanted:
             return wanted[0]
-        return Combined(all=tuple(wanted), none=tuple(unwanted))
+        return CombinedTerms(all=tuple(wanted), none=tuple(unwanted))
 
     def _group(self) -> Term:
         """Adjacent words, phrases and parentheses."""
@@ -171,7 +171,7 @@ class _Reader:
         settle()
         if not terms:
             raise _SenselessError
-        return terms[0] if len(terms) == 1 else Combined(some=tuple(terms))
+        return terms[0] if len(terms) == 1 else CombinedTerms(some=tuple(terms))
 
     def _note(self, text: str) -> None:
         if not self._negated:

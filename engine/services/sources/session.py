@@ -12,7 +12,7 @@ from blendfusion.frame_sources import FrameSources
 if TYPE_CHECKING:
     from datafusion import DataFrame
 
-    from blendfusion.planner.stages.split import Staged
+    from blendfusion.planner.stages.split import StagedPlan
     from blendfusion.services.sources.attached import Attached
 
 
@@ -49,7 +49,7 @@ class Attaching(FrameSources):
         self.attached[found.name] = found
         return found.name
 
-    def places_of(self, plan: Staged | None) -> list[list[str]]:
+    def places_of(self, plan: StagedPlan | None) -> list[list[str]]:
         """Where each stage of a plan runs, with the queries that its scans send to databases."""
         lines = super().places_of(plan)
         if plan is None or not self.attached:

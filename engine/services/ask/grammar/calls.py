@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from blendfusion.services.ask.grammar.terminals import LABEL, MAYBE, QUESTION, cased
+from blendfusion.services.ask.grammar.terminals import LABEL, MAYBE, QUESTION, in_cases
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import GroupQuestion, RowQuestion
 from blendfusion.udfs.declare.options import QUESTION as QUESTION_PARAMETER
@@ -51,7 +51,7 @@ def calls(functions: Iterable[Ingredient]) -> list[Call]:
     equal options and results are one call with several names."""
     found: dict[tuple[str, Result, bool], list[str]] = {}
     for function in functions:
-        written = _written(function)
+        written = _write(function)
         if written is not None:
             before, after = written
             key = after, _result(function), isinstance(function.kind, GroupQuestion)
@@ -59,7 +59,7 @@ def calls(functions: Iterable[Ingredient]) -> list[Call]:
     return [Call(f"({'|'.join(names)})", *key) for key, names in found.items()]
 
 
-def _written(function: Ingredient) -> tuple[str, str] | None:
+def _write(function: Ingredient) -> tuple[str, str] | None:
     """The text before the column and that behind it; None if the grammar cannot write the call."""
     kind = function.kind
     if type(kind) not in (RowQuestion, GroupQuestion) or kind.images:
@@ -74,7 +74,7 @@ def _written(function: Ingredient) -> tuple[str, str] | None:
     options = [p for p in function.options if p.name in _ARGUMENTS and p.name not in _TYPED]
     for option in options:
         after += f"({_COMMA}{option.name}{MAYBE}=>{MAYBE}{_literal(option)})?"
-    return rf"{cased(function.name)}\({MAYBE}{before}", rf"{after}{MAYBE}\)"
+    return rf"{in_cases(function.name)}\({MAYBE}{before}", rf"{after}{MAYBE}\)"
 
 
 _TYPED = (QUESTION_PARAMETER.name,)

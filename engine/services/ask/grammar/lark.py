@@ -37,39 +37,39 @@ _COMMON = {
     "SELECT": t.keyword("select") + t.BLANK,
     "DISTINCT": t.keyword("distinct") + t.BLANK,
     "WHERE": t.between("where"),
-    "AND": f"{t.BLANK}{t.cased('and', 'or')}{t.BLANK}",
+    "AND": f"{t.BLANK}{t.in_cases('and', 'or')}{t.BLANK}",
     "BETWEEN": t.between("between"),
     "TO": t.between("and"),
-    "NOT": f"{t.cased('not')}{t.BLANK}",
+    "NOT": f"{t.in_cases('not')}{t.BLANK}",
     "GROUP_BY": t.between("group by"),
     "HAVING": t.between("having"),
     "ORDER_BY": t.between("order by"),
-    "DIRECTION": f"{t.BLANK}{t.cased('asc', 'desc')}",
+    "DIRECTION": f"{t.BLANK}{t.in_cases('asc', 'desc')}",
     "NULLS_LAST": t.BLANK + t.keyword("nulls last"),
     "FROM": t.between("from"),
-    "JOIN": f"{t.BLANK}({t.cased('inner', 'left')}{t.BLANK})?{t.cased('join')}{t.BLANK}",
+    "JOIN": f"{t.BLANK}({t.in_cases('inner', 'left')}{t.BLANK})?{t.in_cases('join')}{t.BLANK}",
     "ON": t.between("on"),
     "EQUAL": f"{t.MAYBE}={t.MAYBE}",
     "LIMIT": f"{t.between('limit')}{t.WHOLE}",
-    "SET": f"{t.BLANK}({t.cased('union')}({t.BLANK}{t.cased('all')})?|{t.cased('intersect', 'except')}){t.BLANK}",
+    "SET": f"{t.BLANK}({t.in_cases('union')}({t.BLANK}{t.in_cases('all')})?|{t.in_cases('intersect', 'except')}){t.BLANK}",
     "COMPARED": f"{t.MAYBE}(=|<>|!=|<=|>=|<|>){t.MAYBE}",
     "EQUALS": f"{t.MAYBE}(=|<>|!=){t.MAYBE}",
-    "IN": rf"{t.BLANK}({t.cased('not')}{t.BLANK})?{t.cased('in')}{t.MAYBE}\({t.MAYBE}",
-    "LIKE": f"{t.BLANK}({t.cased('not')}{t.BLANK})?{t.cased('like', 'ilike')}{t.BLANK}{t.PATTERN}",
-    "IS_NULL": f"{t.BLANK}{t.cased('is')}{t.BLANK}({t.cased('not')}{t.BLANK})?{t.cased('null')}",
+    "IN": rf"{t.BLANK}({t.in_cases('not')}{t.BLANK})?{t.in_cases('in')}{t.MAYBE}\({t.MAYBE}",
+    "LIKE": f"{t.BLANK}({t.in_cases('not')}{t.BLANK})?{t.in_cases('like', 'ilike')}{t.BLANK}{t.PATTERN}",
+    "IS_NULL": f"{t.BLANK}{t.in_cases('is')}{t.BLANK}({t.in_cases('not')}{t.BLANK})?{t.in_cases('null')}",
     "SIGN": f"{t.MAYBE}[-+*]{t.MAYBE}",
     "NUMBER": t.NUMBER,
     "UNSIGNED": t.NUMBER.removeprefix("-?"),  # two dashes begin a comment
     "STRING": t.STRING,
     "LABEL": t.LABEL,
     "DATE": t.DATE,
-    "COUNT_ALL": rf"{t.cased('count')}\({t.MAYBE}\*{t.MAYBE}\)",
-    "COUNT": rf"{t.cased('count')}\({t.MAYBE}",
-    "OF_NUMBERS": rf"{t.cased('avg', 'sum', 'min', 'max')}\({t.MAYBE}",
-    "OF_OTHERS": rf"{t.cased('min', 'max')}\({t.MAYBE}",
-    "ROUND": rf"{t.cased('round', 'abs')}\({t.MAYBE}",
-    "LENGTH": rf"{t.cased('length')}\({t.MAYBE}",
-    "LOWER": rf"{t.cased('lower', 'upper')}\({t.MAYBE}",
+    "COUNT_ALL": rf"{t.in_cases('count')}\({t.MAYBE}\*{t.MAYBE}\)",
+    "COUNT": rf"{t.in_cases('count')}\({t.MAYBE}",
+    "OF_NUMBERS": rf"{t.in_cases('avg', 'sum', 'min', 'max')}\({t.MAYBE}",
+    "OF_OTHERS": rf"{t.in_cases('min', 'max')}\({t.MAYBE}",
+    "ROUND": rf"{t.in_cases('round', 'abs')}\({t.MAYBE}",
+    "LENGTH": rf"{t.in_cases('length')}\({t.MAYBE}",
+    "LOWER": rf"{t.in_cases('lower', 'upper')}\({t.MAYBE}",
     "AS": t.between("as"),
     "ORDINAL": "1",
     "TWO": "2",
@@ -77,7 +77,7 @@ _COMMON = {
 """The terminals that do not depend on the catalogue."""
 
 
-def _listed(item: str, length: str, between: str = "COMMA") -> str:
+def _list(item: str, length: str, between: str = "COMMA") -> str:
     """One item or several, up to the maximum of the kind of list."""
     return f"{item} ({between} {item}){{0,{_MOST[length] - 1}}}"
 
@@ -86,9 +86,9 @@ _RULES = f"""
 limit: LIMIT?
 direction: (DIRECTION NULLS_LAST?)?
 distinct: DISTINCT?
-ranged: COMPARED NUMBER | BETWEEN NUMBER TO NUMBER | IN {_listed("NUMBER", "values")} CLOSE
+ranged: COMPARED NUMBER | BETWEEN NUMBER TO NUMBER | IN {_list("NUMBER", "values")} CLOSE
 dated: COMPARED DATE | BETWEEN DATE TO DATE
-worded: EQUALS STRING | IN {_listed("STRING", "values")} CLOSE
+worded: EQUALS STRING | IN {_list("STRING", "values")} CLOSE
 by_number: ORDER_BY ORDINAL direction
 NEVER: "\\u0000"
 """
@@ -179,7 +179,7 @@ class _Grammar:
     def _several(self, item: str, length: str, between: str = "COMMA") -> str:
         """One item or several, in a small catalogue up to the maximum of the kind of list: each
         repetition takes a symbol of the grammar, and there is room for 65,000."""
-        return _listed(item, length, between) if self._few else f"{item} ({between} {item})*"
+        return _list(item, length, between) if self._few else f"{item} ({between} {item})*"
 
     def selects(self) -> list[str]:
         """The rule of each scope."""
@@ -255,7 +255,7 @@ class _Grammar:
             f"SELECT DISTINCT items_{i} {tail} limit",
             f"SELECT aggs_{i} {tail}",
         ]
-        return w.rule(f"s_{i}", *plain, *self._grouped(i, views, tail))
+        return w.rule(f"s_{i}", *plain, *self._group(i, views, tail))
 
     def _alias_terminal(self) -> str:
         taken = {c.name.lower() for table in self._tables.values() for c in table.columns}
@@ -278,12 +278,12 @@ class _Grammar:
         name = self._w.terminal(t.name(source.table.name))
         if not source.alias:
             return name
-        alias = f"{t.BLANK}({t.cased('as')}{t.BLANK})?{t.word(source.alias)}"
+        alias = f"{t.BLANK}({t.in_cases('as')}{t.BLANK})?{t.word(source.alias)}"
         return f"{name} {self._w.terminal(alias)}"
 
     # -- groups -------------------------------------------------------------------------------
 
-    def _grouped(self, i: int, views: Sequence[View], tail: str) -> list[str]:
+    def _group(self, i: int, views: Sequence[View], tail: str) -> list[str]:
         """SELECT with GROUP BY: by numbers of columns, or by the columns themselves."""
         w = self._w
         w.rule(f"having_{i}", f"HAVING total_{i} COMPARED NUMBER")
@@ -325,7 +325,7 @@ class _Grammar:
             text and f"{text} LIKE",
             day and f"{day} dated",
             *map(self._of_view, views),
-            *(self._judged(call, text) for call in self._calls if text and not call.aggregate),
+            *(self._judge(call, text) for call in self._calls if text and not call.aggregate),
         )
         w.rule(f"term_{i}", f"pred_{i}", f"NOT pred_{i}", f"OPEN where_{i} CLOSE")
         return w.rule(f"where_{i}", self._several(f"term_{i}", "terms", "AND"))
@@ -421,7 +421,7 @@ class _Grammar:
     def _call(self, call: Call, text: str) -> str:
         return f"{self._w.terminal(call.before)} {text} {self._w.terminal(call.after)}"
 
-    def _judged(self, call: Call, text: str) -> str:
+    def _judge(self, call: Call, text: str) -> str:
         """A predicate on the answers of a call."""
         compared = {"boolean": "", "number": "COMPARED NUMBER", "text": "EQUALS LABEL"}
         if call.result not in compared:

@@ -33,10 +33,10 @@ def keyword(words: str) -> str:
     >>> keyword("as")
     '(as|AS|As)'
     """
-    return BLANK.join(map(cased, words.split()))
+    return BLANK.join(map(in_cases, words.split()))
 
 
-def cased(*words: str) -> str:
+def in_cases(*words: str) -> str:
     """One of the words: lower case, upper case, or with one capital letter. Where a model wants
     something else than the grammar lets it write, it would take to words such as lOwEr."""
     return f"({'|'.join(form for word in words for form in (word, word.upper(), word.title()))})"
@@ -70,10 +70,10 @@ def word(text: str) -> str:
 def literals(values: Iterable[str]) -> str:
     """Texts as SQL literals; those that no literal can hold are left out. '' for none."""
     kept = [v for v in dict.fromkeys(values) if len(v) <= _LONGEST_VALUE and not _UNSAFE.search(v)]
-    return f"'({'|'.join(_SPECIAL.sub(_escaped, value) for value in kept)})'" if kept else ""
+    return f"'({'|'.join(_SPECIAL.sub(_escape, value) for value in kept)})'" if kept else ""
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     return "''" if found[0] == "'" else f"\\{found[0]}"
 
 

@@ -100,16 +100,18 @@ def read_catalog(session: Session, tables: Sequence[str] | None = None) -> Catal
 
 
 def _catalog(read: Mapping[str, pa.Table], layer: Layer) -> Catalog:
-    parts = tuple(_noted(_table(name, data), data.schema, layer) for name, data in read.items())
+    parts = tuple(
+        _with_notes(_table(name, data), data.schema, layer) for name, data in read.items()
+    )
     folded = {name.lower() for name in read}
     metrics = tuple(m for m in layer.metrics if m.table.lower() in folded)
-    declared = list(_declared(layer, parts))
+    declared = list(_declared_keys(layer, parts))
     sides = [frozenset((key.left, key.right)) for key in declared]
     found = (key for key in keys_between(read) if frozenset((key.left, key.right)) not in sides)
     return Catalog(parts, (*declared, *found), metrics)
 
 
-def _noted(table: Table, schema: pa.Schema, layer: Layer) -> Table:
+def _with_notes(table: Table, schema: pa.Schema, layer: Layer) -> Table:
     """The table with the comments of its schema and the notes of the layer."""
     columns = tuple(
         replace(column, note=_note(field.metadata, layer.columns, f"{table.name}.{column.name}"))
@@ -124,7 +126,7 @@ def _note(metadata: dict[bytes, bytes] | None, notes: Mapping[str, Note], name: 
     return "; ".join(filter(None, (*comments[:1], str(notes.get(name.lower(), "")))))
 
 
-def _declared(layer: Layer, tables: Sequence[Table]) -> Iterable[Key]:
+def _declared_keys(layer: Layer, tables: Sequence[Table]) -> Iterable[Key]:
     """The keys of the layer between these tables, in the spelling of the tables. Raises QueryError
     for a column that a table lacks."""
     places = {f"{t.name}.{c.name}".lower(): f"{t.name}.{c.name}" for t in tables for c in t.columns}

@@ -117,7 +117,7 @@ def keys_between(tables: Mapping[str, pa.Table]) -> Iterable[Key]:
     """The references of each table to keys of the others, at most one for a column."""
     fields = [one for name, table in tables.items() for one in _fields(name, table)]
     keys = _Keys([one for one in fields if one.is_key])
-    keys.sample([one for one in fields if keys.named(one) is None])
+    keys.sample([one for one in fields if keys.key_named_by(one) is None])
     pairs: set[frozenset[str]] = set()
     for one in fields:
         key = keys.of(one)
@@ -164,14 +164,14 @@ class _Keys:
 
     def of(self, column: _Field) -> _Field | None:
         """The key that a column refers to; None if none, or if which one is not certain."""
-        named = self.named(column)
+        named = self.key_named_by(column)
         if named is not None:
             return named
         possible = (key for key in self._sampled.get(column, ()) if column.refers_to(key))
         first, second = next(possible, None), next(possible, None)
         return first if second is None else None
 
-    def named(self, column: _Field) -> _Field | None:
+    def key_named_by(self, column: _Field) -> _Field | None:
         """The best key of those that a column is named like and refers to."""
         if column not in self._found:
             keys = (key for key in self._named_like(column) if column.refers_to(key))

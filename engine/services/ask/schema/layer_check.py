@@ -15,7 +15,7 @@ from blendfusion.errors import (
 )
 from blendfusion.services.ask.schema.catalog import exact_name
 from blendfusion.services.ask.schema.layer import Layer
-from blendfusion.services.ask.where import parsed, tables
+from blendfusion.services.ask.where import parse, tables
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _queries(layer: Layer) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _read(what: str, sql: str) -> list[str]:
-    tree = parsed(sql)
+    tree = parse(sql)
     if tree is None:
         raise QueryError(f"{what} of the semantic layer is no query: {sql}")
     return [name.lower() for name in tables(tree)]

@@ -8,7 +8,7 @@ from blendfusion.errors import close_matches
 from blendfusion.language.query_text.rewriter import Weaver, Written
 from blendfusion.language.query_text.source_map import Piece
 from blendfusion.services.dialects.blendsql.signatures import IGNORED, NO_ARGUMENT, Signature
-from blendfusion.services.dialects.shared.braces import Braces, Given
+from blendfusion.services.dialects.shared.braces import Argument, Braces
 from blendfusion.udfs.declare.arguments import sql_string
 from blendfusion.udfs.declare.json_schema import is_json
 from blendfusion.udfs.declare.returns import constraint_named
@@ -25,10 +25,10 @@ class Arguments:
         self.reader = weaver.reader
         self.call = call
         self.signature = signature
-        self.named: dict[str, Given] = {}
-        self.values: list[Given] = []
+        self.named: dict[str, Argument] = {}
+        self.values: list[Argument] = []
         """The values of LLMMap and of functions of images."""
-        self.contexts: list[Given] = []
+        self.contexts: list[Argument] = []
         """The contexts of the other functions."""
         for place, given in enumerate(call.given):
             self._take(place, given)
@@ -39,19 +39,19 @@ class Arguments:
             and first[0] not in self.named
             and "question" not in self.named
         ):
-            raise self.reader.refused(
+            raise self.reader.refusal(
                 call.at, f"{call.name}: the {first[0]} is missing", signature.spelling
             )
         context = self.named.get("context")
         if context is not None and "values" not in signature.positional:
             self.contexts.append(context)
 
-    def _take(self, place: int, given: Given) -> None:
+    def _take(self, place: int, given: Argument) -> None:
         name = given.name
         positional = self.signature.positional
         if name is None:
             if any(g.name is not None for g in self.call.given[:place]):
-                raise self.reader.refused(given.start, "a positional argument follows a named one")
+                raise self.reader.refusal(given.start, "a positional argument follows a named one")
             if place < len(positional) and positional[place] != "values":
                 self.named[positional[place]] = given
             elif "values" in positional and self.values and self._is_listed(given):
@@ -61,27 +61,27 @@ class Arguments:
             elif positional[0] != "left_on":
                 self.contexts.append(given)
             else:
-                raise self.reader.refused(
+                raise self.reader.refusal(
                     given.start, f"{self.call.name} takes two columns", self.signature.spelling
                 )
             return
         if name == "values" and "values" in positional:
             self.values.append(given)
         elif name in self.named:
-            raise self.reader.refused(given.start, f"{self.call.name}: '{name}' is given twice")
+            raise self.reader.refusal(given.start, f"{self.call.name}: '{name}' is given twice")
         elif name in self.signature.named or name in positional:
             self.named[name] = given
         elif name in IGNORED or (name in NO_ARGUMENT and self._is_default(name, given)):
             return
         else:
             allowed = [*positional, *sorted(self.signature.named)]
-            raise self.reader.refused(
+            raise self.reader.refusal(
                 given.start - 2,
                 f"{self.call.name} takes no '{name}'",
                 NO_ARGUMENT.get(name) or close_matches(name, allowed),
             )
 
-    def _is_listed(self, given: Given) -> bool:
+    def _is_listed(self, given: Argument) -> bool:
         """``('a', 'b')``: options by position, as earlier versions took them."""
         reader = self.reader
         if not reader.opens(given.start) or reader.close[given.start] != given.stop - 1:
@@ -90,13 +90,13 @@ class Arguments:
         texts = all(b == a + 1 and reader.kind(a) == TokenType.STRING for a, b in parts)
         return len(parts) > 1 and texts and "options" not in self.named
 
-    def _is_default(self, name: str, given: Given) -> bool:
+    def _is_default(self, name: str, given: Argument) -> bool:
         word = self.reader.word(given.start)
         return word in ("NONE", "NULL") or (
             name in ("long_answer", "use_option_aliases") and word == "FALSE"
         )
 
-    def one(self, name: str) -> Given | None:
+    def one(self, name: str) -> Argument | None:
         """The argument of a name; None if it was not given, or given as None."""
         given = self.named.get(name)
         none = given is not None and given.stop == given.start + 1
@@ -108,7 +108,7 @@ class Arguments:
         """The arguments of these names that were given, as ours of the same name."""
         found = ((name, self.one(name)) for name in names)
         return [
-            [f"{name} => ", *self.weaver.woven(given.start, given.stop)]
+            [f"{name} => ", *self.weaver.weave(given.start, given.stop)]
             for name, given in found
             if given is not None
         ]
@@ -117,19 +117,19 @@ class Arguments:
         """A text argument as a literal; in old queries some stand in double quotes."""
         given = self.named.get(name)
         if given is None:
-            raise self.reader.refused(
+            raise self.reader.refusal(
                 self.call.at, f"{self.call.name}: the {name} is missing", self.signature.spelling
             )
         start, stop = given.start, given.stop
         token = self.reader.tokens[start]
         if stop == start + 1 and token.token_type == TokenType.IDENTIFIER:
             return [Piece(sql_string(token.text), *self.reader.span(start, stop))]
-        parameter = self.reader.written(start, stop).startswith("$")
+        parameter = self.reader.source_text(start, stop).startswith("$")
         if stop != start + 1 or not (token.token_type == TokenType.STRING or parameter):
-            raise self.reader.refused(
+            raise self.reader.refusal(
                 start, f"{self.call.name}: the {name} is a text", self.signature.spelling
             )
-        return list(self.weaver.woven(start, stop))
+        return list(self.weaver.weave(start, stop))
 
     @property
     def quantifier(self) -> str | None:
@@ -139,7 +139,7 @@ class Arguments:
             return None
         text = self._plain(given)
         if constraint_named(f"list{text}") is None:
-            raise self.reader.refused(
+            raise self.reader.refusal(
                 given.start,
                 f"quantifier={text!r} is no length",
                 "Write '+', '*', '{3}' or '{1,4}'.",
@@ -157,24 +157,24 @@ class Arguments:
             return None
         name = _TYPES.get(text, text)
         if constraint_named(name) is None:
-            raise self.reader.refused(given.start, f"return_type={text!r} is not a type", _FEW)
+            raise self.reader.refusal(given.start, f"return_type={text!r} is not a type", _FEW)
         if self.quantifier is not None:
             listed = name if name.startswith("list") else f"list[{name}]"
             listed = listed.replace("list[str]", "list").replace("list[text]", "list")
             if constraint_named(listed + self.quantifier) is None:
-                raise self.reader.refused(given.start, f"no lists of {text!r}", _FEW)
+                raise self.reader.refusal(given.start, f"no lists of {text!r}", _FEW)
             return listed + self.quantifier
         return name
 
     @property
-    def schema(self) -> Given | None:
+    def schema(self) -> Argument | None:
         """``return_type`` where it is a JSON schema: the answer has fields."""
         given = self.one("return_type")
         if given is None or not is_json(self._plain(given)):
             return None
         for name in ("options", "regex", "quantifier"):
             if self.one(name) is not None:
-                raise self.reader.refused(
+                raise self.reader.refusal(
                     given.start, f"a JSON schema and {name} exclude each other"
                 )
         return given
@@ -184,12 +184,12 @@ class Arguments:
         """The answer is a list."""
         return (self.returns or "").startswith("list") or self.quantifier is not None
 
-    def _plain(self, given: Given) -> str:
+    def _plain(self, given: Argument) -> str:
         token = self.reader.tokens[given.start]
         if given.stop != given.start + 1 or token.token_type not in (
             TokenType.STRING,
             TokenType.IDENTIFIER,
             TokenType.VAR,
         ):
-            raise self.reader.refused(given.start, "a text is expected here")
+            raise self.reader.refusal(given.start, "a text is expected here")
         return str(token.text)

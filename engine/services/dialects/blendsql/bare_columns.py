@@ -23,7 +23,7 @@ def with_values(reader: Reader) -> Translation:
     weaver = Weaver(reader)
     groups = not {"GROUP", *_AGGREGATES}.isdisjoint(reader.words)
     for _, _, select, _ in reader.selects if groups else ():
-        grouped = _grouped(reader, select)
+        grouped = _group_names(reader, select)
         aggregates = [at for at in range(*select.items) if _is_aggregate(reader, at, select)]
         if grouped is None or not (grouped or aggregates):
             continue
@@ -33,13 +33,13 @@ def with_values(reader: Reader) -> Translation:
                 continue
             if reader.name(end - 1) in grouped or reader.name(stop - 1) in grouped:
                 continue
-            alias = "" if end < stop else f" AS {reader.written(end - 1, end)}"
-            first = f"first_value({reader.written(start, end)}"
+            alias = "" if end < stop else f" AS {reader.source_text(end - 1, end)}"
+            first = f"first_value({reader.source_text(start, end)}"
             weaver.rewrite(start, end, first, *_row(reader, aggregates), f"){alias}")
     return weaver.whole()
 
 
-def _grouped(reader: Reader, select: Select) -> set[str] | None:
+def _group_names(reader: Reader, select: Select) -> set[str] | None:
     """The names in a SELECT's GROUP BY; None where it may have others."""
     at = select.where[1] if select.where else select.items[1]
     while at < select.end and reader.word(at) != "GROUP":

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.language.query_text.rewriter import Written, joined
+from blendfusion.language.query_text.rewriter import Written, join_parts
 from blendfusion.language.query_text.source_map import Piece
 from blendfusion.language.query_text.substitute_calls import NO_TEXT
 from blendfusion.services.dialects.blendsql.arguments import Arguments
 from blendfusion.services.dialects.blendsql.options import Options
-from blendfusion.services.dialects.shared.braces import Braces, Given
+from blendfusion.services.dialects.shared.braces import Argument, Braces
 from blendfusion.services.dialects.shared.columns import Columns
 from blendfusion.services.dialects.shared.question_columns import Inside, Table, unique
 from blendfusion.udfs.declare.arguments import quoted_name, sql_string
@@ -33,13 +33,13 @@ class Contexts:
         question = given.text(
             "question" if given.one("question") else given.signature.positional[0]
         )
-        options = self.options.written(given)
+        options = self.options.write(given)
         contexts = given.contexts
         template = "".join(p if isinstance(p, str) else p.text for p in question).count("{}")
         place = self.options.list_place(call)
         if given.schema is not None:
             if template or place or function == "llm_validate":
-                raise self.reader.refused(
+                raise self.reader.refusal(
                     given.schema.start,
                     f"{call.name}: no JSON schema is possible here",
                     "Write llm_extract(text, 'name TEXT, year INT', question => 'question').",
@@ -50,24 +50,24 @@ class Contexts:
                 if column is None
                 else ["string_agg(CAST(", *column, " AS VARCHAR), '; ')"]
             )
-            return self.extracted(given, given.schema, value)
+            return self.extract(given, given.schema, value)
         if template:
             if function == "llm_validate" or len(contexts) != template:
-                raise self.reader.refused(
+                raise self.reader.refusal(
                     call.at,
                     f"{call.name}: {template} placeholders {{}} for {len(contexts)} context(s)",
                     "With {} in the question each context gives its first value, and no more.",
                 )
-            return self._placed(place, given, *self._first_values(question, contexts, options))
+            return self._place(place, given, *self._first_values(question, contexts, options))
         in_place = self._in_place(call, contexts) if place is None else None
         if in_place is not None:
-            return [f"{function}(", *joined([question, in_place, *options]), ")"]
+            return [f"{function}(", *join_parts([question, in_place, *options]), ")"]
         table = self._context_table(contexts)
-        arguments = joined([question, *([c] for c in table.columns), *options])
+        arguments = join_parts([question, *([c] for c in table.columns), *options])
         order = [" ORDER BY ", table.order] if table.order else []
-        return self._placed(place, given, [f"{function}(", *arguments, *order, ")"], table.source)
+        return self._place(place, given, [f"{function}(", *arguments, *order, ")"], table.source)
 
-    def _placed(
+    def _place(
         self, place: str | None, given: Arguments, head: Written, source: Written
     ) -> Written:
         """The aggregate over its context: a scalar, the values of IN, or the columns of VALUES."""
@@ -80,7 +80,7 @@ class Contexts:
                 "))",
             ]
         if place == "VALUES":
-            count = constraint_named(self.options.returned(given) or "list")
+            count = constraint_named(self.options.return_type(given) or "list")
             items = count.max_items if count is not None else None
             columns = "unnest(answers) AS column1"  # the number of columns is unknown
             if items is not None and count is not None and count.min_items == items:
@@ -88,7 +88,7 @@ class Contexts:
             return [f"SELECT {columns} FROM (SELECT ", *head, " AS answers FROM ", *source, ")"]
         return ["(SELECT ", *head, " FROM ", *source, ")"]
 
-    def _in_place(self, call: Braces, contexts: Sequence[Given]) -> Written | None:
+    def _in_place(self, call: Braces, contexts: Sequence[Argument]) -> Written | None:
         """The column that is the only context of a call in a select list, HAVING or ORDER BY: the
         groups of the query around it are asked about."""
         if len(contexts) != 1 or not self.columns.is_column(contexts[0]):
@@ -102,24 +102,24 @@ class Contexts:
         return None if at_where or in_from else self.columns.value(contexts[0])
 
     def _first_values(
-        self, question: Written, contexts: Sequence[Given], options: list[Written]
+        self, question: Written, contexts: Sequence[Argument], options: list[Written]
     ) -> tuple[Written, Written]:
         """A question with placeholders, and the first values of the contexts that it is about."""
         tables = [self.table(context) for context in contexts]
         if len(tables) == 1:
-            arguments = joined([question, [tables[0].columns[0]], *options])
+            arguments = join_parts([question, [tables[0].columns[0]], *options])
             return ["llm_map(", *arguments, ")"], [*tables[0].source, tables[0].first]
         names = [f"value{i}" for i in range(1, len(tables) + 1)]
         firsts: list[Iterable[Piece | str]] = [
             [f"(SELECT {t.columns[0]} FROM ", *t.source, f"{t.first}) AS {name}"]
             for t, name in zip(tables, names, strict=True)
         ]
-        arguments = joined([question, *([n] for n in names), *options])
-        return ["llm_map(", *arguments, ")"], ["(SELECT ", *joined(firsts), ") AS context"]
+        arguments = join_parts([question, *([n] for n in names), *options])
+        return ["llm_map(", *arguments, ")"], ["(SELECT ", *join_parts(firsts), ") AS context"]
 
     # --- contexts ---------------------------------------------------------------------------------
 
-    def _context_table(self, contexts: Sequence[Given]) -> Table:
+    def _context_table(self, contexts: Sequence[Argument]) -> Table:
         if not contexts:
             return Table([f"(VALUES ({sql_string(NO_TEXT)})) AS none(context)"], ["context"])
         tables = [self.table(context) for context in contexts]
@@ -136,10 +136,10 @@ class Contexts:
                 for label in labels
             )
             branches.append([f"SELECT {', '.join(items)} FROM ", *table.source])
-        union = joined(branches, " UNION ALL ")
+        union = join_parts(branches, " UNION ALL ")
         return Table(["(", *union, ") AS contexts"], [quoted_name(n) for n in labels], labels)
 
-    def table(self, context: Given) -> Table:
+    def table(self, context: Argument) -> Table:
         """A context as a relation with columns that have names."""
         reader = self.reader
         if reader.is_query(context.start, context.stop):
@@ -147,7 +147,7 @@ class Contexts:
         kind = reader.kind(context.start)
         one = context.stop == context.start + 1
         if one and kind == TokenType.STRING and reader.pair(context.start) is None:
-            literal = reader.written(context.start, context.stop)
+            literal = reader.source_text(context.start, context.stop)
             return Table([f"(VALUES ({literal})) AS given(context)"], ["context"], ["context"])
         if self.columns.is_column(context):
             base = self.options.base(context)
@@ -155,18 +155,18 @@ class Contexts:
         inner = self.columns.value(context)
         return Table(["(SELECT ", *inner, " AS context)"], ["context"], ["context"])
 
-    def _query(self, context: Given) -> Table:
+    def _query(self, context: Argument) -> Table:
         inside = Inside(self.reader, context)
         names = inside.outputs()
         terms, added = inside.order()
         if added:
             self.weaver.behind[inside.items_end] = added
-        source = self.weaver.woven(context.start, context.stop)
+        source = self.weaver.weave(context.start, context.stop)
         order = ", ".join(terms)
         if names is None:
             schema = self.columns.schema(inside.text, context.start)
             if schema is None:
-                raise self.columns.unknown(inside.text, context.start)
+                raise self.columns.unknown_schema(inside.text, context.start)
             listed = [str(name) for name in schema.names]
             return Table([*source, " AS context"], list(map(quoted_name, listed)), listed, order)
         labels = unique([name for name, _ in names])
@@ -188,10 +188,10 @@ class Contexts:
         order = table.order or row
         return [f"(SELECT string_agg({row}, '; ' ORDER BY {order}) FROM ", *table.source, ")"]
 
-    def extracted(self, given: Arguments, schema: Given, value: Written) -> Written:
+    def extract(self, given: Arguments, schema: Argument, value: Written) -> Written:
         """The fields of a JSON schema, read from one value."""
         parts: list[Iterable[Piece | str]] = [value]
-        parts.append(self.weaver.woven(schema.start, schema.stop))
+        parts.append(self.weaver.weave(schema.start, schema.stop))
         parts.append(["question => ", *given.text("question")])
         parts += given.passed_on("on_error", "examples")
-        return ["llm_extract(", *joined(parts), ")"]
+        return ["llm_extract(", *join_parts(parts), ")"]

@@ -9,8 +9,8 @@ from blendfusion.language.query_text.rewriter import Written
 from blendfusion.services.dialects.blendsql.arguments import Arguments
 from blendfusion.services.dialects.blendsql.signatures import signature
 from blendfusion.services.dialects.shared.braces import (
+    Argument,
     Braces,
-    Given,
     is_call,
     read_call,
     read_named,
@@ -29,19 +29,19 @@ class Options:
         self.weaver = columns.weaver
         self.reader = columns.reader
 
-    def written(self, given: Arguments) -> list[Written]:
+    def write(self, given: Arguments) -> list[Written]:
         """The named arguments of BlendFusion's function, from those of a BlendSQL call."""
         written: list[Written] = []
         options = given.one("options")
         returns = given.returns
         explicit = options is not None or returns is not None or given.one("regex") is not None
-        inferred = None if explicit else self._inferred(given.call)
+        inferred = None if explicit else self._infer(given.call)
         if options is not None and self.reader.word(options.start) not in ("NONE", "NULL"):
             self._check_kinds(options, given.call)
             written.append(["options => ", *self._set(options)])
         elif inferred is not None:
             written.append([f"options => {inferred}"])
-        returns = self.returned(given)
+        returns = self.return_type(given)
         if returns is None and not explicit and inferred is None and self._is_number(given.call):
             returns = "int"
         if returns is not None:
@@ -67,7 +67,7 @@ class Options:
         alone = reader.word(start - 1) == "SELECT" and reader.opens(start - 2)
         return alone and reader.kind(start - 3) in _ORDERS
 
-    def returned(self, given: Arguments) -> str | None:
+    def return_type(self, given: Arguments) -> str | None:
         """The type for ``returns``: a list where several answers are needed."""
         returns = given.returns
         if self.list_place(given.call) is not None and not given.is_list:
@@ -76,14 +76,14 @@ class Options:
             return f"list{given.quantifier}"
         return returns
 
-    def _set(self, given: Given) -> Written:
+    def _set(self, given: Argument) -> Written:
         """A closed set: literals, ``'a;b'``, a column, a subquery, or the answers of a call."""
         reader = self.reader
         if reader.is_query(given.start, given.stop) or reader.kind(given.start) in (
             TokenType.L_BRACKET,
             TokenType.PARAMETER,
         ):
-            return list(self.weaver.woven(given.start, given.stop))
+            return list(self.weaver.weave(given.start, given.stop))
         if given.stop == given.start + 1 and reader.kind(given.start) == TokenType.STRING:
             text = reader.tokens[given.start].text
             if reader.pair(given.start) is None:
@@ -91,7 +91,7 @@ class Options:
                 return [f"[{', '.join(sql_string(o) for o in options if o)}]"]
         inner = self._inner(given)
         if inner is not None:
-            written = self.weaver.woven(given.start, given.stop)
+            written = self.weaver.weave(given.start, given.stop)
             takes = signature(inner.name)
             if takes is not None and Arguments(self.weaver, inner, takes).is_list:
                 return ["(SELECT unnest(answers) FROM (SELECT ", *written, " AS answers))"]
@@ -99,37 +99,37 @@ class Options:
         if self.columns.is_column(given):
             base = self.base(given)
             return [f"(SELECT {base.column} FROM {base.relation})"]
-        return list(self.weaver.woven(given.start, given.stop))
+        return list(self.weaver.weave(given.start, given.stop))
 
-    def _check_kinds(self, options: Given, call: Braces) -> None:
+    def _check_kinds(self, options: Argument, call: Braces) -> None:
         """Raises QueryError for options that are numbers, compared with a text."""
         reader, at = self.reader, call.stop + 1
         inside = range(options.start + 1, options.stop - 1)
         kinds = {reader.kind(i) for i in inside} - {TokenType.COMMA}
         equal = reader.kind(call.stop) in (TokenType.EQ, TokenType.NEQ)
         if equal and reader.kind(at) == TokenType.STRING and kinds == {TokenType.NUMBER}:
-            text = reader.written(at, at + 1)
-            raise reader.refused(
+            text = reader.source_text(at, at + 1)
+            raise reader.refusal(
                 at, f"{text} is a text, and the options are numbers", "Write options of one type."
             )
 
-    def _inner(self, given: Given) -> Braces | None:
+    def _inner(self, given: Argument) -> Braces | None:
         """The call that an argument is, with braces of its own or without."""
         if is_call(self.reader, given.start):
             return read_call(self.reader, given.start)
         return read_named(self.reader, given.start)
 
-    def base(self, given: Given) -> Base:
+    def base(self, given: Argument) -> Base:
         """The base column behind a column. Raises QueryError where it is unknown."""
         found = self.columns.base(given)
         if found is None:
-            column = self.reader.written(given.start, given.stop)
-            raise self.reader.refused(
+            column = self.reader.source_text(given.start, given.stop)
+            raise self.reader.refusal(
                 given.start, f"'{column}': of which table?", f"Write table.{column}."
             )
         return found
 
-    def _inferred(self, call: Braces) -> str | None:
+    def _infer(self, call: Braces) -> str | None:
         """The values of the column of texts that a call is compared with: ``t.c = {{…}}``."""
         reader = self.reader
         equal = reader.kind(call.start - 1) == TokenType.EQ
@@ -140,7 +140,7 @@ class Options:
         start = reader.operand_before(stop)
         if start < 0 or reader.column_end(start) != stop:
             return None
-        found = self.columns.base(Given(None, start, stop))
+        found = self.columns.base(Argument(None, start, stop))
         if found is None:  # of several tables: DataFusion says so
             return None
         query = f"SELECT {found.column} FROM {found.relation}"

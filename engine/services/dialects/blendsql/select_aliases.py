@@ -7,10 +7,10 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.language.query_text.query_tree import Reader, Select
 from blendfusion.language.query_text.rewriter import Weaver
 from blendfusion.language.query_text.source_map import Translation
-from blendfusion.services.dialects.shared.catalog import Known
+from blendfusion.services.dialects.shared.catalog import SessionFacts
 
 
-def aliases_in_where(reader: Reader, known: Known) -> Translation:
+def aliases_in_where(reader: Reader, known: SessionFacts) -> Translation:
     """A text with the expression of each alias in its place in WHERE.
 
     As in SQLite, a column of the tables hides an alias of its name."""
@@ -43,9 +43,9 @@ def _uses(reader: Reader, select: Select) -> dict[int, tuple[int, int]]:
     return found
 
 
-def _is_column(reader: Reader, select: Select, at: int, known: Known) -> bool:
+def _is_column(reader: Reader, select: Select, at: int, known: SessionFacts) -> bool:
     """Whether a relation of the SELECT has a column of the name at ``at``."""
     assert select.where is not None
-    relations = reader.written(select.items[1], select.where[0])
+    relations = reader.source_text(select.items[1], select.where[0])
     tables = reader.visible_tables(select.start + 1)
-    return known.schema(f"{tables}SELECT {reader.written(at, at + 1)} {relations}") is not None
+    return known.schema(f"{tables}SELECT {reader.source_text(at, at + 1)} {relations}") is not None

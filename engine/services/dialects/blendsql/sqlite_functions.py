@@ -71,7 +71,7 @@ class _SQLite:
         words = self._open_words(start, close)
         if not words & _COMPARES or "CASE" in words:
             return
-        function = self.reader.written(at, start) + " " * (start > at + 2)
+        function = self.reader.source_text(at, start) + " " * (start > at + 2)
         self.weaver.rewrite(at, close + 1, f"{function}CAST((", (start, close), ") AS INT))")
 
     def _exists(self, at: int) -> None:
@@ -97,17 +97,17 @@ class _SQLite:
             return
         around = reader.around(at)
         if not around or around[0][0].where is None:
-            raise reader.refused(at, "MATCH stands outside of WHERE", _SPELLING)
+            raise reader.refusal(at, "MATCH stands outside of WHERE", _SPELLING)
         select, query = around[0]
         where = select.where or (0, 0)
         stop = self._expression_end(at + 1, where[1])
         depth = reader.depth(where[0], start)
         open_words = self._open_words(*where)
         if depth or "OR" in open_words or reader.word(start - 1) == "NOT" or stop == at + 1:
-            raise reader.refused(at, "MATCH must be a condition that every row meets", _SPELLING)
-        source = self._searched(start, at, select)
+            raise reader.refusal(at, "MATCH must be a condition that every row meets", _SPELLING)
+        source = self._searched_table(start, at, select)
         alone = (start, stop) == (where[0] + 1, where[1])
-        parameter = reader.written(at + 1, stop).startswith("$")
+        parameter = reader.source_text(at + 1, stop).startswith("$")
         literal = stop == at + 2 and (reader.kind(at + 1) == TokenType.STRING or parameter)
         k = self._most(select, query, alone=alone)
         self._replace(source, select, at, stop, k, literal=literal)
@@ -128,14 +128,14 @@ class _SQLite:
             at = self.reader.close.get(at, at) + 1
         return words
 
-    def _searched(self, start: int, at: int, select: Select) -> Source:
+    def _searched_table(self, start: int, at: int, select: Select) -> Source:
         """The table that is searched."""
         for source in select.sources:
             named = self.reader.name_of(source) == self.reader.name(start)
             if named and source.kind == "table" and at == start + 1:
                 return source
-        name = self.reader.written(start, at)
-        raise self.reader.refused(start, f"MATCH: no table '{name}' in FROM", _SPELLING)
+        name = self.reader.source_text(start, at)
+        raise self.reader.refusal(start, f"MATCH: no table '{name}' in FROM", _SPELLING)
 
     def _most(self, select: Select, query: Query, *, alone: bool) -> int:
         """The number of rows that the search must give: that of LIMIT, if nothing else selects
@@ -162,7 +162,7 @@ class _SQLite:
     ) -> None:
         reader = self.reader
         table = ".".join(reader.name(i) for i in range(source.start, source.end, 2))
-        alias = reader.written(
+        alias = reader.source_text(
             *((source.alias, source.alias + 1) if source.alias else (source.end - 1, source.end))
         )
         search = (
@@ -177,10 +177,10 @@ class _SQLite:
         first, *others = select.sources
         second = others[0] if len(others) == 1 else first
         if second is first or second.on or second.words not in (("JOIN",), (",",)):
-            raise reader.refused(at, "MATCH with a text made of columns", _SPELLING)
+            raise reader.refusal(at, "MATCH with a text made of columns", _SPELLING)
         if source is first:
             moved = Piece(
-                reader.written(second.start, second.stop),
+                reader.source_text(second.start, second.stop),
                 *reader.span(second.start, second.stop),
                 copied=True,
             )

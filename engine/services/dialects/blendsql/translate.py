@@ -10,8 +10,8 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.language.query_text.query_tree import Reader
-from blendfusion.language.query_text.rewriter import Form, Weaver, Written, joined
-from blendfusion.language.query_text.source_map import Piece, Translation, unchanged, within
+from blendfusion.language.query_text.rewriter import Form, Weaver, Written, join_parts
+from blendfusion.language.query_text.source_map import Piece, Translation, identity, within
 from blendfusion.services.dialects.blendsql.arguments import Arguments
 from blendfusion.services.dialects.blendsql.bare_columns import with_values
 from blendfusion.services.dialects.blendsql.contexts import Contexts
@@ -22,15 +22,15 @@ from blendfusion.services.dialects.blendsql.sqlite_functions import in_our_words
 from blendfusion.services.dialects.functions.claims import claim
 from blendfusion.services.dialects.functions.sqlite import SQLITE
 from blendfusion.services.dialects.shared.braces import (
+    Argument,
     Braces,
-    Given,
     is_call,
     read_call,
     read_named,
 )
-from blendfusion.services.dialects.shared.catalog import Known
+from blendfusion.services.dialects.shared.catalog import SessionFacts
 from blendfusion.services.dialects.shared.columns import Columns, plain_name
-from blendfusion.services.dialects.shared.positional import as_query, filled
+from blendfusion.services.dialects.shared.positional import as_query, fill_positional
 from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 _EQUALS = (TokenType.EQ, TokenType.NEQ)
@@ -39,7 +39,7 @@ _NUMBERS = {TokenType.TRUE: "1", TokenType.FALSE: "0"}
 _CAPTION = "Describe the image in one sentence."
 
 
-def translated(text: str, known: Known) -> Translation:
+def translate(text: str, known: SessionFacts) -> Translation:
     """``text`` in our SQL; text without a form of BlendSQL's stays as it is, byte for byte.
 
     Raises QueryError, with the span in ``text``, for a form that has no translation.
@@ -52,8 +52,8 @@ def translated(text: str, known: Known) -> Translation:
     ]
     if known.parameters is not None:
         values = known.parameters
-        steps.insert(0, lambda reader: filled(reader, values))
-    done = unchanged(text)
+        steps.insert(0, lambda reader: fill_positional(reader, values))
+    done = identity(text)
     steps.append(lambda reader: _BlendSQL(reader, known, done).whole())
     reader = Reader(done.sql)
     for step in steps:
@@ -70,7 +70,7 @@ def translated(text: str, known: Known) -> Translation:
 class _BlendSQL:
     """One text; its calls in braces are written as calls of BlendFusion's functions."""
 
-    def __init__(self, reader: Reader, known: Known, before: Translation) -> None:
+    def __init__(self, reader: Reader, known: SessionFacts, before: Translation) -> None:
         self.reader = reader
         if known.parameters is not None:
             self.reader.data = frozenset(_values(self.reader, before))
@@ -115,7 +115,7 @@ class _BlendSQL:
             start -= 1
             bare = self.reader.word(start - 1) == "FROM"
         if before in ("JOIN", "FROM") and call.name.lower() != "llmjoin":
-            raise self.reader.refused(
+            raise self.reader.refusal(
                 call.at, f"{call.name} gives a value, not a table", "Call it in SELECT or WHERE."
             )
         alias = self._alias(call)
@@ -133,14 +133,14 @@ class _BlendSQL:
         """A column name, if the call is a whole item of a select list without one; else ''."""
         if call.start == call.at or not self.reader.is_item(call.start, call.stop):
             return ""
-        first = call.given[0] if call.given else Given(None, call.at, call.at)
-        text = " ".join(self.reader.written(call.at, call.stop - 2).split())
+        first = call.given[0] if call.given else Argument(None, call.at, call.at)
+        text = " ".join(self.reader.source_text(call.at, call.stop - 2).split())
         question = first.name in (None, "question") and first.stop == first.start + 1
         if call.name.lower() == "llmmap" and question and self._is_string(first.start):
             text = self.reader.tokens[first.start].text
         if any(self.reader.is_query(g.start, g.stop) for g in call.given):
             first = call.given[0]
-            text = f"{call.name}({self.reader.written(first.start, first.stop)})"
+            text = f"{call.name}({self.reader.source_text(first.start, first.stop)})"
         select = self.reader.around(call.start)[0][0]
         if (select.start, text) in self._aliases:
             return ""
@@ -154,12 +154,12 @@ class _BlendSQL:
         name = call.name.lower()
         if name in GONE:
             problem, hint = GONE[name]
-            raise self.reader.refused(call.at, problem, hint)
+            raise self.reader.refusal(call.at, problem, hint)
         takes = signature(name)
         if takes is not None:
             arguments = Arguments(self.weaver, call, takes)
             if name in ("vqa", "imagecaption"):
-                return lambda: self._seen(arguments)
+                return lambda: self._about_images(arguments)
             if name == "llmmap":
                 return lambda: self._map(arguments)
             if name == "llmjoin":
@@ -168,7 +168,7 @@ class _BlendSQL:
         if name in self.known.ingredients:
             return lambda: self._custom(call, name)
         names = ["LLMMap", "LLMQA", "LLMJoin", "LLMValidate", *self.known.ingredients]
-        raise self.reader.refused(
+        raise self.reader.refusal(
             call.at, f"unknown function '{call.name}'", close_matches(call.name, names)
         )
 
@@ -177,22 +177,22 @@ class _BlendSQL:
         for given in call.given:
             written = self.columns.value(given)
             parts.append([f"{given.name} => ", *written] if given.name else written)
-        return [f"{name}(", *joined(parts), ")"]
+        return [f"{name}(", *join_parts(parts), ")"]
 
     # --- LLMMap -----------------------------------------------------------------------------------
 
     def _map(self, given: Arguments) -> Written:
         values, context = self._values_and_context(given)
         if context is None and given.schema is None and all(map(self.columns.is_images, values)):
-            return self._seen(given)
+            return self._about_images(given)
         if given.schema is not None:
             if len(values) != 1 or context is not None:
-                raise self.reader.refused(
+                raise self.reader.refusal(
                     given.call.at,
                     f"{given.call.name}: the fields of a schema are read from one value",
                     "Join the values into one: a || ' ' || b.",
                 )
-            return self.contexts.extracted(given, given.schema, self.columns.value(values[0]))
+            return self.contexts.extract(given, given.schema, self.columns.value(values[0]))
         parts: list[Iterable[Piece | str]] = [given.text("question")]
         parts += [self.columns.value(value) for value in values]
         if context is not None:
@@ -203,31 +203,31 @@ class _BlendSQL:
                 else self.columns.value(context)
             )
             parts.append(context_text)
-        parts += self.options.written(given)
-        return ["llm_map(", *joined(parts), ")"]
+        parts += self.options.write(given)
+        return ["llm_map(", *join_parts(parts), ")"]
 
-    def _values_and_context(self, given: Arguments) -> tuple[list[Given], Given | None]:
+    def _values_and_context(self, given: Arguments) -> tuple[list[Argument], Argument | None]:
         """The values of a call by row, and the context that they share, if any."""
         values, context = given.values, given.one("context")
         if not values and context is not None:  # the value's name in old versions
             values, context = [context], None
         if not values:
-            raise self.reader.refused(
+            raise self.reader.refusal(
                 given.call.at,
                 f"{given.call.name}: no column to ask about",
                 given.signature.spelling,
             )
         return values, context
 
-    def _seen(self, given: Arguments) -> Written:
+    def _about_images(self, given: Arguments) -> Written:
         """A question about images, or their captions."""
         values, context = self._values_and_context(given)
         if context is not None:
-            raise self.reader.refused(
+            raise self.reader.refusal(
                 context.start, f"{given.call.name} takes images only", given.signature.spelling
             )
         if given.schema is not None:
-            raise self.reader.refused(
+            raise self.reader.refusal(
                 given.schema.start,
                 f"{given.call.name}: an answer about images is one value or one list",
                 "Ask for each field by itself.",
@@ -237,7 +237,7 @@ class _BlendSQL:
             [sql_string(_CAPTION)] if captions else given.text("question")
         ]
         parts += [self.columns.value(value) for value in values]
-        return ["llm_vqa(", *joined([*parts, *self.options.written(given)]), ")"]
+        return ["llm_vqa(", *join_parts([*parts, *self.options.write(given)]), ")"]
 
     # --- LLMJoin ----------------------------------------------------------------------------------
 
@@ -245,12 +245,12 @@ class _BlendSQL:
         reader, call = self.reader, given.call
         left, right = given.one("left_on"), given.one("right_on")
         if left is None or right is None:
-            raise reader.refused(
+            raise reader.refusal(
                 call.at, f"{call.name} takes left_on and right_on", given.signature.spelling
             )
         if "llm_join" not in self.known.ingredients:
             a, b = ("".join(map(_text_of, self.columns.value(side))) for side in (left, right))
-            raise reader.refused(
+            raise reader.refusal(
                 call.at,
                 f"{call.name}: joins by meaning are not there yet",
                 f"Write ON llm_filter('Are these the same?', {a}, {b}): every pair is asked about.",
@@ -265,14 +265,14 @@ class _BlendSQL:
             if how is not None:
                 parts.append(["how => ", *given.text("join_criteria")])
             parts += given.passed_on("many", "exact", "k", "on_error")
-            condition: Written = ["llm_join(", *joined(parts), ")"]
+            condition: Written = ["llm_join(", *join_parts(parts), ")"]
             if reader.word(call.start - 1) != "JOIN":
                 return condition
             return [f"{self._joined_table(call, left, right)} ON ", *condition]
 
         return write
 
-    def _joined_table(self, call: Braces, left: Given, right: Given) -> str:
+    def _joined_table(self, call: Braces, left: Argument, right: Argument) -> str:
         """The table of the two that is not in FROM yet."""
         reader = self.reader
         before = set()
@@ -287,7 +287,7 @@ class _BlendSQL:
             tables.append(reader.name(side.start) if pair is None else pair[0])
         new = [t for t in tables if t not in before]
         if len(new) != 1:
-            raise reader.refused(
+            raise reader.refusal(
                 call.at,
                 f"{call.name}: which table is joined?",
                 "Write JOIN table ON {{LLMJoin(…)}}.",

@@ -8,7 +8,7 @@ from blendfusion.services.dialects.functions.call import FunctionCall, Span, Wri
 
 
 def _sql(call: FunctionCall, start: int, stop: int) -> str:
-    return "".join(piece.text for piece in call.weaver.woven(start, stop))
+    return "".join(piece.text for piece in call.weaver.weave(start, stop))
 
 
 def _clause(call: FunctionCall, words: tuple[str, ...], start: int, stop: int) -> int:
@@ -48,11 +48,11 @@ def texts_in_one(default: str, *, empty: bool = False, alone: bool = True) -> Wr
         reader, last = call.reader, call.stop - 1
         distinct, value, separator, clauses = _value(call)
         if not alone and separator:
-            raise call.refused("it takes one value here", "Write CONCAT(a, b).")
+            raise call.refusal("it takes one value here", "Write CONCAT(a, b).")
         order = _clause(call, ("ORDER",), clauses, last)
         separated = _clause(call, ("SEPARATOR",), clauses, last)
         if _clause(call, ("LIMIT",), clauses, last) < last:
-            raise call.refused("LIMIT within an aggregate of texts has no equal here")
+            raise call.refusal("LIMIT within an aggregate of texts has no equal here")
         if separated < last:
             separator = _sql(call, separated + 1, last)
         ordered = f" {_sql(call, order, min(last, separated))}" if order < last else ""
@@ -85,7 +85,7 @@ def items_in_one(*, nulls: bool, empty: bool = False) -> Write:
         kept = "" if nulls and not ignores else f" FILTER (WHERE {text} IS NOT NULL)"
         filtered = kept and reader.word(call.stop) == "FILTER"
         if is_over_rows(call) and (limit < last or empty or filtered):
-            raise call.refused("OVER and FILTER have no equal here")
+            raise call.refusal("OVER and FILTER have no equal here")
         sql = f"array_agg({distinct}{text}{ordered}){kept}"
         if limit < last:
             sql = f"array_slice({sql}, 1, {_sql(call, limit + 1, last)})"
@@ -99,10 +99,10 @@ def row_with(direction: str) -> Write:
 
     def write(call: FunctionCall) -> Written:
         if is_over_rows(call):
-            raise call.refused("OVER and FILTER have no equal here")
+            raise call.refusal("OVER and FILTER have no equal here")
         order = "DESC" if direction == "max" else "ASC"
         sql = f"first_value({{0}} ORDER BY {{1}} {order}) FILTER (WHERE {{1}} IS NOT NULL)"
-        return call.filled(sql)
+        return call.fill(sql)
 
     return write
 

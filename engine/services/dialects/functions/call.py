@@ -44,7 +44,7 @@ class FunctionCall:
 
     def value(self, place: int) -> Pieces:
         """An argument as an expression of our SQL."""
-        return self.weaver.woven(*self.arguments[place])
+        return self.weaver.weave(*self.arguments[place])
 
     def sql(self, place: int) -> str:
         """An argument in our SQL, as a text."""
@@ -67,7 +67,7 @@ class FunctionCall:
         """An argument that is a literal text. Raises QueryError for another one."""
         found = self.literal(place)
         if found is None:
-            raise self.refused(f"{what} must be a literal text here", at=self.arguments[place][0])
+            raise self.refusal(f"{what} must be a literal text here", at=self.arguments[place][0])
         return found
 
     def number(self, place: int) -> int | None:
@@ -79,7 +79,7 @@ class FunctionCall:
         """The type of an argument; None if it is not known."""
         return self.types.of(*self.arguments[place])
 
-    def filled(self, template: str, **places: int) -> Iterator[Piece | str]:
+    def fill(self, template: str, **places: int) -> Iterator[Piece | str]:
         """``template`` with arguments in the places of their names in braces."""
         for i, piece in enumerate(re.split(r"\{(\w+)\}", template)):
             if i % 2:
@@ -87,11 +87,11 @@ class FunctionCall:
             else:
                 yield piece
 
-    def refused(
+    def refusal(
         self, problem: str, hint: str | None = None, *, at: int | None = None
     ) -> QueryError:
         """The error of this call."""
-        return self.reader.refused(self.at if at is None else at, f"{self.name}: {problem}", hint)
+        return self.reader.refusal(self.at if at is None else at, f"{self.name}: {problem}", hint)
 
 
 Write: TypeAlias = "Callable[[FunctionCall], Written]"
@@ -119,12 +119,12 @@ class Spelling:
         many = MANY in self.parameters
         return count >= len(self.parameters) - 1 if many else count == len(self.parameters)
 
-    def written(self, call: FunctionCall) -> Written:
+    def write_call(self, call: FunctionCall) -> Written:
         """The call in our SQL."""
         if not isinstance(self.write, str):
             return self.write(call)
         places = {name: i for i, name in enumerate(self.parameters)}
-        return call.filled(self.write, **places)
+        return call.fill(self.write, **places)
 
 
 Table: TypeAlias = "Mapping[str, str | Write]"

@@ -63,7 +63,7 @@ class Casts:
                 return
             end = next((i for i in range(behind, close) if reader.word(i) == "FORMAT"), close)
             if end != close:
-                raise reader.refused(
+                raise reader.refusal(
                     end, "CAST with FORMAT has no equal here", "Write to_char(time, '%Y-%m-%d')."
                 )
             function = "TRY_CAST" if reader.word(at) in _TRIES else "CAST"
@@ -73,12 +73,12 @@ class Casts:
         word, _ = self._type(*kind)
         if word not in self.system.casts:
             if self.system.strict:
-                raise self.refused(kind[0], word)
+                raise self.refusal(kind[0], word)
             return
 
         def write() -> Written:
-            ours = self._written(function, value, kind)
-            return list(self.weaver.woven(*whole)) if ours is None else ours
+            ours = self._write(function, value, kind)
+            return list(self.weaver.weave(*whole)) if ours is None else ours
 
         self.weaver.rewrite_by(*whole, write)
 
@@ -90,18 +90,18 @@ class Casts:
         behind = "" if opened is None else self.reader.one_line(opened, stop)
         return word, behind
 
-    def refused(self, at: int, word: str) -> QueryError:
+    def refusal(self, at: int, word: str) -> QueryError:
         known = ", ".join(sorted(self.system.casts))
-        return self.reader.refused(
+        return self.reader.refusal(
             at, f"the type {word} of {self.system.title} has no equal here", f"Types: {known}."
         )
 
-    def _written(self, function: str, value: Span, kind: Span) -> Written | None:
+    def _write(self, function: str, value: Span, kind: Span) -> Written | None:
         """The cast in our SQL; None if it is written alike."""
         word, behind = self._type(*kind)
         ours = self.system.casts[word]
         found = self.types.of(*value)
-        text: Written = [*self.weaver.woven(*value)]
+        text: Written = [*self.weaver.weave(*value)]
         if ours == "VARCHAR":
             made = self._as_text(function, text, behind, found)
             return (

@@ -19,7 +19,7 @@ from blendfusion.services.dialects.functions.casts import Casts
 from blendfusion.services.dialects.functions.literal_patterns import OF_OPERATORS
 from blendfusion.services.dialects.functions.operands import is_product, operand_end, operand_start
 from blendfusion.services.dialects.functions.types import Types
-from blendfusion.services.dialects.shared.catalog import Known
+from blendfusion.services.dialects.shared.catalog import SessionFacts
 from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 _NO_FUNCTIONS = {
@@ -63,7 +63,9 @@ def functions_of_datafusion() -> frozenset[str]:
 class Claims:
     """The forms of one text that mean something else than in our SQL."""
 
-    def __init__(self, weaver: Weaver, known: Known, system: System, but: Collection[int]) -> None:
+    def __init__(
+        self, weaver: Weaver, known: SessionFacts, system: System, but: Collection[int]
+    ) -> None:
         self.weaver = weaver
         self.reader: Reader = weaver.reader
         self.system = system
@@ -105,7 +107,7 @@ class Claims:
         reader, system = self.reader, self.system
         name = reader.word(at)
         if reader.kind(at - 1) == TokenType.DOT:
-            self._qualified(at)
+            self._check_qualifier(at)
             return
         if reader.word(at - 1) == "AS" and self._is_type(at):
             return
@@ -114,13 +116,13 @@ class Claims:
         call = FunctionCall(self.weaver, self.types, system, at, stop, parts)
         spellings = system.spellings.get(name, [])
         if spellings:
-            self._translated(call, spellings)
+            self._translate(call, spellings)
         elif name.lower() in system.same:
             return
         elif name in system.refused:
-            raise reader.refused(at, f"{name} has no translation", system.refused[name])
+            raise reader.refusal(at, f"{name} has no translation", system.refused[name])
         elif system.strict and not self._is_ours(name.lower()):
-            raise reader.refused(
+            raise reader.refusal(
                 at,
                 f"{name} of {system.title} has no translation",
                 f"BlendFusion's own SQL has a function {name.lower()}: see dialect='sql'.",
@@ -132,14 +134,14 @@ class Claims:
             return True
         return name not in functions_of_datafusion()
 
-    def _qualified(self, at: int) -> None:
+    def _check_qualifier(self, at: int) -> None:
         reader = self.reader
         start = at
         while reader.kind(start - 1) == TokenType.DOT and start > 1:
             start -= 2
         if reader.word(start) == "SAFE":
             hint = "TRY_CAST(text AS type) is NULL for a text of no such value."
-            raise reader.refused(start, "SAFE. has no translation", hint)
+            raise reader.refusal(start, "SAFE. has no translation", hint)
 
     def _is_type(self, at: int) -> bool:
         """``DECIMAL(10, 2)`` of a CAST."""
@@ -149,20 +151,20 @@ class Claims:
             for i in range(at + 2, reader.close[at + 1])
         )
 
-    def _translated(self, call: FunctionCall, spellings: list[Spelling]) -> None:
+    def _translate(self, call: FunctionCall, spellings: list[Spelling]) -> None:
         if self.system.leaves(call):
             return
         fit = next((s for s in spellings if s.takes(len(call.arguments))), None)
         if fit is None:
             usage = " or ".join(s.signature.replace(", …", ", …") for s in spellings)
-            raise call.refused(
+            raise call.refusal(
                 f"it has no translation with {len(call.arguments)} arguments", f"Write {usage}."
             )
         start, stop = call.at, end_of(call)
         if call.reader.word(call.at + 2) == "DISTINCT" and isinstance(fit.write, str):
-            raise call.refused("DISTINCT has no equal here")
+            raise call.refusal("DISTINCT has no equal here")
         self.claimed.add(start)
-        self.weaver.rewrite_by(start, stop, lambda: list(fit.written(call)))
+        self.weaver.rewrite_by(start, stop, lambda: list(fit.write_call(call)))
 
     # --- operators --------------------------------------------------------------------------------
 
@@ -181,7 +183,7 @@ class Claims:
         elif kind == TokenType.CARET and system.caret_is_power:
             self._power(at)
         elif kind == TokenType.DPIPE and not system.bars_join:
-            raise reader.refused(at, "|| is OR there", "Write OR, or CONCAT(a, b) for texts.")
+            raise reader.refusal(at, "|| is OR there", "Write OR, or CONCAT(a, b) for texts.")
         elif kind == TokenType.DAMP and not system.bars_join:
             self.weaver.rewrite(at, at + 1, " AND ")
         elif kind in _ORDERS and system.nulls_lowest:
@@ -210,7 +212,7 @@ class Claims:
         elif word == "FETCH" and reader.word(at + 1) in ("FIRST", "NEXT"):
             self._fetch(at)
         elif word == "TOP" and reader.word(at - 1) == "SELECT" and not reader.opens(at + 1):
-            raise reader.refused(at, "TOP has no translation", "Write LIMIT at the end.")
+            raise reader.refusal(at, "TOP has no translation", "Write LIMIT at the end.")
         elif word == "IN" and reader.word(at + 1) == "UNNEST" and reader.opens(at + 2):
             self._in_list(at)
         elif kind in (TokenType.DASH, TokenType.PLUS) and system.date_difference:
@@ -238,7 +240,7 @@ class Claims:
         reader = self.reader
         start, stop = operand_start(reader, at), operand_end(reader, at + 1)
         if is_product(reader, start - 1):
-            raise reader.refused(
+            raise reader.refusal(
                 at, "DIV behind another product has no translation", "Put (a * b) in parentheses."
             )
         divisor = (
@@ -260,7 +262,7 @@ class Claims:
         if reader.kind(start - 1) in (TokenType.CARET, TokenType.DASH, TokenType.PLUS):
             signed = not _ends_operand(reader, start - 2)
             if signed or reader.kind(start - 1) == TokenType.CARET:
-                raise reader.refused(at, "^ has no translation here", "Write power(a, b).")
+                raise reader.refusal(at, "^ has no translation here", "Write power(a, b).")
         self.weaver.rewrite(
             start, stop, "power(CAST(", (start, at), " AS DOUBLE), ", (at + 1, stop), ")"
         )
@@ -332,17 +334,17 @@ class Claims:
             return found is not None and is_text_type(found)
 
         def write() -> Written:
-            woven = self.weaver.woven(*value)
+            woven = self.weaver.weave(*value)
             return ["lower(", *woven, ")"] if is_text() else [*woven]
 
-        def lowered(at: int) -> Written:
+        def lower_case(at: int) -> Written:
             text = reader.tokens[at].text
-            return [sql_string(text.lower())] if is_text() else [reader.written(at, at + 1)]
+            return [sql_string(text.lower())] if is_text() else [reader.source_text(at, at + 1)]
 
         self.weaver.rewrite_by(*value, write)
         for at in literals:
             if (at, at + 1) != value:
-                self.weaver.rewrite_by(at, at + 1, partial(lowered, at))
+                self.weaver.rewrite_by(at, at + 1, partial(lower_case, at))
 
     def _as_type(
         self, at: int, other: tuple[int, int], has: Callable[[pa.DataType], bool], ours: str
@@ -368,7 +370,7 @@ class Claims:
         stop = operand_end(reader, at + 1)
         if word in OF_OPERATORS:
             if stop != at + 2 or reader.kind(at + 1) != TokenType.STRING:
-                raise reader.refused(at, f"the pattern of {word} must be a literal text here")
+                raise reader.refusal(at, f"the pattern of {word} must be a literal text here")
             ours = sql_string(OF_OPERATORS[word](reader.tokens[at + 1].text))
             self.weaver.rewrite(at - negated, stop, f"{'!' * negated}{operator} {ours}")
             return
@@ -417,7 +419,7 @@ class Claims:
             self.weaver.rewrite(at + 1, close, str(number))
             return
         if any(reader.kind(i) == TokenType.COLON for i in range(start, stop)):
-            raise reader.refused(at, "slices have no translation", "Write array_slice(list, 1, 3).")
+            raise reader.refusal(at, "slices have no translation", "Write array_slice(list, 1, 3).")
         value = (start, stop)
         below = "" if step else " > 0"
         tested = ("CASE WHEN ", value, below or " >= 0", " THEN ", value, " + 1" * step, " END")
@@ -441,9 +443,9 @@ class Claims:
         def write() -> Written:
             found = self.types.of(start, at)
             if found is None or not is_text_type(found):
-                return [*self.weaver.woven(start, close + 1)]
+                return [*self.weaver.weave(start, close + 1)]
             length = max(last - first + 1, 0)
-            return ["substr(", *self.weaver.woven(start, at), f", {first}, {length})"]
+            return ["substr(", *self.weaver.weave(start, at), f", {first}, {length})"]
 
         self.weaver.rewrite_by(start, close + 1, write)
 
@@ -457,7 +459,7 @@ class Claims:
         def write() -> Written:
             column = self.types.of(at, at + 1)
             known = column is None and self.types.reads(at)
-            return [sql_string(reader.tokens[at].text) if known else reader.written(at, at + 1)]
+            return [sql_string(reader.tokens[at].text) if known else reader.source_text(at, at + 1)]
 
         self.weaver.rewrite_by(at, at + 1, write)
 
@@ -480,9 +482,9 @@ class Claims:
             found = self.types.of(start, at)
             if found is not None and not pa.types.is_struct(found):
                 hint = "llm_extract(text, 'name TEXT, …') reads fields from a text."
-                raise reader.refused(at, f"':{names[0]}' of a value without fields", hint)
+                raise reader.refusal(at, f"':{names[0]}' of a value without fields", hint)
             fields = "".join(f"[{sql_string(name)}]" for name in names)
-            return [*self.weaver.woven(start, at), fields]
+            return [*self.weaver.weave(start, at), fields]
 
         self.weaver.rewrite_by(start, stop, write)
 
@@ -514,7 +516,7 @@ class Claims:
                 dated = other is not None and pa.types.is_date(other)
                 if dated or (number and system.dates_are_numbers):
                     what = f"a date {reader.tokens[at].text} a {'date' if dated else 'number'}"
-                    raise reader.refused(at, f"{what} is no date there", system.date_difference)
+                    raise reader.refusal(at, f"{what} is no date there", system.date_difference)
             return [reader.tokens[at].text]
 
         self.weaver.rewrite_by(at, at + 1, write)
@@ -538,9 +540,9 @@ class Claims:
                 if source.alias is None or source.columns:
                     continue
                 if reader.word(source.stop) == "WITH":
-                    raise reader.refused(source.stop, "WITH OFFSET has no translation")
+                    raise reader.refusal(source.stop, "WITH OFFSET has no translation")
                 alone = len(select.sources) == 1
-                name = reader.written(source.alias, source.alias + 1)
+                name = reader.source_text(source.alias, source.alias + 1)
                 if alone:
                     self.weaver.behind[source.alias] = f"({name})"
 
@@ -602,7 +604,7 @@ def _named_relations(reader: Reader) -> set[int]:
     return found
 
 
-def claim(weaver: Weaver, known: Known, system: System, but: Iterable[int] = ()) -> None:
+def claim(weaver: Weaver, known: SessionFacts, system: System, but: Iterable[int] = ()) -> None:
     """Have the forms of ``system`` written, except at the positions ``but``. Raises QueryError for
     one that has no equal."""
     Claims(weaver, known, system, frozenset(but))

@@ -9,14 +9,14 @@ from blendfusion.services.dialects.functions.dates import (
     LAST_DAY,
     boundaries,
     difference,
-    elapsed,
+    elapsed_units,
     read_by,
     start_of,
     sum_of,
     text_of,
 )
 from blendfusion.services.dialects.functions.extract import extract, named_part, parts_by_name
-from blendfusion.services.dialects.functions.regexes import extracted, replaced
+from blendfusion.services.dialects.functions.regexes import extract_match, replace_matches
 from blendfusion.services.dialects.functions.shared_tables import (
     CHARACTERS,
     CONDITIONS,
@@ -31,23 +31,23 @@ from blendfusion.services.dialects.functions.shared_tables import (
 )
 from blendfusion.services.dialects.functions.texts import (
     as_given,
-    chosen,
+    choose,
     cut,
     found_at,
     found_behind,
-    joined,
+    join,
     length,
-    printed,
+    print_format,
     side,
     split_by_pattern,
-    trimmed,
+    trim,
     with_names,
 )
 
 _DATE = "CAST({date} AS DATE)"
 _CUT = cut(zero="first", early="clipped")
 _ADDED = sum_of(unit=0, count=1, date=2)
-_PASSED = difference(elapsed, unit=0, start=1, end=2)
+_PASSED = difference(elapsed_units, unit=0, start=1, end=2)
 _DAYS = difference(boundaries, unit="day", start=1, end=0)
 
 
@@ -56,7 +56,7 @@ def _start(call: FunctionCall) -> Written:
     words = call.words(1)
     allowed = ("YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MM", "MON", "WEEK")
     if words not in allowed:
-        raise call.refused(f"'{words}' has no equal unit", at=call.arguments[1][0])
+        raise call.refusal(f"'{words}' has no equal unit", at=call.arguments[1][0])
     return ["CAST(", *start_of(unit=1, date=0)(call), " AS DATE)"]
 
 
@@ -72,7 +72,7 @@ _TABLE: Table = {
     "ZEROIFNULL(x)": "coalesce({x}, 0)",
     "NULLIFZERO(x)": "NULLIF({x}, 0)",
     "EQUAL_NULL(a, b)": "({a} IS NOT DISTINCT FROM {b})",
-    "DECODE(x, a, b, …)": chosen(null_is_value=True),
+    "DECODE(x, a, b, …)": choose(null_is_value=True),
     "TRY_DIVIDE(a, b)": "(CAST({a} AS DOUBLE) / NULLIF(CAST({b} AS DOUBLE), 0))",
     "MOD(x, y)": "({x} % {y})",
     "DIV(x, y)": "CAST(trunc(CAST({x} AS DOUBLE) / ({y} + 0 / CAST({y} <> 0 AS INT))) AS BIGINT)",
@@ -82,7 +82,7 @@ _TABLE: Table = {
     "RANDOM()": "random()",
     "STRUCT(…)": with_names,
     # texts
-    "CONCAT(text, …)": joined,
+    "CONCAT(text, …)": join,
     "SUBSTR(text, start)": _CUT,
     "SUBSTR(text, start, length)": _CUT,
     "SUBSTRING(text, start)": _CUT,
@@ -91,13 +91,13 @@ _TABLE: Table = {
     "RIGHT(text, n)": side("right"),
     "LENGTH(x)": length(),
     "LEN(x)": length(),
-    "TRIM(text)": trimmed("BOTH"),
-    "BTRIM(text)": trimmed("BOTH"),
-    "BTRIM(text, characters)": trimmed("BOTH"),
-    "LTRIM(text)": trimmed("LEADING"),
-    "LTRIM(characters, text)": trimmed("LEADING", first=True),
-    "RTRIM(text)": trimmed("TRAILING"),
-    "RTRIM(characters, text)": trimmed("TRAILING", first=True),
+    "TRIM(text)": trim("BOTH"),
+    "BTRIM(text)": trim("BOTH"),
+    "BTRIM(text, characters)": trim("BOTH"),
+    "LTRIM(text)": trim("LEADING"),
+    "LTRIM(characters, text)": trim("LEADING", first=True),
+    "RTRIM(text)": trim("TRAILING"),
+    "RTRIM(characters, text)": trim("TRAILING", first=True),
     "REPLACE(text, part)": "replace({text}, {part}, '')",
     "REPLACE(text, part, new)": "replace({text}, {part}, {new})",
     "SPLIT(text, separator)": split_by_pattern,
@@ -117,16 +117,16 @@ _TABLE: Table = {
     "SPACE(n)": "repeat(' ', {n})",
     "UCASE(text)": "upper({text})",
     "LCASE(text)": "lower({text})",
-    "SHA2(text, bits)": lambda call: call.filled(f"encode({_sha(call)}({{0}}), 'hex')"),
-    "FORMAT_STRING(pattern, …)": printed(null="null"),
-    "PRINTF(pattern, …)": printed(null="null"),
+    "SHA2(text, bits)": lambda call: call.fill(f"encode({_sha(call)}({{0}}), 'hex')"),
+    "FORMAT_STRING(pattern, …)": print_format(null="null"),
+    "PRINTF(pattern, …)": print_format(null="null"),
     "REGEXP_LIKE(text, pattern)": "regexp_like({text}, {pattern})",
     "REGEXP(text, pattern)": "regexp_like({text}, {pattern})",
     "RLIKE(text, pattern)": "regexp_like({text}, {pattern})",
-    "REGEXP_EXTRACT(text, pattern)": extracted(group=1, absent="empty"),
-    "REGEXP_EXTRACT(text, pattern, group)": extracted(group=1, absent="empty"),
-    "REGEXP_SUBSTR(text, pattern)": extracted(whole=True),
-    "REGEXP_REPLACE(text, pattern, new)": replaced(groups_by="$"),
+    "REGEXP_EXTRACT(text, pattern)": extract_match(group=1, absent="empty"),
+    "REGEXP_EXTRACT(text, pattern, group)": extract_match(group=1, absent="empty"),
+    "REGEXP_SUBSTR(text, pattern)": extract_match(whole=True),
+    "REGEXP_REPLACE(text, pattern, new)": replace_matches(groups_by="$"),
     "REGEXP_COUNT(text, pattern)": "regexp_count({text}, {pattern})",
     "LISTAGG(text, …)": texts_in_one("''"),
     "STRING_AGG(text, …)": texts_in_one("''"),
@@ -203,7 +203,7 @@ _TABLE: Table = {
 def _sha(call: FunctionCall) -> str:
     bits = call.number(1)
     if bits not in (0, 224, 256, 384, 512):
-        raise call.refused("the bits must be 224, 256, 384 or 512 here")
+        raise call.refusal("the bits must be 224, 256, 384 or 512 here")
     return f"sha{bits or 256}"
 
 

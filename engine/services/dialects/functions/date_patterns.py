@@ -39,14 +39,14 @@ class Patterns:
                 return element
             known = _plain(element) if known is None else known
             found.append(known if isinstance(known, Part) else Part(known))
-        return _joined(found)
+        return _join(found)
 
 
 def _plain(text: str) -> str:
     return text.replace("%", "%%")
 
 
-def _joined(parts: Sequence[Part]) -> list[Part]:
+def _join(parts: Sequence[Part]) -> list[Part]:
     """Neighbours with nothing around them are one."""
     found: list[Part] = []
     for part in parts:

@@ -1,8 +1,8 @@
 """Arithmetic of dates: units, differences, truncation and texts, as our SQL of ``{0}``, ``{1}``, ….
 
 Differences are of two kinds. ``boundaries`` counts the starts of units between two moments
-(Snowflake's DATEDIFF): from 31 December to 1 January is a year. ``elapsed`` counts whole units that
-have passed (MySQL's TIMESTAMPDIFF)."""
+(Snowflake's DATEDIFF): from 31 December to 1 January is a year. ``elapsed_units`` counts whole
+units that have passed (MySQL's TIMESTAMPDIFF)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def unit_of(call: FunctionCall, place: int) -> str:
     name = call.words(place)
     if name not in UNITS:
         hint = "Units: year, quarter, month, week, day, hour, minute, second."
-        raise call.refused(f"'{name}' has no equal unit", hint, at=call.arguments[place][0])
+        raise call.refusal(f"'{name}' has no equal unit", hint, at=call.arguments[place][0])
     return UNITS[name]
 
 
@@ -82,7 +82,7 @@ def boundaries(unit: str, start: str, end: str, *, first_day: str = "monday") ->
 _WITHIN_MONTH = "'%d%H%M%S%9f'"
 
 
-def elapsed(unit: str, start: str, end: str) -> str | None:
+def elapsed_units(unit: str, start: str, end: str) -> str | None:
     """How many whole units have passed between two moments."""
     a, b = moment(start), moment(end)
     if unit in _SECONDS:
@@ -114,8 +114,8 @@ def difference(
         else:
             sql = counts(name, "{start}", "{end}")
         if sql is None:
-            raise call.refused(f"no difference in {name}s is possible here")
-        return call.filled(sql, start=start, end=end)
+            raise call.refusal(f"no difference in {name}s is possible here")
+        return call.fill(sql, start=start, end=end)
 
     return write
 
@@ -133,7 +133,7 @@ def amount(call: FunctionCall, unit: str, count: str, number: int | None, sign: 
     return f"CAST(CAST({whole} AS VARCHAR) || ' {unit}s' AS INTERVAL)"
 
 
-def shifted(call: FunctionCall, place: int, unit: str, interval: str) -> Written:
+def shift(call: FunctionCall, place: int, unit: str, interval: str) -> Written:
     """A date or time, later by an interval. What has no time of day gets one by its unit."""
     literal = call.literal(place)
     dated = literal is not None and len(literal.strip()) <= len("2024-01-01")
@@ -146,7 +146,7 @@ def shifted(call: FunctionCall, place: int, unit: str, interval: str) -> Written
         text = found is not None and (pa.types.is_string(found) or pa.types.is_string_view(found))
         kind = "TIMESTAMP" if text else ""
     value = f"CAST({{{place}}} AS {kind})" if kind else f"{{{place}}}"
-    return call.filled(f"({value} + {interval})")
+    return call.fill(f"({value} + {interval})")
 
 
 def sum_of(*, unit: int | str, count: int, date: int, sign: int = 1) -> Write:
@@ -155,7 +155,7 @@ def sum_of(*, unit: int | str, count: int, date: int, sign: int = 1) -> Write:
     def write(call: FunctionCall) -> Written:
         name = unit if isinstance(unit, str) else unit_of(call, unit)
         interval = amount(call, name, call.sql(count), call.number(count), sign)
-        return shifted(call, date, name, interval)
+        return shift(call, date, name, interval)
 
     return write
 
@@ -170,16 +170,16 @@ def sum_with_interval(sign: int = 1) -> Write:
         start, stop = call.arguments[1]
         reader = call.reader
         if reader.word(start) != "INTERVAL" or stop - start < 3:
-            raise call.refused(
+            raise call.refusal(
                 "INTERVAL n unit is expected", f"Write {call.name}(x, INTERVAL 1 DAY)."
             )
         name = reader.tokens[stop - 1].text.upper()
         if name not in UNITS:
-            raise call.refused(f"'{name}' has no equal unit", at=stop - 1)
+            raise call.refusal(f"'{name}' has no equal unit", at=stop - 1)
         written = reader.one_line(start + 1, stop - 1).replace(" ", "").strip("'")
         number = int(written) if re.fullmatch(r"[+-]?\d+", written) else None
-        count = "".join(p.text for p in call.weaver.woven(start + 1, stop - 1))
-        return shifted(call, 0, UNITS[name], amount(call, UNITS[name], count, number, sign))
+        count = "".join(p.text for p in call.weaver.weave(start + 1, stop - 1))
+        return shift(call, 0, UNITS[name], amount(call, UNITS[name], count, number, sign))
 
     return write
 
@@ -196,7 +196,7 @@ def start_of(*, unit: int, date: int, sunday: bool = False, dates: bool = True) 
         words = "WEEK" if words in ("WEEK(SUNDAY)", "WEEK(MONDAY)") and sunday else words
         name = UNITS.get(words) if len(words) > 1 else unit_of(call, unit)
         if name is None or name in ("millisecond", "microsecond"):
-            raise call.refused(f"'{words}' has no equal unit", at=call.arguments[unit][0])
+            raise call.refusal(f"'{words}' has no equal unit", at=call.arguments[unit][0])
         value = moment(f"{{{date}}}")
         sql = f"date_trunc('{name}', {value})"
         if of_sunday:
@@ -204,7 +204,7 @@ def start_of(*, unit: int, date: int, sunday: bool = False, dates: bool = True) 
         kind = call.type(date)
         if dates and kind is not None and pa.types.is_date(kind):
             sql = f"CAST({sql} AS DATE)"
-        return call.filled(sql)
+        return call.fill(sql)
 
     return write
 
@@ -219,7 +219,7 @@ def _parts(call: FunctionCall, patterns: Patterns, place: int) -> list[Part]:
     text = call.text(place, "the pattern")
     found = patterns.parts(text)
     if isinstance(found, str):
-        raise call.refused(
+        raise call.refusal(
             f"'{found}' in the pattern has no equal here",
             "to_char(time, '%Y-%m-%d') of BlendFusion's SQL takes strftime's patterns.",
             at=call.arguments[place][0],
@@ -238,7 +238,7 @@ def text_of(patterns: Patterns, *, value: int, pattern: int) -> Write:
         texts = [
             p.around.replace("{0}", f"to_char({time}, {sql_string(p.pattern)})") for p in parts
         ]
-        return call.filled(texts[0] if len(texts) == 1 else f"({' || '.join(texts)})")
+        return call.fill(texts[0] if len(texts) == 1 else f"({' || '.join(texts)})")
 
     return write
 
@@ -252,17 +252,17 @@ def read_by(
     def write(call: FunctionCall) -> Written:
         parts = _parts(call, patterns, pattern)
         if len(parts) != 1 or parts[0].around != "{0}":
-            raise call.refused("this pattern is none to read by", at=call.arguments[pattern][0])
+            raise call.refusal("this pattern is none to read by", at=call.arguments[pattern][0])
         ours = parts[0].pattern
         timed = re.search(r"%-?[HIMSTRsfp]|%\df", ours) is not None
         function = {"DATE": "to_date", "TIMESTAMP": "to_timestamp"}.get(
             kind, "to_timestamp" if timed else "to_date"
         )
         if null:
-            raise call.refused(
+            raise call.refusal(
                 "a text that is no date would be an error here, not NULL",
                 "Write TRY_CAST(text AS DATE), which reads 2024-01-31.",
             )
-        return call.filled(f"{function}({{{value}}}, {sql_string(ours)})")
+        return call.fill(f"{function}({{{value}}}, {sql_string(ours)})")
 
     return write

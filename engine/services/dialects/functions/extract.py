@@ -11,7 +11,7 @@ def _part(call: FunctionCall, name: str, at: int) -> str:
     sql = call.system.parts.get(name)
     if sql is None:
         known = ", ".join(sorted(call.system.parts))
-        raise call.refused(f"the part '{name}' has no equal here", f"Parts: {known}.", at=at)
+        raise call.refusal(f"the part '{name}' has no equal here", f"Parts: {known}.", at=at)
     return sql
 
 
@@ -24,17 +24,17 @@ def extract(call: FunctionCall) -> Written:
         None,
     )
     if behind is None or behind == start:
-        raise call.refused("FROM is expected", "Write EXTRACT(year FROM time).")
+        raise call.refusal("FROM is expected", "Write EXTRACT(year FROM time).")
     if any(reader.word(i) == "AT" for i in range(behind, stop)):
-        raise call.refused("AT TIME ZONE has no equal here", at=behind)
+        raise call.refusal("AT TIME ZONE has no equal here", at=behind)
     name = "".join(reader.tokens[i].text for i in range(start, behind)).upper()
-    value = "".join(piece.text for piece in call.weaver.woven(behind + 1, stop))
+    value = "".join(piece.text for piece in call.weaver.weave(behind + 1, stop))
     literal = stop == behind + 2 and reader.tokens[behind + 1].text and _is_text(call, behind + 1)
     return [_part(call, name, start).replace("{0}", moment(value) if literal else value)]
 
 
 def _is_text(call: FunctionCall, at: int) -> bool:
-    return call.reader.written(at, at + 1).startswith("'")
+    return call.reader.source_text(at, at + 1).startswith("'")
 
 
 def named_part(*, part: int, time: int) -> Write:
@@ -43,7 +43,7 @@ def named_part(*, part: int, time: int) -> Write:
     def write(call: FunctionCall) -> Written:
         sql = _part(call, call.words(part), call.arguments[part][0])
         value = moment(f"{{{time}}}") if call.literal(time) is not None else f"{{{time}}}"
-        return call.filled(sql.replace("{0}", value))
+        return call.fill(sql.replace("{0}", value))
 
     return write
 
@@ -53,9 +53,7 @@ def part_of(name: str) -> Write:
 
     def write(call: FunctionCall) -> Written:
         sql = _part(call, name, call.at)
-        return call.filled(
-            sql.replace("{0}", moment("{0}")) if call.literal(0) is not None else sql
-        )
+        return call.fill(sql.replace("{0}", moment("{0}")) if call.literal(0) is not None else sql)
 
     return write
 

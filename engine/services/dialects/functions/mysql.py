@@ -12,7 +12,7 @@ from blendfusion.services.dialects.functions.dates import (
     LAST_DAY,
     boundaries,
     difference,
-    elapsed,
+    elapsed_units,
     moment,
     read_by,
     sum_of,
@@ -20,7 +20,7 @@ from blendfusion.services.dialects.functions.dates import (
     text_of,
 )
 from blendfusion.services.dialects.functions.extract import extract, parts_by_name
-from blendfusion.services.dialects.functions.regexes import extracted, replaced
+from blendfusion.services.dialects.functions.regexes import extract_match, replace_matches
 from blendfusion.services.dialects.functions.shared_tables import (
     CONDITIONS,
     IF,
@@ -38,10 +38,10 @@ from blendfusion.services.dialects.functions.texts import (
     field_place,
     found_at,
     found_behind,
-    joined,
+    join,
     null_if_any,
     side,
-    trimmed,
+    trim,
 )
 
 _NUMBER = r"^\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
@@ -62,7 +62,7 @@ def _of_numbers(function: str) -> Write:
         reader, (start, stop) = call.reader, call.arguments[0]
         distinct = "DISTINCT " if reader.word(start) == "DISTINCT" else ""
         start += bool(distinct)
-        value = "".join(piece.text for piece in call.weaver.woven(start, stop))
+        value = "".join(piece.text for piece in call.weaver.weave(start, stop))
         kind = call.types.of(start, stop)
         if kind is not None and is_text(kind):
             value = _number(value)
@@ -75,7 +75,7 @@ def _of_numbers(function: str) -> Write:
 
 def _case_free(function: str) -> Write:
     """A function of patterns in which letter case does not count."""
-    return lambda call: call.filled(f"{function}({{0}}, '(?i)' || {{1}})")
+    return lambda call: call.fill(f"{function}({{0}}, '(?i)' || {{1}})")
 
 
 def _week(call: FunctionCall) -> Written:
@@ -83,9 +83,9 @@ def _week(call: FunctionCall) -> Written:
     weeks = {0: SUNDAY_WEEK, 3: part("week")}
     mode = call.number(1)
     if mode not in weeks:
-        raise call.refused("the mode must be 0 or 3 here", at=call.arguments[1][0])
+        raise call.refusal("the mode must be 0 or 3 here", at=call.arguments[1][0])
     time = moment("{0}") if call.literal(0) is not None else "{0}"
-    return call.filled(weeks[mode].replace("{0}", time))
+    return call.fill(weeks[mode].replace("{0}", time))
 
 
 _DATE = "CAST({date} AS DATE)"
@@ -104,7 +104,7 @@ _TABLE: Table = {
     "TRUNCATE(x, digits)": "trunc({x}, {digits})",
     "RAND()": "random()",
     # texts
-    "CONCAT(text, …)": joined,
+    "CONCAT(text, …)": join,
     **{f"{name}(text, start)": _CUT for name in ("SUBSTR", "SUBSTRING", "MID")},
     **{f"{name}(text, start, length)": _CUT for name in ("SUBSTR", "SUBSTRING", "MID")},
     "LEFT(text, n)": side("left"),
@@ -114,9 +114,9 @@ _TABLE: Table = {
     "BIT_LENGTH(text)": "bit_length({text})",
     "UCASE(text)": "upper({text})",
     "LCASE(text)": "lower({text})",
-    "TRIM(text)": trimmed("BOTH", characters=False),
-    "LTRIM(text)": trimmed("LEADING"),
-    "RTRIM(text)": trimmed("TRAILING"),
+    "TRIM(text)": trim("BOTH", characters=False),
+    "LTRIM(text)": trim("LEADING"),
+    "RTRIM(text)": trim("TRAILING"),
     "LPAD(text, n, fill)": "lpad({text}, {n}, {fill})",
     "RPAD(text, n, fill)": "rpad({text}, {n}, {fill})",
     "SPACE(n)": "repeat(' ', {n})",
@@ -134,8 +134,8 @@ _TABLE: Table = {
     "CHAR(n)": "chr({n})",
     "REGEXP_LIKE(text, pattern)": _case_free("regexp_like"),
     "REGEXP_INSTR(text, pattern)": _case_free("regexp_instr"),
-    "REGEXP_SUBSTR(text, pattern)": extracted(whole=True, flags="i"),
-    "REGEXP_REPLACE(text, pattern, new)": replaced(groups_by="$", flags="i"),
+    "REGEXP_SUBSTR(text, pattern)": extract_match(whole=True, flags="i"),
+    "REGEXP_REPLACE(text, pattern, new)": replace_matches(groups_by="$", flags="i"),
     "SHA2(text, bits)": "encode(sha256({text}), 'hex')",
     "GROUP_CONCAT(…)": texts_in_one("','", alone=False),
     # dates
@@ -151,7 +151,7 @@ _TABLE: Table = {
     **{f"{name}(time, interval)": _SHIFT_SUB for name in ("DATE_SUB", "SUBDATE")},
     "TIMESTAMPADD(unit, n, time)": sum_of(unit=0, count=1, date=2),
     "DATEDIFF(end, start)": difference(boundaries, unit="day", start=1, end=0),
-    "TIMESTAMPDIFF(unit, start, end)": difference(elapsed, unit=0, start=1, end=2),
+    "TIMESTAMPDIFF(unit, start, end)": difference(elapsed_units, unit=0, start=1, end=2),
     "LAST_DAY(date)": LAST_DAY.replace("{0}", _DATE),
     "MAKEDATE(year, day)": "(make_date({year}, 1, 1) + CAST({day} - 1 AS BIGINT))",
     "TO_DAYS(date)": f"({_DATE} - DATE '1970-01-01' + 719528)",

@@ -9,7 +9,7 @@ from blendfusion.services.dialects.functions.call import FunctionCall, System, T
 from blendfusion.services.dialects.functions.date_patterns import POSTGRES as PATTERNS
 from blendfusion.services.dialects.functions.dates import read_by, text_of
 from blendfusion.services.dialects.functions.extract import extract, named_part
-from blendfusion.services.dialects.functions.regexes import extracted, first_replaced
+from blendfusion.services.dialects.functions.regexes import extract_match, first_replaced
 from blendfusion.services.dialects.functions.shared_tables import (
     CHARACTERS,
     ERROR_OF_LOGARITHM,
@@ -19,15 +19,15 @@ from blendfusion.services.dialects.functions.shared_tables import (
     STANDARD,
     part,
 )
-from blendfusion.services.dialects.functions.texts import found_at, printed, trimmed
+from blendfusion.services.dialects.functions.texts import found_at, print_format, trim
 
 
 def _cut(call: FunctionCall) -> Written:
     """SUBSTRING of a text, or of what a pattern finds."""
     if len(call.arguments) > 1 and call.literal(1) is not None:
-        return extracted()(call)
+        return extract_match()(call)
     names = ", ".join(f"{{{i}}}" for i in range(len(call.arguments)))
-    return call.filled(f"substr({names})") if len(call.arguments) > 1 else _standard_cut(call)
+    return call.fill(f"substr({names})") if len(call.arguments) > 1 else _standard_cut(call)
 
 
 def _standard_cut(call: FunctionCall) -> Written:
@@ -41,14 +41,14 @@ def _standard_cut(call: FunctionCall) -> Written:
     }
     at = places.get("FROM")
     if at is None or "SIMILAR" in places:
-        raise call.refused("this form has no equal here", "Write substr(text, 2, 3).")
+        raise call.refusal("this form has no equal here", "Write substr(text, 2, 3).")
     end = places.get("FOR", stop)
     one = replace(call, arguments=((start, at), (at + 1, end)))
     if one.literal(1) is not None:
-        return extracted()(one)
-    parts = [call.weaver.woven(start, at), call.weaver.woven(at + 1, end)]
+        return extract_match()(one)
+    parts = [call.weaver.weave(start, at), call.weaver.weave(at + 1, end)]
     if end < stop:
-        parts.append(call.weaver.woven(end + 1, stop))
+        parts.append(call.weaver.weave(end + 1, stop))
     texts = ("".join(piece.text for piece in one) for one in parts)
     return [f"substr({', '.join(texts)})"]
 
@@ -70,12 +70,12 @@ _TABLE: Table = {
     "DATE(time)": "CAST({time} AS DATE)",
     "POSITION(part)": found_at(text=1, part=0),
     "SUBSTRING(…)": _cut,
-    "TRIM(text)": trimmed("BOTH"),
-    "TRIM(text, characters)": trimmed("BOTH"),
+    "TRIM(text)": trim("BOTH"),
+    "TRIM(text, characters)": trim("BOTH"),
     "REGEXP_REPLACE(text, pattern, new)": first_replaced,
     "REGEXP_REPLACE(text, pattern, new, flags)": first_replaced,
-    "REGEXP_SUBSTR(text, pattern)": extracted(whole=True),
-    "FORMAT(pattern, …)": printed(null=""),
+    "REGEXP_SUBSTR(text, pattern)": extract_match(whole=True),
+    "FORMAT(pattern, …)": print_format(null=""),
     "STRING_AGG(text, separator, …)": texts_in_one("','"),
     "VARIANCE(x)": "var_samp({x})",
     "EVERY(condition)": "bool_and({condition})",

@@ -20,7 +20,7 @@ def _pattern(call: FunctionCall, place: int, flags: str) -> str:
     return f"(?{flags}){text}" if flags else text
 
 
-def replaced(*, groups_by: str, flags: str = "") -> Write:
+def replace_matches(*, groups_by: str, flags: str = "") -> Write:
     """``REGEXP_REPLACE(x, pattern, new)`` of every place; ``groups_by`` is the character before the
     number of a group in ``new``: a backslash or a dollar."""
 
@@ -43,7 +43,7 @@ def replaced(*, groups_by: str, flags: str = "") -> Write:
     return write
 
 
-def extracted(
+def extract_match(
     *, group: int | None = None, absent: str = "", whole: bool = False, flags: str = ""
 ) -> Write:
     """Gives what a pattern finds: its first group, or all of it if it has none (BigQuery); group
@@ -57,24 +57,24 @@ def extracted(
         if group is not None and len(call.arguments) > 2:
             given = call.number(2)
             if given is None:
-                raise call.refused("the number of the group must be a literal here")
+                raise call.refusal("the number of the group must be a literal here")
             wanted = given
         if wanted > count:
-            raise call.refused(f"the pattern has no group {wanted}", at=call.arguments[1][0])
+            raise call.refusal(f"the pattern has no group {wanted}", at=call.arguments[1][0])
         index = wanted or 1
         if wanted == 0 and count and (whole or group is not None):
             pattern = f"({pattern})"
         found = f"regexp_match({{0}}, {sql_string(pattern)})[{index}]"
         if absent:
             found = f"CASE WHEN {{0}} IS NOT NULL THEN coalesce({found}, '') END"
-        return call.filled(found)
+        return call.fill(found)
 
     return write
 
 
 def whole_match(call: FunctionCall) -> Written:
     """The pattern describes all of the text, as in Snowflake."""
-    return call.filled("regexp_like({0}, '^(?:' || {1} || ')$')")
+    return call.fill("regexp_like({0}, '^(?:' || {1} || ')$')")
 
 
 def first_replaced(call: FunctionCall) -> Written:
@@ -82,9 +82,9 @@ def first_replaced(call: FunctionCall) -> Written:
     if len(call.arguments) > 3:
         given = call.text(3, "the flags")
         if set(given) - set("gi"):
-            raise call.refused(f"the flags '{given}' have no equal here", "Flags: g and i.")
+            raise call.refusal(f"the flags '{given}' have no equal here", "Flags: g and i.")
     new = call.literal(2)
     if new is not None and ("$" in new or "\\&" in new):
-        raise call.refused("'$' or '\\&' in what replaces it has no equal here")
+        raise call.refusal("'$' or '\\&' in what replaces it has no equal here")
     names = ", ".join(f"{{{i}}}" for i in range(len(call.arguments)))
-    return call.filled(f"regexp_replace({names})")
+    return call.fill(f"regexp_replace({names})")

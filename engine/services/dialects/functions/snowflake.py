@@ -15,7 +15,11 @@ from blendfusion.services.dialects.functions.dates import (
     text_of,
 )
 from blendfusion.services.dialects.functions.extract import extract, named_part, parts_by_name
-from blendfusion.services.dialects.functions.regexes import extracted, replaced, whole_match
+from blendfusion.services.dialects.functions.regexes import (
+    extract_match,
+    replace_matches,
+    whole_match,
+)
 from blendfusion.services.dialects.functions.shared_tables import (
     CHARACTERS,
     CONDITIONS,
@@ -31,16 +35,16 @@ from blendfusion.services.dialects.functions.shared_tables import (
 from blendfusion.services.dialects.functions.texts import (
     as_given,
     as_text,
-    chosen,
+    choose,
     cut,
     found_at,
-    joined,
+    join,
     length,
     null_if_any,
     part_of,
     side,
     split,
-    trimmed,
+    trim,
 )
 
 _ADDED = sum_of(unit=0, count=1, date=2)
@@ -85,7 +89,7 @@ _TABLE: Table = {
         f"CASE WHEN ({{b}} = 0 OR {{b}} IS NULL) AND {{a}} IS NOT NULL THEN 0 ELSE {_DIVISION} END"
     ),
     "EQUAL_NULL(a, b)": "({a} IS NOT DISTINCT FROM {b})",
-    "DECODE(x, …)": chosen(null_is_value=True),
+    "DECODE(x, …)": choose(null_is_value=True),
     "GREATEST(x, …)": null_if_any("greatest"),
     "LEAST(x, …)": null_if_any("least"),
     "GREATEST_IGNORE_NULLS(x, …)": as_given("greatest"),
@@ -95,7 +99,7 @@ _TABLE: Table = {
     "BOOLNOT(a)": "(NOT CAST({a} AS BOOLEAN))",
     "TO_BOOLEAN(x)": "CAST({x} AS BOOLEAN)",
     # texts
-    "CONCAT(text, …)": joined,
+    "CONCAT(text, …)": join,
     "CONCAT_WS(separator, text, …)": null_if_any("concat_ws"),
     "SUBSTR(text, start)": cut(zero="first", early="none"),
     "SUBSTR(text, start, length)": cut(zero="first", early="none"),
@@ -105,12 +109,12 @@ _TABLE: Table = {
     "RIGHT(text, n)": side("right"),
     "LENGTH(x)": length(),
     "LEN(x)": length(),
-    "TRIM(text)": trimmed("BOTH"),
-    "TRIM(text, characters)": trimmed("BOTH"),
-    "LTRIM(text)": trimmed("LEADING"),
-    "LTRIM(text, characters)": trimmed("LEADING"),
-    "RTRIM(text)": trimmed("TRAILING"),
-    "RTRIM(text, characters)": trimmed("TRAILING"),
+    "TRIM(text)": trim("BOTH"),
+    "TRIM(text, characters)": trim("BOTH"),
+    "LTRIM(text)": trim("LEADING"),
+    "LTRIM(text, characters)": trim("LEADING"),
+    "RTRIM(text)": trim("TRAILING"),
+    "RTRIM(text, characters)": trim("TRAILING"),
     "REPLACE(text, part)": "replace({text}, {part}, '')",
     "REPLACE(text, part, new)": "replace({text}, {part}, {new})",
     "SPLIT(text, separator)": split,
@@ -130,9 +134,9 @@ _TABLE: Table = {
     "SHA2(text)": "encode(sha256({text}), 'hex')",
     "REGEXP_LIKE(text, pattern)": whole_match,
     "RLIKE(text, pattern)": whole_match,
-    "REGEXP_REPLACE(text, pattern)": replaced(groups_by="\\"),
-    "REGEXP_REPLACE(text, pattern, new)": replaced(groups_by="\\"),
-    "REGEXP_SUBSTR(text, pattern)": extracted(whole=True),
+    "REGEXP_REPLACE(text, pattern)": replace_matches(groups_by="\\"),
+    "REGEXP_REPLACE(text, pattern, new)": replace_matches(groups_by="\\"),
+    "REGEXP_SUBSTR(text, pattern)": extract_match(whole=True),
     "REGEXP_COUNT(text, pattern)": "regexp_count({text}, {pattern})",
     "REGEXP_INSTR(text, pattern)": "regexp_instr({text}, {pattern})",
     "LISTAGG(text, …)": texts_in_one("''", empty=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from blendfusion.services.dialects.functions.call import FunctionCall, System, Table, Write, Written
 from blendfusion.services.dialects.functions.date_patterns import SQLITE as PATTERNS
 from blendfusion.services.dialects.functions.dates import text_of
-from blendfusion.services.dialects.functions.texts import null_if_any, printed
+from blendfusion.services.dialects.functions.texts import null_if_any, print_format
 from blendfusion.udfs.declare.arguments import sql_string
 
 _NOW = ("now", "'now'")
@@ -22,11 +22,11 @@ def _cut(call: FunctionCall) -> Written:
     behind = ", {2}" if len(call.arguments) > 2 else ""
     ended = f"substr({{0}}, length({{0}}) + {{1}} + 1{behind})"
     if number is not None:
-        return call.filled(ended)
-    return call.filled(f"CASE WHEN {{1}} < 0 THEN {ended} ELSE substr({names}) END")
+        return call.fill(ended)
+    return call.fill(f"CASE WHEN {{1}} < 0 THEN {ended} ELSE substr({names}) END")
 
 
-def _formatted(call: FunctionCall) -> Written:
+def _format(call: FunctionCall) -> Written:
     """``strftime('%Y', time)``; DuckDB's arguments stand the other way round."""
     first = call.literal(0)
     turned = (first is None or "%" not in first) and "%" in (call.literal(1) or "")
@@ -39,7 +39,7 @@ def _formatted(call: FunctionCall) -> Written:
 
 
 def _text(pattern: str) -> Write:
-    return lambda call: call.filled(f"to_char({_moment(call, 0)}, '{pattern}')")
+    return lambda call: call.fill(f"to_char({_moment(call, 0)}, '{pattern}')")
 
 
 _TABLE: Table = {
@@ -49,16 +49,16 @@ _TABLE: Table = {
     "SUBSTRING(text, start, length)": _cut,
     "MAX(x, y, …)": null_if_any("greatest"),
     "MIN(x, y, …)": null_if_any("least"),
-    "PRINTF(pattern, …)": printed(null=""),
-    "FORMAT(pattern, …)": printed(null=""),
-    "STRFTIME(pattern, time)": _formatted,
+    "PRINTF(pattern, …)": print_format(null=""),
+    "FORMAT(pattern, …)": print_format(null=""),
+    "STRFTIME(pattern, time)": _format,
     "DATE(time)": _text("%Y-%m-%d"),
     "TIME(time)": _text("%H:%M:%S"),
     "DATETIME(time)": _text("%Y-%m-%d %H:%M:%S"),
-    "JULIANDAY(time)": lambda call: call.filled(
+    "JULIANDAY(time)": lambda call: call.fill(
         f"(date_part('epoch', {_moment(call, 0)}) / 86400.0 + 2440587.5)"
     ),
-    "UNIXEPOCH(time)": lambda call: call.filled(f"to_unixtime({_moment(call, 0)})"),
+    "UNIXEPOCH(time)": lambda call: call.fill(f"to_unixtime({_moment(call, 0)})"),
     "TOTAL(x)": "coalesce(sum(CAST({x} AS DOUBLE)), 0.0)",
     "CHAR(n)": "chr({n})",
     "UNICODE(text)": "ascii({text})",

@@ -24,15 +24,15 @@ def _is_literal(call: FunctionCall, place: int) -> bool:
 
 def as_given(function: str) -> Write:
     """Our function of all arguments."""
-    return lambda call: call.filled(f"{function}({', '.join(_names(call))})")
+    return lambda call: call.fill(f"{function}({', '.join(_names(call))})")
 
 
 def as_text(call: FunctionCall) -> Written:
     """A value as a text; a time as the system writes times."""
     kind, moment = call.type(0), call.system.moment
     if moment and kind is not None and pa.types.is_timestamp(kind):
-        return call.filled(f"to_char({{0}}, {sql_string(moment)})")
-    return call.filled("CAST({0} AS VARCHAR)")
+        return call.fill(f"to_char({{0}}, {sql_string(moment)})")
+    return call.fill("CAST({0} AS VARCHAR)")
 
 
 def with_names(call: FunctionCall) -> Written:
@@ -41,9 +41,9 @@ def with_names(call: FunctionCall) -> Written:
     for start, stop in call.arguments:
         named = reader.word(stop - 2) == "AS" and stop - start > 2
         if not named and reader.column_end(start) != stop:
-            raise call.refused("each field needs a name", "Write STRUCT(value AS name).", at=start)
+            raise call.refusal("each field needs a name", "Write STRUCT(value AS name).", at=start)
         name = reader.name(stop - 1)
-        value = "".join(p.text for p in call.weaver.woven(start, stop - 2 * named))
+        value = "".join(p.text for p in call.weaver.weave(start, stop - 2 * named))
         fields.append(f"{sql_string(name)}, {value}")
     return [f"named_struct({', '.join(fields)})"]
 
@@ -59,22 +59,22 @@ def null_if_any(function: str) -> Write:
         sql = f"{function}({', '.join(names)})"
         if len(names) == 1:
             sql = names[0]
-        return call.filled(f"CASE WHEN {' AND '.join(tested)} THEN {sql} END" if tested else sql)
+        return call.fill(f"CASE WHEN {' AND '.join(tested)} THEN {sql} END" if tested else sql)
 
     return write
 
 
-def joined(call: FunctionCall) -> Written:
+def join(call: FunctionCall) -> Written:
     """CONCAT, NULL if one of the texts is; of lists, one list."""
     names = _names(call)
     if len(names) == 1:
-        return call.filled(f"CAST({names[0]} AS VARCHAR)")
+        return call.fill(f"CAST({names[0]} AS VARCHAR)")
     texts = any(call.literal(i) is not None for i in range(len(names)))
     if not texts:
         kinds = [call.type(i) for i in range(len(names))]
         lists = any(k is not None and pa.types.is_list(k) for k in kinds)
         names = names if lists else [f"CAST({name} AS VARCHAR)" for name in names]
-    return call.filled(f"({' || '.join(names)})")
+    return call.fill(f"({' || '.join(names)})")
 
 
 def cut(*, zero: str, early: str) -> Write:
@@ -93,7 +93,7 @@ def cut(*, zero: str, early: str) -> Write:
             behind = f", {max(length, 0)}"
         plain = f"substr({{0}}, {{1}}{behind})"
         if number is not None and number > 0:
-            return call.filled(plain)
+            return call.fill(plain)
         at_zero = "''" if zero == "none" else f"substr({{0}}, 1{behind})"
         start = "length({0}) + {1} + 1"
         ended = {
@@ -103,8 +103,8 @@ def cut(*, zero: str, early: str) -> Write:
         }[early]
         if number is not None:
             null = f"CASE WHEN {{0}} IS NOT NULL THEN {at_zero} END"
-            return call.filled((null if zero == "none" else at_zero) if number == 0 else ended)
-        return call.filled(
+            return call.fill((null if zero == "none" else at_zero) if number == 0 else ended)
+        return call.fill(
             f"CASE WHEN {{1}} > 0 THEN {plain} WHEN {{1}} = 0 THEN {at_zero} "
             f"WHEN {{0}} IS NOT NULL AND {{1}} IS NOT NULL THEN {ended} END"
         )
@@ -118,10 +118,10 @@ def side(function: str) -> Write:
     def write(call: FunctionCall) -> Written:
         number = call.number(1)
         if number is not None and number >= 0:
-            return call.filled(f"{function}({{0}}, {{1}})")
+            return call.fill(f"{function}({{0}}, {{1}})")
         if number is not None:
-            return call.filled(f"{function}({{0}}, 0)")
-        return call.filled(f"CASE WHEN {{1}} < 0 THEN '' ELSE {function}({{0}}, {{1}}) END")
+            return call.fill(f"{function}({{0}}, 0)")
+        return call.fill(f"CASE WHEN {{1}} < 0 THEN '' ELSE {function}({{0}}, {{1}}) END")
 
     return write
 
@@ -132,7 +132,7 @@ def length(*, of_text: str = "length") -> Write:
     def write(call: FunctionCall) -> Written:
         kind = call.type(0)
         bytes_ = kind is not None and is_bytes(kind)
-        return call.filled(f"{'octet_length' if bytes_ else of_text}({{0}})")
+        return call.fill(f"{'octet_length' if bytes_ else of_text}({{0}})")
 
     return write
 
@@ -142,7 +142,7 @@ _PLACES = re.compile(
 )
 
 
-def printed(*, null: str, texts: str = "s") -> Write:
+def print_format(*, null: str, texts: str = "s") -> Write:
     """``FORMAT('%s is %d', a, b)``: the format, a literal, with the values in their places.
 
     ``null`` is the text of NULL, ``texts`` the letters of places for any value."""
@@ -159,23 +159,25 @@ def printed(*, null: str, texts: str = "s") -> Write:
                 pieces.append("'%'")
                 continue
             if place >= len(call.arguments):
-                raise call.refused(f"the format has no value for '{found[0]}'")
-            pieces.append(_printed(call, found, place, texts, null))
+                raise call.refusal(f"the format has no value for '{found[0]}'")
+            pieces.append(_print_value(call, found, place, texts, null))
             place += 1
         if place < len(call.arguments):
-            raise call.refused("the format has fewer places than there are values")
+            raise call.refusal("the format has fewer places than there are values")
         if "%" in _PLACES.sub("", pattern):
-            raise call.refused(
+            raise call.refusal(
                 "'%' in the format is followed by no letter", "Write %% for a percent."
             )
         if at < len(pattern) or not pieces:
             pieces.append(sql_string(pattern[at:]))
-        return call.filled(pieces[0] if len(pieces) == 1 else f"({' || '.join(pieces)})")
+        return call.fill(pieces[0] if len(pieces) == 1 else f"({' || '.join(pieces)})")
 
     return write
 
 
-def _printed(call: FunctionCall, found: re.Match[str], place: int, texts: str, null: str) -> str:
+def _print_value(
+    call: FunctionCall, found: re.Match[str], place: int, texts: str, null: str
+) -> str:
     kind, width = found["kind"], int(found["width"] or 0)
     value = f"{{{place}}}"
     number = call.type(place)
@@ -184,25 +186,25 @@ def _printed(call: FunctionCall, found: re.Match[str], place: int, texts: str, n
     if kind in texts and digits is None:
         if fraction:
             hint = "Write '%.2f', or CAST the number to an integer."
-            raise call.refused(f"'{found[0]}' of a fraction has no equal here", hint)
+            raise call.refusal(f"'{found[0]}' of a fraction has no equal here", hint)
         if number is not None and pa.types.is_timestamp(number):
-            raise call.refused(f"'{found[0]}' of a time has no equal here", "Write its pattern.")
+            raise call.refusal(f"'{found[0]}' of a time has no equal here", "Write its pattern.")
         text = f"CAST({value} AS VARCHAR)"
     elif kind in "di" and not fraction and digits is None:
         text = f"CAST(CAST({value} AS BIGINT) AS VARCHAR)"
     elif kind == "f":
         text = f"CAST(CAST({value} AS DECIMAL(38, {digits or 6})) AS VARCHAR)"
     else:
-        raise call.refused(f"'{found[0]}' in the format has no equal here")
+        raise call.refusal(f"'{found[0]}' in the format has no equal here")
     flags = set(found["flags"])
     if flags - {"-", "0"} or (flags and not width):
-        raise call.refused(f"'{found[0]}' in the format has no equal here")
+        raise call.refusal(f"'{found[0]}' in the format has no equal here")
     if width:
-        text = _padded(text, value, width, flags)
+        text = _pad(text, value, width, flags)
     return f"coalesce({text}, {sql_string(null)})"
 
 
-def _padded(text: str, value: str, width: int, flags: set[str]) -> str:
+def _pad(text: str, value: str, width: int, flags: set[str]) -> str:
     """A text that is filled up to a width; a longer one stays."""
     if "-" in flags:
         return f"rpad({text}, greatest(length({text}), {width}))"
@@ -215,7 +217,7 @@ def _padded(text: str, value: str, width: int, flags: set[str]) -> str:
     )
 
 
-def trimmed(
+def trim(
     where: str, *, blanks: str | None = None, characters: bool = True, first: bool = False
 ) -> Write:
     """TRIM, LTRIM and RTRIM: ``where`` is BOTH, LEADING or TRAILING.
@@ -247,7 +249,7 @@ def trimmed(
             text, other = (1, 0) if first else (0, 1)
             start, stop = call.arguments[text]
             given = call.arguments[other]
-        value = "".join(p.text for p in call.weaver.woven(start, stop))
+        value = "".join(p.text for p in call.weaver.weave(start, stop))
         if given is None:
             if blanks is None:
                 return [f"{names[place]}(", value, ")"]
@@ -257,11 +259,11 @@ def trimmed(
             and reader.kind(given[0]) == TokenType.STRING
             and len(reader.tokens[given[0]].text) == 1
         ):
-            raise call.refused(
+            raise call.refusal(
                 "what is left out must be one literal character here",
                 "regexp_replace(text, '^(?:ab)+|(?:ab)+$', '', 'g') leaves out a text.",
             )
-        chars = "".join(p.text for p in call.weaver.woven(*given))
+        chars = "".join(p.text for p in call.weaver.weave(*given))
         return [f"{names[place]}({value}, {chars})"]
 
     return write
@@ -283,11 +285,11 @@ def found_at(*, text: int, part: int) -> Write:
                 None,
             )
             if inside is None:
-                raise call.refused("it takes two texts", "Write POSITION(part IN text).")
+                raise call.refusal("it takes two texts", "Write POSITION(part IN text).")
             parts = [(start, inside), (inside + 1, stop)]
-            a, b = ("".join(p.text for p in call.weaver.woven(*x)) for x in parts)
+            a, b = ("".join(p.text for p in call.weaver.weave(*x)) for x in parts)
             return [f"strpos({b}, {a})"]
-        return call.filled(f"strpos({{{text}}}, {{{part}}})")
+        return call.fill(f"strpos({{{text}}}, {{{part}}})")
 
     return write
 
@@ -298,9 +300,9 @@ def found_behind(*, text: int, part: int) -> Write:
     def write(call: FunctionCall) -> Written:
         number = call.number(2)
         if number is None or number < 1:
-            raise call.refused("the place to begin at must be a literal, 1 or more, here")
+            raise call.refusal("the place to begin at must be a literal, 1 or more, here")
         rest = f"strpos(substr({{{text}}}, {number}), {{{part}}})"
-        return call.filled(f"CASE WHEN {rest} > 0 THEN {rest} + {number - 1} ELSE {rest} END")
+        return call.fill(f"CASE WHEN {rest} > 0 THEN {rest} + {number - 1} ELSE {rest} END")
 
     return write
 
@@ -310,31 +312,31 @@ def split_by_pattern(call: FunctionCall) -> Written:
     text = call.text(1, "the separator")
     plain = re.sub(r"\\([^A-Za-z0-9])", r"\1", text)
     if re.search(r"[\\^$.|?*+()\[\]{}]", re.sub(r"\\[^A-Za-z0-9]", "", text)) or not plain:
-        raise call.refused("a pattern that separates has no equal here", "Write a plain text.")
+        raise call.refusal("a pattern that separates has no equal here", "Write a plain text.")
     return _split(call, sql_string(plain))
 
 
 def split(call: FunctionCall) -> Written:
     """A text as a list of its parts: of an empty text, one empty part."""
     if len(call.arguments) > 1 and call.literal(1) == "":
-        raise call.refused("an empty separator has no equal here", "string_to_array(text, NULL).")
+        raise call.refusal("an empty separator has no equal here", "string_to_array(text, NULL).")
     return _split(call, "{1}" if len(call.arguments) > 1 else "','")
 
 
 def _split(call: FunctionCall, separator: str) -> Written:
-    return call.filled(
+    return call.fill(
         f"CASE WHEN {{0}} = '' THEN make_array('') ELSE string_to_array({{0}}, {separator}) END"
     )
 
 
 def part_of(call: FunctionCall) -> Written:
     """SPLIT_PART, whose place 0 is 1."""
-    return call.filled(
+    return call.fill(
         "split_part({0}, {1}, 1)" if call.number(2) == 0 else "split_part({0}, {1}, {2})"
     )
 
 
-def chosen(*, null_is_value: bool) -> Write:
+def choose(*, null_is_value: bool) -> Write:
     """``DECODE(x, a, b, …, otherwise)``: b where x is a."""
 
     def write(call: FunctionCall) -> Written:
@@ -345,9 +347,9 @@ def chosen(*, null_is_value: bool) -> Write:
             for i in range(0, len(rest) - 1, 2)
         ]
         if not pairs:
-            raise call.refused("it takes a value, what it may be, and a result")
+            raise call.refusal("it takes a value, what it may be, and a result")
         last = f" ELSE {{{rest[-1]}}}" if len(rest) % 2 else ""
-        return call.filled(f"CASE {' '.join(pairs)}{last} END")
+        return call.fill(f"CASE {' '.join(pairs)}{last} END")
 
     return write
 
@@ -355,10 +357,10 @@ def chosen(*, null_is_value: bool) -> Write:
 def field_place(call: FunctionCall) -> Written:
     """``FIELD(x, a, b, …)``: which of the others the first is, from 1 on; 0 for none."""
     places = " ".join(f"WHEN {{0}} = {{{i}}} THEN {i}" for i in range(1, len(call.arguments)))
-    return call.filled(f"CASE {places} ELSE 0 END")
+    return call.fill(f"CASE {places} ELSE 0 END")
 
 
 def by_place(call: FunctionCall) -> Written:
     """``ELT(n, a, b, …)``: the n-th of the others."""
     places = " ".join(f"WHEN {i} THEN {{{i}}}" for i in range(1, len(call.arguments)))
-    return call.filled(f"CASE {{0}} {places} END")
+    return call.fill(f"CASE {{0}} {places} END")

@@ -7,14 +7,14 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Select
 from blendfusion.language.query_text.rewriter import Weaver
-from blendfusion.services.dialects.shared.catalog import Known
+from blendfusion.services.dialects.shared.catalog import SessionFacts
 
 
 class Types:
     """The types of one text's expressions. They are asked when the text is written, so that all
     forms inside of an expression are known."""
 
-    def __init__(self, weaver: Weaver, known: Known) -> None:
+    def __init__(self, weaver: Weaver, known: SessionFacts) -> None:
         self.weaver = weaver
         self.reader = weaver.reader
         self.known = known
@@ -27,7 +27,7 @@ class Types:
             return literal
         if (start, stop) not in self._found:
             self._found[start, stop] = None  # while it is looked for
-            self._found[start, stop] = self._planned(start, stop)
+            self._found[start, stop] = self._plan(start, stop)
         return self._found[start, stop]
 
     def reads(self, at: int) -> bool:
@@ -49,7 +49,7 @@ class Types:
         truth = token.token_type in (TokenType.TRUE, TokenType.FALSE)
         return pa.bool_() if truth else None
 
-    def _planned(self, start: int, stop: int) -> pa.DataType | None:
+    def _plan(self, start: int, stop: int) -> pa.DataType | None:
         text = self._text(start, stop)
         around: list[Select | None] = [select for select, _ in self.reader.around(start)]
         common = self._common(start)
@@ -64,7 +64,7 @@ class Types:
         return None
 
     def _text(self, start: int, stop: int) -> str:
-        return "".join(piece.text for piece in self.weaver.woven(start, stop))
+        return "".join(piece.text for piece in self.weaver.weave(start, stop))
 
     def _relations(self, select: Select) -> str:
         sources = select.sources

@@ -10,17 +10,17 @@ from blendfusion.language.query_text.source_map import Translation, within
 from blendfusion.language.query_text.statements import first_word
 from blendfusion.services.dialects.functions.claims import claim
 from blendfusion.services.dialects.functions.mysql import MYSQL
-from blendfusion.services.dialects.shared.catalog import Known
-from blendfusion.services.dialects.shared.quoting import requoted
+from blendfusion.services.dialects.shared.catalog import SessionFacts
+from blendfusion.services.dialects.shared.quoting import requote
 
 
-def translated(text: str, known: Known) -> Translation:
+def translate(text: str, known: SessionFacts) -> Translation:
     """The query in our SQL. Raises QueryError if it is no query, or has a form without an equal."""
     if first_word(text) not in ("SELECT", "WITH", "EXPLAIN"):
         error = QueryError("this is no query of MySQL", hint="It begins with SELECT or WITH.")
         error.span = (0, len(text))
         raise error
-    ours = requoted(text, "mysql")
+    ours = requote(text, "mysql")
     try:
         weaver = Weaver(Reader(ours.sql))
         claim(weaver, known, MYSQL)

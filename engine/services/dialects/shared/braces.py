@@ -12,7 +12,7 @@ _NAMED_BY = (TokenType.EQ, TokenType.FARROW)
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Argument:
     """One argument: the tokens from ``start`` up to ``stop``, and the name it was given by."""
 
     name: str | None
@@ -29,7 +29,7 @@ class Braces:
     """Where the name stands."""
     start: int
     stop: int
-    given: tuple[Given, ...]
+    given: tuple[Argument, ...]
 
 
 def is_call(reader: Reader, at: int) -> bool:
@@ -45,13 +45,13 @@ def read_call(reader: Reader, at: int) -> Braces:
     """The call whose ``{{`` stands at ``at``. Raises QueryError with the place of the error."""
     inner, outer = reader.close.get(at + 1), reader.close.get(at)
     if inner is None or outer is None:
-        raise reader.refused(at, "'{{' is not closed", "Write {{LLMMap('question', column)}}.")
+        raise reader.refusal(at, "'{{' is not closed", "Write {{LLMMap('question', column)}}.")
     if outer != inner + 1:
-        raise reader.refused(inner, "'}}' is expected", "Write {{LLMMap('question', column)}}.")
+        raise reader.refusal(inner, "'}}' is expected", "Write {{LLMMap('question', column)}}.")
     call = read_named(reader, at + 2)
     if call is None or call.stop != inner:
         where = at + 2 if call is None else call.stop
-        raise reader.refused(
+        raise reader.refusal(
             where,
             "one call is expected between '{{' and '}}'",
             "Write {{LLMMap('question', column)}}.",
@@ -64,10 +64,12 @@ def read_named(reader: Reader, at: int) -> Braces | None:
     if not reader.is_name(at) or not reader.opens(at + 1):
         return None
     close = reader.close[at + 1]
-    return Braces(reader.tokens[at].text, at, at, close + 1, tuple(_given(reader, at + 2, close)))
+    return Braces(
+        reader.tokens[at].text, at, at, close + 1, tuple(_arguments_between(reader, at + 2, close))
+    )
 
 
-def _given(reader: Reader, at: int, end: int) -> list[Given]:
+def _arguments_between(reader: Reader, at: int, end: int) -> list[Argument]:
     found = []
     while at < end:
         name = None
@@ -75,8 +77,8 @@ def _given(reader: Reader, at: int, end: int) -> list[Given]:
             name, at = reader.tokens[at].text.lower(), at + 2
         stop = _argument_end(reader, at, end)
         if stop == at:
-            raise reader.refused(at, "an argument is missing")
-        found.append(Given(name, at, stop))
+            raise reader.refusal(at, "an argument is missing")
+        found.append(Argument(name, at, stop))
         at = stop + (reader.kind(stop) == TokenType.COMMA and stop < end)
     return found
 

@@ -23,7 +23,7 @@ def _no_value(query: str) -> object:
 
 
 @dataclass(frozen=True)
-class Known:
+class SessionFacts:
     """``schema`` gives the schema of a query that is written in the dialect; None if it has
     none."""
 

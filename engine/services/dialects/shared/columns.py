@@ -14,9 +14,9 @@ from blendfusion.language.query_text.error_places import named_place
 from blendfusion.language.query_text.letter_case import RESERVED
 from blendfusion.language.query_text.query_tree import Source
 from blendfusion.language.query_text.rewriter import Weaver, Written
-from blendfusion.language.query_text.source_map import refused
-from blendfusion.services.dialects.shared.braces import Given
-from blendfusion.services.dialects.shared.catalog import Known
+from blendfusion.language.query_text.source_map import refusal
+from blendfusion.services.dialects.shared.braces import Argument
+from blendfusion.services.dialects.shared.catalog import SessionFacts
 from blendfusion.udfs.declare.arguments import quoted_name
 
 
@@ -38,7 +38,7 @@ _SIMPLE = re.compile(r"[a-z_][a-z0-9_]*")
 class Columns:
     """The columns of one text."""
 
-    def __init__(self, weaver: Weaver, known: Known) -> None:
+    def __init__(self, weaver: Weaver, known: SessionFacts) -> None:
         self.weaver = weaver
         self.reader = weaver.reader
         self.known = known
@@ -47,15 +47,15 @@ class Columns:
         """The schema of a query that stands at ``at``, in our words or in those of the text."""
         return self.known.schema(self._with_common(query, at))
 
-    def unknown(self, query: str, at: int) -> QueryError:
+    def unknown_schema(self, query: str, at: int) -> QueryError:
         """The error of a query that stands at ``at`` and whose schema is not known."""
         problem = self.known.problem(self._with_common(query, at))
         span = None if problem is None else named_place(problem.message, self.reader.text)
         if problem is None or span is None:
             hint = "Name them in its SELECT in the place of *."
-            return self.reader.refused(at, "the columns of this context are not known", hint)
+            return self.reader.refusal(at, "the columns of this context are not known", hint)
         message = problem.message[problem.message.index("unknown") :]  # without its own place
-        return refused(span, message, problem.hint)
+        return refusal(span, message, problem.hint)
 
     def _with_common(self, query: str, at: int) -> str:
         common = self.reader.visible_tables(at)
@@ -88,16 +88,16 @@ class Columns:
         named = source.kind == "query" or self.reader.name_of(source) is not None
         if source.kind == "function" or not named:
             return None
-        column = self.reader.written(stop - 1, stop)
+        column = self.reader.source_text(stop - 1, stop)
         schema = self.schema(f"SELECT {column} FROM {self.relation(source)}", start)
         return schema.types[0] if schema is not None and len(schema.types) == 1 else None
 
     def relation(self, source: Source) -> str:
         """A relation of FROM by itself, without a filter, in our words."""
         stop = source.end if source.kind == "table" else source.stop
-        return "".join(p.text for p in self.weaver.woven(source.start, stop))
+        return "".join(p.text for p in self.weaver.weave(source.start, stop))
 
-    def is_images(self, given: Given) -> bool:
+    def is_images(self, given: Argument) -> bool:
         """The column of a table holds images: bytes, ``data:image/…``, or URLs of image files. Its
         first value is read where its name says so."""
         source = self.source(given.start, given.stop) if self.is_column(given) else None
@@ -106,7 +106,7 @@ class Columns:
         kind = self._type_in(source, given.start, given.stop)
         if kind is None or not is_text(kind):
             return kind is not None and is_bytes(kind)
-        column = self.reader.written(given.stop - 1, given.stop)
+        column = self.reader.source_text(given.stop - 1, given.stop)
         if not _PICTURES.search(column) or self.reader.visible_tables(given.start):
             return False
         found = self.known.first(
@@ -116,17 +116,17 @@ class Columns:
 
     # --- columns as arguments ---------------------------------------------------------------------
 
-    def is_column(self, given: Given) -> bool:
+    def is_column(self, given: Argument) -> bool:
         """The argument is a column: ``c``, ``t.c``, ``'t::c'``."""
         reader = self.reader
         one = given.stop == given.start + 1
         if one and reader.kind(given.start) == TokenType.STRING:
             return reader.pair(given.start) is not None
         constant = reader.word(given.start) in ("NULL", "NONE", "TRUE", "FALSE")
-        parameter = reader.written(given.start, given.stop).startswith("$")
+        parameter = reader.source_text(given.start, given.stop).startswith("$")
         return not constant and not parameter and reader.column_end(given.start) == given.stop
 
-    def value(self, given: Given) -> Written:
+    def value(self, given: Argument) -> Written:
         """An argument as a value: ``'table::column'`` is a column."""
         reader = self.reader
         pair = reader.pair(given.start) if given.stop == given.start + 1 else None
@@ -134,9 +134,9 @@ class Columns:
             table, column = pair
             actual = self.actual(table, column, given.start)
             return [f"{plain_name(table)}.{plain_name(actual)}"]
-        return list(self.weaver.woven(given.start, given.stop))
+        return list(self.weaver.weave(given.start, given.stop))
 
-    def base(self, given: Given) -> Base | None:
+    def base(self, given: Argument) -> Base | None:
         """The base column behind a column; None if its relation is unknown or not a single one."""
         reader, at = self.reader, given.start
         pair = reader.pair(at) if given.stop == at + 1 else None
@@ -150,11 +150,11 @@ class Columns:
         source = self.source(at, given.stop)
         if source is None and last == at:
             return None
-        relation = reader.written(at, last - 1) if source is None else self.relation(source)
+        relation = reader.source_text(at, last - 1) if source is None else self.relation(source)
         # As it is written: DataFusion folds it, or does not.
         name = reader.name(last)
         reserved = reader.word(last) in RESERVED
-        column = quoted_name(name) if reserved else reader.written(last, given.stop)
+        column = quoted_name(name) if reserved else reader.source_text(last, given.stop)
         return Base(name, column, relation)
 
     def actual(self, table: str, column: str, at: int) -> str:

@@ -9,14 +9,14 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.parameters import literal
 from blendfusion.language.query_text.query_tree import Reader
-from blendfusion.language.query_text.source_map import Translation, edited, refused, unchanged
+from blendfusion.language.query_text.source_map import Translation, edit, identity, refusal
 from blendfusion.services.dialects.shared.braces import is_call
 
 _EXPRESSION = ("EXISTS", "NOT", "CASE")
 _GOES_ON = ("UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH")
 
 
-def filled(reader: Reader, values: Sequence[object]) -> Translation:
+def fill_positional(reader: Reader, values: Sequence[object]) -> Translation:
     """Each ``?`` as the literal of its value: a list as ``('a', 'b')``, a dictionary as JSON text.
 
     Raises QueryError where values are missing, left over, or have no literal.
@@ -26,17 +26,17 @@ def filled(reader: Reader, values: Sequence[object]) -> Translation:
     for i, token in enumerate(tokens):
         span = token.start, token.end + 1
         if i >= len(values):
-            raise refused(span, f"{len(tokens)} parameters, {len(values)} values")
-        spelled = _spelled(values[i])
+            raise refusal(span, f"{len(tokens)} parameters, {len(values)} values")
+        spelled = _spell(values[i])
         if spelled is None:
-            raise refused(span, f"a value of type {type(values[i]).__name__} is no literal")
+            raise refusal(span, f"a value of type {type(values[i]).__name__} is no literal")
         edits.append((*span, spelled))
     if len(tokens) < len(values):
-        raise refused((0, 0), f"{len(tokens)} parameters, {len(values)} values")
-    return edited(reader.text, edits)
+        raise refusal((0, 0), f"{len(tokens)} parameters, {len(values)} values")
+    return edit(reader.text, edits)
 
 
-def _spelled(value: object) -> str | None:
+def _spell(value: object) -> str | None:
     if isinstance(value, dict):
         return literal(json.dumps(value))
     if isinstance(value, list | tuple):
@@ -48,9 +48,9 @@ def _spelled(value: object) -> str | None:
 def as_query(reader: Reader) -> Translation:
     """A text with SELECT before it, if it is an expression: a call, EXISTS (…), (…) AND (…)."""
     if not reader.tokens or not _is_expression(reader, reader.statement):
-        return unchanged(reader.text)
+        return identity(reader.text)
     at = reader.tokens[reader.statement].start
-    return edited(reader.text, [(at, at, "SELECT ")])
+    return edit(reader.text, [(at, at, "SELECT ")])
 
 
 def _is_expression(reader: Reader, first: int) -> bool:

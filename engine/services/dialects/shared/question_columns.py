@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Query, Reader, Select
 from blendfusion.language.query_text.rewriter import Written
-from blendfusion.services.dialects.shared.braces import Given, is_call
+from blendfusion.services.dialects.shared.braces import Argument, is_call
 from blendfusion.udfs.declare.arguments import quoted_name
 
 _ENDS = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.NUMBER, TokenType.STRING)
@@ -37,12 +37,12 @@ class Table:
 class Inside:
     """A subquery that is an argument, read by itself."""
 
-    def __init__(self, around: Reader, given: Given) -> None:
+    def __init__(self, around: Reader, given: Argument) -> None:
         start, stop = given.start, given.stop
         while around.opens(start):
             start, stop = start + 1, stop - 1
         self.start = start
-        self.text = around.written(start, stop)
+        self.text = around.source_text(start, stop)
         self.reader = Reader(self.text)
         found = self.reader.outer
         self.query: Query | None = found[0] if found else None
@@ -90,8 +90,8 @@ class Inside:
         if not column and aliased and reader.kind(last) == TokenType.STRING:
             return reader.tokens[last].text, quoted_name(reader.tokens[last].text)
         if column or aliased:
-            return reader.name(last), reader.written(last, stop)
-        return " ".join(reader.written(start, stop).split()), ""
+            return reader.name(last), reader.source_text(last, stop)
+        return " ".join(reader.source_text(start, stop).split()), ""
 
     def order(self) -> tuple[list[str], str]:
         """Its ORDER BY as that of an aggregate over its rows, and the items that this needs;
@@ -122,8 +122,8 @@ class Inside:
                 and not self._is_plain(reader.name(start))
             ):
                 return [], ""
-            terms.append(f"{_ORDER}{number} {reader.written(last, end)}".strip())
-            added.append(f", {reader.written(start, last)} AS {_ORDER}{number}")
+            terms.append(f"{_ORDER}{number} {reader.source_text(last, end)}".strip())
+            added.append(f", {reader.source_text(start, last)} AS {_ORDER}{number}")
         return terms, "".join(added)
 
     def _is_plain(self, name: str) -> bool:

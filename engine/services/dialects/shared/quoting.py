@@ -8,7 +8,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.language.query_text.source_map import Translation, edited, unchanged
+from blendfusion.language.query_text.source_map import Translation, edit, identity
 from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 _STRINGS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
@@ -17,18 +17,18 @@ _FOREIGN = re.compile(r"""["`\\$]|'{3}|(?<!['\w])[rRbB]{1,2}'""")
 """A text without any of these has strings and names as in BlendFusion's SQL."""
 
 
-def requoted(text: str, dialect: str) -> Translation:
+def requote(text: str, dialect: str) -> Translation:
     """``text`` with each string in single quotes and each quoted name in double quotes.
 
     ``dialect`` is sqlglot's name of the SQL that ``text`` is written in. A text that cannot be read
     stays as it is.
     """
     if _FOREIGN.search(text) is None:
-        return unchanged(text)
+        return identity(text)
     try:
         tokens = Dialect.get_or_raise(dialect).tokenize(text)
     except TokenError:
-        return unchanged(text)
+        return identity(text)
     edits = []
     for token in tokens:
         start, end = token.start, token.end + 1
@@ -41,7 +41,7 @@ def requoted(text: str, dialect: str) -> Translation:
             continue
         if written != text[start:end]:
             edits.append((start, end, written))
-    return edited(text, edits)
+    return edit(text, edits)
 
 
 def _name(name: str) -> str:

@@ -12,7 +12,7 @@ from blendfusion.datafusion.arrow_types import is_list
 from blendfusion.language.query_text.rewriter import Form, Weaver
 from blendfusion.language.query_text.source_map import Piece
 from blendfusion.services.dialects.shared.columns import Columns
-from blendfusion.services.dialects.suql.postgres_functions import contains, listed
+from blendfusion.services.dialects.suql.postgres_functions import contains, list_texts
 from blendfusion.udfs.declare.arguments import quoted_name
 
 _EQUAL = (TokenType.EQ, TokenType.NEQ)
@@ -63,7 +63,7 @@ class Enums:
         if name not in self.columns.known.enums.get(table, ()):
             return None
         kind = self.columns.type(start, stop)
-        relation = self.reader.written(source.start, source.end)
+        relation = self.reader.source_text(source.start, source.end)
         return _Column(start, stop, name, relation, kind is not None and is_list(kind))
 
     # --- forms ------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class Enums:
             right = quantifier == needed or (quantifier == "SOME" and not differs)
             if column is None or not right or reader.kind(at - 1) != TokenType.STRING:
                 return
-            literal = reader.written(at - 1, at)
+            literal = reader.source_text(at - 1, at)
             self._claim(at, at - 1, close + 1, column, [literal], " OR ", negated=differs)
             return
         for beside, start, stop in (
@@ -91,7 +91,7 @@ class Enums:
             if column is None or column.is_list or reader.kind(beside) != TokenType.STRING:
                 continue
             first, last = min(start, beside), max(stop, beside + 1)
-            literal = reader.written(beside, beside + 1)
+            literal = reader.source_text(beside, beside + 1)
             self._claim(at, first, last, column, [literal], " OR ", negated=differs)
 
     def _among(self, at: int) -> None:
@@ -105,7 +105,7 @@ class Enums:
         parts = reader.parts(at + 2, close)
         plain = all(b == a + 1 and reader.kind(a) == TokenType.STRING for a, b in parts)
         if column is not None and not column.is_list and plain:
-            texts = [reader.written(*part) for part in parts]
+            texts = [reader.source_text(*part) for part in parts]
             self._claim(at, start, close + 1, column, texts, " OR ", negated=negated)
 
     def _sets(self, at: int, after: int, together: str, *, turned: bool = False) -> None:
@@ -117,7 +117,7 @@ class Enums:
         if together == " AND ":
             sides = sides[1:] if turned else sides[:1]
         for named, given in sides:
-            column, texts = self._column(*named), listed(reader, *given)
+            column, texts = self._column(*named), list_texts(reader, *given)
             if column is not None and column.is_list and texts is not None:
                 self._claim(at, left[0], right[1], column, texts, together)
                 return
@@ -151,7 +151,7 @@ class Enums:
         """The column is (has) a member that a literal stands for."""
         reader = self.reader
         value = Piece(
-            reader.written(column.start, column.stop),
+            reader.source_text(column.start, column.stop),
             *reader.span(column.start, column.stop),
             copied=True,
         )

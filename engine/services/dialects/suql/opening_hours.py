@@ -25,8 +25,8 @@ def claim(weaver: Weaver) -> None:
             continue
         stop = reader.column_end(at + 1)
         if stop is None or reader.word(stop) != "AS" or not _is_compared(reader, at, stop):
-            column = reader.written(at + 1, stop or at + 2)
-            raise reader.refused(
+            column = reader.source_text(at + 1, stop or at + 2)
+            raise reader.refusal(
                 at,
                 f"CAST {column} AS ARRAY is no SQL",
                 f"Compare hours with a text: 'Monday after 2pm' = ANY(CAST {column} AS ARRAY), or "
@@ -62,7 +62,7 @@ def _is_compared(reader: Reader, at: int, stop: int) -> bool:
 
 def _write(weaver: Weaver, at: int, column: tuple[int, int], whole: tuple[int, int]) -> None:
     """Have the comparison ``whole`` of a column with the phrase at ``at`` written."""
-    times: str = weaver.reader.written(at, at + 1)
+    times: str = weaver.reader.source_text(at, at + 1)
     if read(weaver.reader.tokens[at].text) is None:
         call = f"llm_map({sql_string(_QUESTION)}, phrase, regex => {sql_string(_TIMES)})"
         times = f"(SELECT {call} FROM (SELECT {times} AS phrase))"

@@ -45,7 +45,7 @@ def contains(reader: Reader, at: int) -> bool:
     )
 
 
-def listed(reader: Reader, start: int, stop: int) -> list[str] | None:
+def list_texts(reader: Reader, start: int, stop: int) -> list[str] | None:
     """The texts in ``ARRAY['a', 'b']`` or ``'{a,b}'`` as literals, with a cast or without; None if
     the tokens are anything else."""
     cast = next((i for i in range(start, stop) if reader.kind(i) == TokenType.DCOLON), stop)
@@ -57,7 +57,7 @@ def listed(reader: Reader, start: int, stop: int) -> list[str] | None:
     parts = reader.parts(start + 1, cast - 1)
     if any(b != a + 1 or reader.kind(a) != TokenType.STRING for a, b in parts):
         return None
-    return [reader.written(a, b) for a, b in parts]
+    return [reader.source_text(a, b) for a, b in parts]
 
 
 def _items(text: str) -> list[str] | None:

@@ -13,7 +13,7 @@ from blendfusion.language.query_text.rewriter import Form, Weaver, Written
 from blendfusion.language.query_text.source_map import Translation
 from blendfusion.services.dialects.functions.claims import claim
 from blendfusion.services.dialects.functions.postgres import POSTGRES
-from blendfusion.services.dialects.shared.catalog import Known
+from blendfusion.services.dialects.shared.catalog import SessionFacts
 from blendfusion.services.dialects.shared.columns import Columns
 from blendfusion.services.dialects.suql import opening_hours as hours
 from blendfusion.services.dialects.suql import postgres_functions as postgres
@@ -30,7 +30,7 @@ _COMPARISONS = (TokenType.EQ, TokenType.NEQ)
 _ORDERED = (*_COMPARISONS, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)
 
 
-def translated(text: str, known: Known) -> Translation:
+def translate(text: str, known: SessionFacts) -> Translation:
     """``text`` in our SQL. Raises QueryError, with the span in ``text``, for a form that has no
     translation."""
     return _SUQL(text, known).weaver.whole()
@@ -50,7 +50,7 @@ class _Call:
 
 
 class _SUQL:
-    def __init__(self, text: str, known: Known) -> None:
+    def __init__(self, text: str, known: SessionFacts) -> None:
         self.reader = Reader(text)
         self.weaver = Weaver(self.reader)
         self.columns = Columns(self.weaver, known)
@@ -81,7 +81,7 @@ class _SUQL:
         if name not in (*_ANSWERS, "summary") or qualified:
             return None
         if at == 0:
-            raise reader.refused(
+            raise reader.refusal(
                 at, f"{name}(…) alone reads no table", f"Write SELECT {name}(…) FROM a_table."
             )
         stop = reader.close[at + 1] + 1
@@ -90,10 +90,10 @@ class _SUQL:
         if len(parts) != wanted:
             spelling = "summary(column)" if wanted == 1 else f"{name}(column, 'question')"
             problem = f"{name} takes {wanted} arguments, {len(parts)} given"
-            raise reader.refused(at, problem, f"Write {spelling}.")
+            raise reader.refusal(at, problem, f"Write {spelling}.")
         question = parts[1][0] if wanted == 2 else None
         if question is not None and not self._is_text(*parts[1]):
-            raise reader.refused(
+            raise reader.refusal(
                 question, f"{name}: the question is a text", f"Write {name}(column, 'question')."
             )
         tokens = reader.tokens[at:stop]
@@ -101,13 +101,13 @@ class _SUQL:
         return _Call(name, at, stop, parts[0], question, tuple(words))
 
     def _is_text(self, start: int, stop: int) -> bool:
-        parameter = self.reader.written(start, stop).startswith("$")
+        parameter = self.reader.source_text(start, stop).startswith("$")
         return stop == start + 1 and (self.reader.kind(start) == TokenType.STRING or parameter)
 
     def _claim(self, call: _Call, *, as_text: bool) -> None:
         alias = ""
         if self.reader.is_item(call.start, call.stop):
-            text = " ".join(self.reader.written(call.start, call.stop).split())
+            text = " ".join(self.reader.source_text(call.start, call.stop).split())
             alias = f" AS {quoted_name(text)}"
 
         def write() -> Written:  # when all forms are known, on which types of columns depend
@@ -115,7 +115,7 @@ class _SUQL:
             if as_text:
                 yes, no = " = TRUE THEN 'Yes' WHEN ", " = FALSE THEN 'No' END"
                 ours = ["CASE WHEN ", *ours, yes, *ours, no]
-            return self.weaver.written(*ours, alias)
+            return self.weaver.write(*ours, alias)
 
         self.weaver.add(Form(call.start, call.stop, write))
 
@@ -142,7 +142,7 @@ class _SUQL:
         if len(parts) != 3 or reader.kind(parts[2][0]) != TokenType.STRING:
             return  # a constraint of CREATE TABLE
         if "llm_compare" not in self.columns.known.ingredients:
-            raise reader.refused(at, "check: comparisons by meaning are not there yet")
+            raise reader.refusal(at, "check: comparisons by meaning are not there yet")
         theirs = reader.tokens[parts[2][0]].text.strip()
         operator = sql_string(_OPERATORS.get(theirs, theirs))
         self.weaver.rewrite(at, stop, "llm_compare(", parts[0], f", {operator}, ", parts[1], ")")

@@ -14,11 +14,11 @@ from blendfusion.services.dialects.warehouses.calls import (
     Written,
     asks,
     classifies_prompt,
-    filled,
+    extract_fields,
+    fill,
     function,
-    listed,
-    structured,
-    wrapped,
+    list_labels,
+    wrap,
 )
 from blendfusion.udfs.declare.arguments import sql_string
 from blendfusion.udfs.functions.llm_score import MOST_POINTS
@@ -46,10 +46,10 @@ def _score(call: Call) -> Written:
     if not found:
         return asks("llm_score", call)
     if len(found) > 1:
-        raise call.refused("prompt", "the prompt names several scales", _SCALE)
+        raise call.refusal("prompt", "the prompt names several scales", _SCALE)
     low, high = min(found)
     if not low < high < low + MOST_POINTS:
-        raise call.refused("prompt", f"a scale from {low} to {high} is not possible", _SCALE)
+        raise call.refusal("prompt", f"a scale from {low} to {high} is not possible", _SCALE)
     return asks("llm_score", call, "prompt", f"low => {low}", f"high => {high}")
 
 
@@ -59,14 +59,14 @@ _SCALE = f"A scale has 2 to {MOST_POINTS} whole numbers: from 1 to 5."
 def _classify(call: Call) -> Written:
     labels = call.texts("categories")
     if call.has("output_mode") and call.text("output_mode").lower() == "multi":
-        options = f"options => {listed(labels)}"
+        options = f"options => {list_labels(labels)}"
         return asks("llm_map", call, "input", options, "returns => 'list+'")
     return classifies_prompt(call, "input", labels)
 
 
-def _generated(ours: str) -> Callable[[Call], Written]:
+def _generate_struct(ours: str) -> Callable[[Call], Written]:
     """A STRUCT of the result and a status, as the functions AI.GENERATE… give it."""
-    return lambda call: wrapped("named_struct('result', ", asks(ours, call), ", 'status', '')")
+    return lambda call: wrap("named_struct('result', ", asks(ours, call), ", 'status', '')")
 
 
 def _status(call: Call) -> Written:
@@ -74,34 +74,34 @@ def _status(call: Call) -> Written:
 
 
 def _generate(call: Call) -> Written:
-    return _structured(call) if call.has("output_schema") else _generated("llm_text")(call)
+    return _structure(call) if call.has("output_schema") else _generate_struct("llm_text")(call)
 
 
 def _result(call: Call) -> Written:
     if call.has("output_schema"):
-        raise call.refused("output_schema", "with an output schema there is no field 'result'")
+        raise call.refusal("output_schema", "with an output schema there is no field 'result'")
     return asks("llm_text", call)
 
 
-def _structured(call: Call) -> Written:
-    return structured(call, call.schema("output_schema"))
+def _structure(call: Call) -> Written:
+    return extract_fields(call, call.schema("output_schema"))
 
 
 def _aggregate(call: Call) -> Written:
-    yield from wrapped("llm_qa(", call.value("instruction"), ", ")
-    yield from wrapped("", call.joined("input"), ")")
+    yield from wrap("llm_qa(", call.value("instruction"), ", ")
+    yield from wrap("", call.join_prompt("input"), ")")
 
 
 def _field(call: Call, name: str) -> Written:
     if not call.has("output_schema"):
-        raise call.refused(None, f"there is no field '{name}'", "It has result.")
-    return wrapped("", _structured(call), f"[{sql_string(name)}]")
+        raise call.refusal(None, f"there is no field '{name}'", "It has result.")
+    return wrap("", _structure(call), f"[{sql_string(name)}]")
 
 
-def _typed(kind: str, ours: str) -> Function:
+def _typed_function(kind: str, ours: str) -> Function:
     return function(
         f"AI.GENERATE_{kind}(prompt)",
-        _generated(ours),
+        _generate_struct(ours),
         f"{ours}(question, value, …)",
         fields={("result",): partial(asks, ours), ("status",): _status},
         ignored=_OF_MODELS,
@@ -118,11 +118,11 @@ FUNCTIONS = (
     ),
     function(
         "AI.EMBED(content)",
-        lambda call: wrapped(
+        lambda call: wrap(
             "named_struct('result', llm_embed(", call.value("content"), "), 'status', '')"
         ),
         "llm_embed(content)",
-        fields={("result",): partial(filled, "llm_embed({content})"), ("status",): _status},
+        fields={("result",): partial(fill, "llm_embed({content})"), ("status",): _status},
         ignored=_OF_MODELS | {"task_type", "title"},
     ),
     function(
@@ -139,9 +139,9 @@ FUNCTIONS = (
         ignored=_OF_MODELS,
         open_fields=_field,
     ),
-    _typed("BOOL", "llm_bool"),
-    _typed("INT", "llm_int"),
-    _typed("DOUBLE", "llm_float"),
+    _typed_function("BOOL", "llm_bool"),
+    _typed_function("INT", "llm_int"),
+    _typed_function("DOUBLE", "llm_float"),
     function(
         "AI.AGG(input, instruction)", _aggregate, "llm_qa(instruction, input)", ignored=_OF_MODELS
     ),

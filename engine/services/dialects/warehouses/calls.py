@@ -18,8 +18,8 @@ from blendfusion.language.query_text.rewriter import Form, Pieces, Weaver
 from blendfusion.language.query_text.source_map import Piece, Translation, within
 from blendfusion.services.dialects.functions.call import System
 from blendfusion.services.dialects.functions.claims import claim
-from blendfusion.services.dialects.shared.catalog import Known
-from blendfusion.services.dialects.shared.quoting import requoted
+from blendfusion.services.dialects.shared.catalog import SessionFacts
+from blendfusion.services.dialects.shared.quoting import requote
 from blendfusion.udfs.declare.arguments import Literal, quoted_name, sql_string
 
 Span: TypeAlias = tuple[int, int]
@@ -82,7 +82,7 @@ def function(
     if isinstance(write, str) and "(" not in write:
         becomes, write = f"{write}(question, value, …)", partial(asks, write)
     elif isinstance(write, str):
-        becomes, write = becomes or re.sub(r"[{}]", "", write), partial(filled, write)
+        becomes, write = becomes or re.sub(r"[{}]", "", write), partial(fill, write)
     return Function(signature, name, parameters, len(required), write, becomes, **others)
 
 
@@ -105,13 +105,13 @@ class Call:
 
     def value(self, name: str) -> Pieces:
         """An argument as an expression of our SQL."""
-        return self.weaver.woven(*self.arguments[name])
+        return self.weaver.weave(*self.arguments[name])
 
     def text(self, name: str) -> str:
         """An argument that is a literal text. Raises QueryError for another one."""
         start, stop = self.arguments[name]
         if stop != start + 1 or self.reader.kind(start) != TokenType.STRING:
-            raise self.refused(name, f"{name} must be a literal text here")
+            raise self.refusal(name, f"{name} must be a literal text here")
         return self.reader.tokens[start].text
 
     def is_null(self, name: str) -> bool:
@@ -126,16 +126,16 @@ class Call:
         tokens = self.reader.tokens[slice(*self.arguments[name])]
         found = literal_of([t for t in tokens if t.text.upper() not in _MADE])
         if found is None:
-            raise self.refused(name, f"{name} must be {wanted} here")
+            raise self.refusal(name, f"{name} must be {wanted} here")
         return found.value
 
     def texts(self, name: str) -> list[tuple[str, str]]:
         """The (text, description) of each item of a list of texts, of pairs, or of objects with a
         label and a description. Raises QueryError for another argument."""
         given = self.literal(name, "a list of literal texts")
-        found = [_described(item) for item in (given if isinstance(given, list) else [None])]
+        found = [_label_of(item) for item in (given if isinstance(given, list) else [None])]
         if None in found:
-            raise self.refused(
+            raise self.refusal(
                 name, f"{name} must be a list of literal texts here", "Write ['a', 'b']."
             )
         return [pair for pair in found if pair is not None]
@@ -144,19 +144,19 @@ class Call:
         """The (key, value) pairs of an object of texts. Raises QueryError for another argument."""
         given = self.literal(name, "an object of texts")
         if not isinstance(given, dict) or not all(isinstance(v, str) for v in given.values()):
-            raise self.refused(name, f"{name} must be an object of texts here")
+            raise self.refusal(name, f"{name} must be an object of texts here")
         return [(key, str(value)) for key, value in given.items()]
 
     def schema(self, name: str) -> str:
         """An argument that says what fields an answer has, in our words: a JSON schema, also inside
         of what asks for one, or a type with fields. Raises QueryError for another argument."""
-        typed = re.match(r"TYPE\s+(.*)", self.reader.written(*self.arguments[name]), re.DOTALL)
+        typed = re.match(r"TYPE\s+(.*)", self.reader.source_text(*self.arguments[name]), re.DOTALL)
         given: object = typed[1] if typed else self.literal(name, "a schema")
         if isinstance(given, str) and given.lstrip().startswith("{"):
             try:
                 given = json.loads(given)
             except ValueError:
-                raise self.refused(name, f"{name} is no JSON") from None
+                raise self.refusal(name, f"{name} is no JSON") from None
         if not isinstance(given, dict):
             return _fields(str(given))
         for inside in ("json_schema", "schema"):
@@ -170,24 +170,24 @@ class Call:
         else each value has its ``{}`` in it."""
         parts = list(self._parts(self.arguments[name]))
         values = [part for part in parts if not isinstance(part, str)]
-        woven = [self.weaver.woven(*span) for span in values]
+        woven = [self.weaver.weave(*span) for span in values]
         if len(values) == 1 and len(parts) > 1 and not isinstance(parts[-1], str):
             text = "".join(part for part in parts if isinstance(part, str)).strip()
             if text.endswith(_ENDS):
-                return _escaped(text.rstrip(": ")), woven
-        return "".join(_escaped(p) if isinstance(p, str) else "{}" for p in parts).strip(), woven
+                return _escape(text.rstrip(": ")), woven
+        return "".join(_escape(p) if isinstance(p, str) else "{}" for p in parts).strip(), woven
 
-    def joined(self, name: str) -> Written:
+    def join_prompt(self, name: str) -> Written:
         """A prompt as one text."""
         for i, part in enumerate(self._parts(self.arguments[name])):
             yield " || " * bool(i)
-            yield from [sql_string(part)] if isinstance(part, str) else self.weaver.woven(*part)
+            yield from [sql_string(part)] if isinstance(part, str) else self.weaver.weave(*part)
 
-    def refused(self, argument: str | None, problem: str, hint: str | None = None) -> QueryError:
+    def refusal(self, argument: str | None, problem: str, hint: str | None = None) -> QueryError:
         """The error of an argument, or of the whole call."""
         span = self.arguments.get(argument) if argument else None
         at = self.start if span is None else span[0]
-        return self.reader.refused(at, f"{self.function.name}: {problem}", hint)
+        return self.reader.refusal(at, f"{self.function.name}: {problem}", hint)
 
     def _parts(self, span: Span) -> Iterator[str | Span]:
         """The literal texts and the values that a prompt is joined from."""
@@ -213,7 +213,7 @@ class Call:
             and reader.kind(start + 1) == TokenType.L_BRACE
         ):
             hint = "Write 'Is it good? ' || column, or PROMPT('Is {0} good?', column)."
-            raise self.refused(None, "a prompt is one text here, no list of messages", hint)
+            raise self.refusal(None, "a prompt is one text here, no list of messages", hint)
         if inner is None:
             yield span
             return
@@ -224,25 +224,25 @@ class Call:
     def _format(self, parts: Sequence[Span]) -> Iterator[str | Span]:
         """``FORMAT('… %s', a)``."""
         if not parts or self.reader.kind(parts[0][0]) != TokenType.STRING:
-            raise self.refused(None, "the format of a prompt must be a literal text here")
+            raise self.refusal(None, "the format of a prompt must be a literal text here")
         pieces = re.split(r"(%[a-zA-Z%])", self.reader.tokens[parts[0][0]].text)
         values = iter(parts[1:])
         for piece in pieces:
             place = re.fullmatch("%[a-zA-Z]", piece)
             value = next(values, None) if place else None
             if place and (value is None or piece not in ("%s", "%t", "%d", "%i")):
-                raise self.refused(None, f"'{piece}' in the format has no value", "Write %s.")
+                raise self.refusal(None, f"'{piece}' in the format has no value", "Write %s.")
             if place and value is not None:
                 yield value
             elif piece:
                 yield "%" if piece == "%%" else piece
         if next(values, None) is not None:
-            raise self.refused(None, "the format has fewer places than there are values")
+            raise self.refusal(None, "the format has fewer places than there are values")
 
     def _template(self, parts: Sequence[Span]) -> Iterator[str | Span]:
         """``PROMPT('… {0} … {1}', a, b)``."""
         if not parts or self.reader.kind(parts[0][0]) != TokenType.STRING:
-            raise self.refused(None, "the template of PROMPT must be a literal text here")
+            raise self.refusal(None, "the template of PROMPT must be a literal text here")
         text = self.reader.tokens[parts[0][0]].text
         for i, piece in enumerate(re.split(r"\{(\d+)\}", text)):
             if i % 2 == 0:
@@ -251,7 +251,7 @@ class Call:
             elif int(piece) + 1 < len(parts):
                 yield parts[int(piece) + 1]
             else:
-                raise self.refused(None, f"PROMPT has no value for {{{piece}}}")
+                raise self.refusal(None, f"PROMPT has no value for {{{piece}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,10 +266,10 @@ class Warehouse:
     system: System
     """Its other functions and its operators."""
 
-    def translate(self, text: str, known: Known) -> Translation:
+    def translate(self, text: str, known: SessionFacts) -> Translation:
         """``text`` in our SQL. Raises QueryError, with the span in ``text``, for a form that has no
         translation."""
-        ours = requoted(text, self.name)
+        ours = requote(text, self.name)
         try:
             weaver = Weaver(Reader(ours.sql))
             by_name = {one.name.upper(): one for one in self.functions}
@@ -295,16 +295,16 @@ def _claim(
     if not reader.opens(behind):
         return False
     if name in refused:
-        raise reader.refused(at, f"{name} has no translation", refused[name])
+        raise reader.refusal(at, f"{name} has no translation", refused[name])
     if name not in functions:
         if name.startswith(_OF_WAREHOUSES):
             alone = name.rpartition(".")[2]
             hint = f"Write {alone}." if alone in functions else close_matches(name, functions)
-            raise reader.refused(at, f"{name} has no translation", hint)
+            raise reader.refusal(at, f"{name} has no translation", hint)
         return False
     function, close = functions[name], reader.close[behind]
     call = Call(function, weaver, at, close + 1, {})
-    bound = _bound(call, reader.parts(behind + 1, close))
+    bound = _bind(call, reader.parts(behind + 1, close))
     call = Call(function, weaver, at, close + 1, bound)
     stop, write = _shape(call)
     alias = ""
@@ -313,11 +313,11 @@ def _claim(
         name = reader.tokens[stop - 1].text if dotted else reader.one_line(at, stop)
         alias = f" AS {quoted_name(name)}"
 
-    def written() -> Iterable[Piece | str]:
+    def write_call() -> Iterable[Piece | str]:
         yield from write(call)
         yield alias
 
-    weaver.add(Form(at, stop, written))
+    weaver.add(Form(at, stop, write_call))
     return True
 
 
@@ -331,7 +331,7 @@ def _name(reader: Reader, at: int) -> tuple[str, int]:
     return name, at
 
 
-def _bound(call: Call, parts: Sequence[Span]) -> dict[str, Span]:
+def _bind(call: Call, parts: Sequence[Span]) -> dict[str, Span]:
     """The arguments by name. Raises QueryError for one that the function does not take."""
     function, reader = call.function, call.reader
     bound: dict[str, Span] = {}
@@ -341,7 +341,7 @@ def _bound(call: Call, parts: Sequence[Span]) -> dict[str, Span]:
             written = reader.tokens[start].text
             name, span = names.get(written.lower(), ""), (start + 2, stop)
             if not name:
-                raise reader.refused(
+                raise reader.refusal(
                     start,
                     f"{function.name} takes no '{written}'",
                     close_matches(written, names.values()),
@@ -349,14 +349,14 @@ def _bound(call: Call, parts: Sequence[Span]) -> dict[str, Span]:
         elif place < len(function.parameters):
             name, span = function.parameters[place], (start, stop)
         else:
-            raise reader.refused(start, f"{function.name} takes no argument here")
+            raise reader.refusal(start, f"{function.name} takes no argument here")
         if name in bound:
-            raise reader.refused(start, f"{function.name}: '{name}' is given twice")
+            raise reader.refusal(start, f"{function.name}: '{name}' is given twice")
         bound[name] = span
     missing = [p for p in function.parameters[: function.required] if p not in bound]
     if missing:
         usage = ", ".join(function.parameters[: function.required])
-        raise call.refused(None, f"'{missing[0]}' is missing", f"Write {function.name}({usage}).")
+        raise call.refusal(None, f"'{missing[0]}' is missing", f"Write {function.name}({usage}).")
     return bound
 
 
@@ -378,7 +378,7 @@ def _shape(call: Call) -> tuple[int, Callable[[Call], Written]]:
             return stop, lambda c, name=path[-1], write=opened: write(c, name)
     if len(ends) > 1 and function.fields:
         known = ", ".join(".".join(path) for path in function.fields)
-        raise call.reader.refused(
+        raise call.reader.refusal(
             call.stop,
             f"{function.name} has no field '{'.'.join(ends[-1][0])}' here",
             f"It has {known}.",
@@ -396,7 +396,7 @@ def _step(reader: Reader, at: int) -> tuple[str, int] | None:
     return None
 
 
-def _described(item: Literal) -> tuple[str, str] | None:
+def _label_of(item: Literal) -> tuple[str, str] | None:
     """The (text, description) of an item of a list; None for anything else."""
     match item:
         case str():
@@ -417,7 +417,7 @@ def _fields(kind: str) -> str:
     return re.sub(r"\w+", lambda word: _TYPES.get(word[0].upper(), word[0]), text.replace(":", " "))
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """A text as a part of a question, in which braces are no places of values."""
     return text.replace("{", "{{").replace("}", "}}")
 
@@ -425,13 +425,13 @@ def _escaped(text: str) -> str:
 # --- what most functions become -----------------------------------------------------------------
 
 
-def filled(template: str, call: Call) -> Written:
+def fill(template: str, call: Call) -> Written:
     """``template`` with the arguments in the places of their names in braces."""
     for i, piece in enumerate(re.split(r"\{(\w+)\}", template)):
         yield from call.value(piece) if i % 2 else [piece]
 
 
-def wrapped(before: str, inside: Written, behind: str) -> Written:
+def wrap(before: str, inside: Written, behind: str) -> Written:
     """``inside`` between two texts."""
     return [before, *inside, behind]
 
@@ -454,13 +454,13 @@ def asks(ours: str, call: Call, prompt: str = "prompt", *options: str) -> Writte
 def asks_also(ours: str, call: Call, prompt: str, more: str) -> Written:
     """``asks``, with one value more, such as a file, beside those in the prompt."""
     *call_of_prompt, end = asks(ours, call, prompt)
-    return [*call_of_prompt, *(wrapped(", ", call.value(more), "") if call.has(more) else ()), end]
+    return [*call_of_prompt, *(wrap(", ", call.value(more), "") if call.has(more) else ()), end]
 
 
-def fixed(ours: str, question: str, call: Call, value: str, *options: str) -> Written:
+def fixed_question(ours: str, question: str, call: Call, value: str, *options: str) -> Written:
     """``ours('question', value, option…)`` with a question of our own."""
     behind = "".join(f", {option}" for option in options)
-    return wrapped(f"{ours}({sql_string(question)}, ", call.value(value), f"{behind})")
+    return wrap(f"{ours}({sql_string(question)}, ", call.value(value), f"{behind})")
 
 
 def classifies(
@@ -468,10 +468,10 @@ def classifies(
 ) -> Written:
     """``llm_classify(value, labels)``, with the meanings of labels where there are any."""
     behind = f", question => {sql_string(question)})" if question else ")"
-    return wrapped("llm_classify(", call.value(value), f", {listed(labels)}{behind}")
+    return wrap("llm_classify(", call.value(value), f", {list_labels(labels)}{behind}")
 
 
-def listed(labels: Sequence[tuple[str, str]]) -> str:
+def list_labels(labels: Sequence[tuple[str, str]]) -> str:
     """Labels as a list, or as an object if one has a meaning."""
     if any(meaning for _, meaning in labels):
         return "{" + ", ".join(f"{sql_string(k)}: {sql_string(v or k)}" for k, v in labels) + "}"
@@ -484,7 +484,7 @@ def extracts(call: Call, value: str, fields: Sequence[tuple[str, str]]) -> Writt
         f"{quoted_name(name)} TEXT" + (f" COMMENT {sql_string(about)}" if about else "")
         for name, about in fields
     )
-    return wrapped("llm_extract(", call.value(value), f", {sql_string(schema)})")
+    return wrap("llm_extract(", call.value(value), f", {sql_string(schema)})")
 
 
 def classifies_prompt(call: Call, prompt: str, labels: Sequence[tuple[str, str]]) -> Written:
@@ -492,17 +492,17 @@ def classifies_prompt(call: Call, prompt: str, labels: Sequence[tuple[str, str]]
     question, values = call.prompt(prompt)
     if question == "{}" and len(values) == 1:
         return classifies(call, prompt, labels)
-    return asks("llm_map", call, prompt, f"options => {listed(labels)}")
+    return asks("llm_map", call, prompt, f"options => {list_labels(labels)}")
 
 
-def structured(call: Call, schema: str, prompt: str = "prompt") -> Written:
+def extract_fields(call: Call, schema: str, prompt: str = "prompt") -> Written:
     """``llm_extract(value, schema)`` of the one value of a prompt."""
     question, values = call.prompt(prompt)
     if len(values) != 1:
-        raise call.refused(
+        raise call.refusal(
             prompt,
             "several fields need one value in the prompt",
             "Write llm_extract(value, 'name TEXT, …', question => '…').",
         )
     behind = f", {sql_string(schema)}, question => {sql_string(question)})"
-    return wrapped("llm_extract(", values[0], behind)
+    return wrap("llm_extract(", values[0], behind)

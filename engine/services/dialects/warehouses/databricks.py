@@ -10,12 +10,12 @@ from blendfusion.services.dialects.warehouses.calls import (
     asks,
     asks_also,
     classifies,
+    extract_fields,
     extracts,
-    filled,
-    fixed,
+    fill,
+    fixed_question,
     function,
-    structured,
-    wrapped,
+    wrap,
 )
 from blendfusion.udfs.declare.arguments import sql_string
 
@@ -55,25 +55,25 @@ def _schema(call: Call) -> str | None:
 def _function(call: Call) -> str:
     if _kind(call) not in _RETURNS:
         known, kind = ", ".join(_RETURNS), call.text("returnType")
-        raise call.refused("returnType", f"no answer of type {kind}", f"Choose one of {known}.")
+        raise call.refusal("returnType", f"no answer of type {kind}", f"Choose one of {known}.")
     return _RETURNS[_kind(call)]
 
 
 def _query(call: Call) -> Written:
     if not _fails(call):
-        answer, error = (_kept(call, ours) for ours in _KEPT.values())
+        answer, error = (_keep_error(call, ours) for ours in _KEPT.values())
         return ["named_struct('result', ", *answer, ", 'errorMessage', ", *error, ")"]
     schema = _schema(call)
     if schema is not None:
-        return structured(call, call.schema(schema), "request")
+        return extract_fields(call, call.schema(schema), "request")
     return asks_also(_function(call), call, "request", "files")
 
 
-def _kept(call: Call, name: str) -> Written:
+def _keep_error(call: Call, name: str) -> Written:
     """The answer, or its error, of a call that keeps both."""
     if _schema(call) is not None or call.has("files"):
         hint = "llm_extract(value, 'name TEXT', on_error => 'keep') keeps the error beside them."
-        raise call.refused("failOnError", "failOnError must be TRUE with fields or files", hint)
+        raise call.refusal("failOnError", "failOnError must be TRUE with fields or files", hint)
     kept = asks(_function(call), call, "request", "on_error => 'keep'")
     return ["(", *kept, f")['{name}']"]
 
@@ -81,27 +81,29 @@ def _kept(call: Call, name: str) -> Written:
 def _field(call: Call, name: str) -> Written:
     schema = _schema(call)
     if not _fails(call) and name in _KEPT:
-        return _kept(call, _KEPT[name])
+        return _keep_error(call, _KEPT[name])
     if not _fails(call) or schema is None:
-        raise call.refused(
+        raise call.refusal(
             None, f"there is no field '{name}'", "failOnError => false gives result."
         )
-    return wrapped("", structured(call, call.schema(schema), "request"), f"[{sql_string(name)}]")
+    return wrap("", extract_fields(call, call.schema(schema), "request"), f"[{sql_string(name)}]")
 
 
 def _summarize(call: Call) -> Written:
-    most = call.reader.written(*call.arguments["max_words"]) if call.has("max_words") else "0"
+    most = call.reader.source_text(*call.arguments["max_words"]) if call.has("max_words") else "0"
     if not most.isdigit():
-        raise call.refused("max_words", "max_words must be a literal number here")
+        raise call.refusal("max_words", "max_words must be a literal number here")
     if int(most) == 0:
-        return filled("llm_summary({content})", call)
-    return fixed("llm_text", f"Summarize the text in at most {most} words.", call, "content")
+        return fill("llm_summary({content})", call)
+    return fixed_question(
+        "llm_text", f"Summarize the text in at most {most} words.", call, "content"
+    )
 
 
 def _mask(call: Call) -> Written:
     kinds = ", ".join(label for label, _ in call.texts("labels"))
     question = f"Copy the text, with [MASKED] in place of every part that is one of these: {kinds}."
-    return fixed("llm_text", question, call, "content")
+    return fixed_question("llm_text", question, call, "content")
 
 
 FUNCTIONS = (

@@ -13,13 +13,13 @@ from blendfusion.services.dialects.warehouses.calls import (
     asks_also,
     classifies,
     classifies_prompt,
+    extract_fields,
     extracts,
-    filled,
-    fixed,
+    fill,
+    fixed_question,
     function,
-    listed,
-    structured,
-    wrapped,
+    list_labels,
+    wrap,
 )
 from blendfusion.udfs.declare.arguments import sql_string
 
@@ -32,7 +32,7 @@ def _config(call: Call) -> dict[str, str]:
     given = call.literal("config_object", "an object")
     if not isinstance(given, dict) or "examples" in given:
         hint = "Write llm_classify(value, labels, examples => …)."
-        raise call.refused("config_object", "config_object takes no examples here", hint)
+        raise call.refusal("config_object", "config_object takes no examples here", hint)
     return {key: str(value) for key, value in given.items()}
 
 
@@ -42,7 +42,7 @@ def _is_single(call: Call) -> bool:
 
 def _label(call: Call) -> Written:
     if not _is_single(call):
-        return wrapped("", _labels(call), "[1]")
+        return wrap("", _labels(call), "[1]")
     labels = call.texts("list_of_categories")
     if call.is_template("input"):
         return classifies_prompt(call, "input", labels)
@@ -55,10 +55,10 @@ def _one_label(call: Call) -> Written:
 
 def _labels(call: Call) -> Written:
     if _is_single(call):
-        return wrapped("make_array(", _label(call), ")")
+        return wrap("make_array(", _label(call), ")")
     question = _config(call).get("task_description", "Which of these fit?")
-    options = [f"options => {listed(call.texts('list_of_categories'))}", "returns => 'list+'"]
-    return fixed("llm_map", question, call, "input", *options)
+    options = [f"options => {list_labels(call.texts('list_of_categories'))}", "returns => 'list+'"]
+    return fixed_question("llm_map", question, call, "input", *options)
 
 
 def _fields(call: Call) -> list[tuple[str, str]]:
@@ -79,8 +79,8 @@ def _extract(call: Call) -> Written:
 def _extract_field(call: Call, field: str) -> Written:
     names = {name.lower(): name for name, _ in _fields(call)}
     if field not in names:
-        raise call.refused("responseFormat", f"no field '{field}' is asked for")
-    return wrapped("", _extract(call), f"[{sql_string(names[field])}]")
+        raise call.refusal("responseFormat", f"no field '{field}' is asked for")
+    return wrap("", _extract(call), f"[{sql_string(names[field])}]")
 
 
 def _overall(call: Call) -> Written:
@@ -100,34 +100,34 @@ def _sentiments(call: Call) -> Written:
 
 def _complete(call: Call) -> Written:
     if call.has("show_details") and call.literal("show_details", "FALSE"):
-        raise call.refused("show_details", "there are no details", "frame.trace has them.")
+        raise call.refusal("show_details", "there are no details", "frame.trace has them.")
     if call.has("response_format") and not call.is_null("response_format"):
-        return structured(call, call.schema("response_format"))
+        return extract_fields(call, call.schema("response_format"))
     return asks("llm_text", call)
 
 
 def _translate(call: Call) -> Written:
     source, target = call.text("source_language"), call.text("target_language")
     if not source:
-        return filled("llm_translate({text}, {target_language})", call)
+        return fill("llm_translate({text}, {target_language})", call)
     question = f"Translate the text from the language '{source}' to the language '{target}'."
-    return fixed("llm_text", question, call, "text")
+    return fixed_question("llm_text", question, call, "text")
 
 
 def _complete_text(call: Call) -> Written:
     if call.has("options"):
         hint = "Write AI_COMPLETE(model, prompt), whose answer is a text."
-        raise call.refused("options", "with options the answer would be an object", hint)
+        raise call.refusal("options", "with options the answer would be an object", hint)
     return asks("llm_text", call)
 
 
 def _answer(call: Call) -> Written:
-    return wrapped(f"llm_text({sql_string(call.text('question'))}, ", call.value("source"), ")")
+    return wrap(f"llm_text({sql_string(call.text('question'))}, ", call.value("source"), ")")
 
 
 def _only_field(call: Call) -> Written:
     hint = "Write EXTRACT_ANSWER(source, question)[0]:answer."
-    raise call.refused(None, "its score has no equal here", hint)
+    raise call.refusal(None, "its score has no equal here", hint)
 
 
 FUNCTIONS = (
@@ -138,13 +138,13 @@ FUNCTIONS = (
     ),
     function(
         "AI_CLASSIFY(input, list_of_categories, [config_object])",
-        lambda call: wrapped("named_struct('labels', ", _labels(call), ")"),
+        lambda call: wrap("named_struct('labels', ", _labels(call), ")"),
         "llm_classify(input, labels), or llm_map(…, options => labels, returns => 'list+')",
         fields={("labels", "0"): _label, ("labels",): _labels},
     ),
     function(
         "AI_EXTRACT(text, responseFormat)",
-        lambda call: wrapped("named_struct('response', ", _extract(call), ")"),
+        lambda call: wrap("named_struct('response', ", _extract(call), ")"),
         "llm_extract(text, 'name TEXT, …')",
         fields={("response",): _extract},
         open_fields=_extract_field,
@@ -157,7 +157,7 @@ FUNCTIONS = (
     ),
     function(
         "AI_SENTIMENT(text, [categories])",
-        lambda call: wrapped("named_struct('categories', ", _sentiments(call), ")"),
+        lambda call: wrap("named_struct('categories', ", _sentiments(call), ")"),
         "llm_classify(text, sentiments)",
         fields={("categories", "0", "sentiment"): _overall, ("categories",): _sentiments},
     ),
@@ -177,7 +177,7 @@ FUNCTIONS = (
         "AI_TRANSCRIBE(audio)",
         "named_struct('text', llm_transcribe({audio}))",
         "llm_transcribe(audio)",
-        fields={("text",): partial(filled, "llm_transcribe({audio})")},
+        fields={("text",): partial(fill, "llm_transcribe({audio})")},
     ),
     function(
         "SNOWFLAKE.CORTEX.COMPLETE(model, prompt, [options])",
@@ -186,7 +186,7 @@ FUNCTIONS = (
     ),
     function(
         "SNOWFLAKE.CORTEX.CLASSIFY_TEXT(input, list_of_categories)",
-        lambda call: wrapped("named_struct('label', ", _one_label(call), ")"),
+        lambda call: wrap("named_struct('label', ", _one_label(call), ")"),
         "llm_classify(input, labels)",
         fields={("label",): _one_label},
     ),
