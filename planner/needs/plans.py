@@ -14,7 +14,7 @@ from blendfusion.planner.ir.nodes import (
     Field,
     Plan,
     Rel,
-    Stored,
+    StoredRows,
     all_fields,
     asks,
     fields,
@@ -49,7 +49,7 @@ def _has_constant_branches(source: Plan) -> bool:
     """Whether a UNION ALL has columns that are constant in a branch: DataFusion refuses some sorts
     of these."""
     unions = (p for p in subplans(source) if is_union_all(p)) if "set" in source.kinds else ()
-    branches = (p for union in unions for p in union.inputs if not isinstance(p, Stored))
+    branches = (p for union in unions for p in union.inputs if not isinstance(p, StoredRows))
     return any(p.kind == "project" and any(map(literal_like, p.exprs)) for p in branches)
 
 
