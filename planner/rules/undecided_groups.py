@@ -94,7 +94,9 @@ class _Reader:
         if groups.kind != "aggregate" or not meets_pairs(groups.inputs[0]):
             return None
         enough = rows_to_count(aggregation(groups), read_above(groups.width, above))
-        return None if enough is None else groups.with_inputs(limit_rows(groups.inputs[0], 0, enough))
+        return (
+            None if enough is None else groups.with_inputs(limit_rows(groups.inputs[0], 0, enough))
+        )
 
     def _joined(self, join: Rel, above: Sequence[Rel]) -> Plan | None:
         if join.has_subqueries:
