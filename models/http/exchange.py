@@ -66,7 +66,8 @@ class Exchange:
             self._content, self._messages = None, [{"role": "user", "content": parts}]
             sent += urls
         self._errand = ValueRequests(sent, images=len(urls))
-        self._spent = Usage(values=1)
+        self._spent: Usage | None = None
+        """What the replies took so far."""
         self._latest: Mapping[str, Json] = {}
         """The latest request."""
         self._searches = False
@@ -101,7 +102,15 @@ class Exchange:
             self.unanswered = error.kind
             answer = Answer.failed(str(error))
         failed = 0 if answer.error is None else 1
-        return answer.with_usage(self._spent + Usage(failed=failed, calls=self._errand.calls))
+        return answer.with_usage(self._usage(failed))
+
+    def _usage(self, failed: int) -> Usage:
+        """The usage of the value."""
+        spent, calls = self._spent, self._errand.calls
+        if spent is None:
+            return Usage(1, failed=failed, calls=calls)
+        tokens = spent.prompt_tokens, spent.evaluated_tokens, spent.completion_tokens
+        return Usage(1, 0, failed, calls, *tokens)
 
     def body(self) -> dict[str, Json]:
         """The body of the first request, for those that are sent later, or by another program."""
@@ -275,7 +284,7 @@ class Exchange:
                     continue
                 raise
             chat.sampling.accept(body | sampling)
-            self._spent += reply.usage
+            self._spent = reply.usage if self._spent is None else self._spent + reply.usage
             return reply
 
     def _read(self, reply: Completion) -> Answer:

@@ -11,7 +11,7 @@ import os
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Self
@@ -22,8 +22,6 @@ from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.http.response import Response
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import aiohttp
     from yarl import URL
 
@@ -135,6 +133,7 @@ class Client:
     _headers: dict[str, str] = field(init=False, repr=False)
     _json_headers: dict[str, str] = field(init=False, repr=False)
     _proxied: dict[str, Any] = field(init=False, repr=False)
+    _failures: tuple[type[Exception], ...] = field(init=False, repr=False)
 
     async def __aenter__(self) -> Self:
         self.open()
@@ -147,6 +146,7 @@ class Client:
         """Begin: in the event loop that will use it, which must also ``close`` it."""
         import aiohttp
 
+        self._failures = aiohttp.ClientError, OSError
         connector = aiohttp.TCPConnector(
             limit=0,  # callers bound what is in flight
             ssl=self.trusted if self.trusted is not None else True,
@@ -190,11 +190,13 @@ class Client:
         headers = self._json_headers if isinstance(content, bytes) else self._headers
         data = content.encoded() if isinstance(content, Form) else _in_parts(content)
         method = "GET" if content is None else "POST"
-        with _own_errors():
+        try:
             async with self._session.request(
                 method, request.url, data=data, headers=headers, allow_redirects=False, **settings
             ) as reply:
                 return Response(reply.status, await _whole(reply, most_bytes), reply.headers)
+        except self._failures as error:
+            raise _own_error(error) from error
 
     def _times(self, silence_seconds: float | None) -> aiohttp.ClientTimeout:
         from aiohttp import ClientTimeout
@@ -209,11 +211,13 @@ class Client:
         ``seconds``. Raises as ``send``."""
         plain = self._headers | {"Accept-Encoding": _PLAIN[1]}
         times = self._times(seconds)
-        with _own_errors():
+        try:
             async with self._session.get(
                 url, headers=plain, timeout=times, allow_redirects=False, **self._proxied
             ) as reply:
                 yield reply.status, reply.content.iter_any()
+        except self._failures as error:
+            raise _own_error(error) from error
 
 
 def json_bytes(value: Json) -> bytes:
@@ -283,21 +287,17 @@ class Pieces:
             raise TooLarge(f"the server's reply is longer than {self._most / (1 << 20):g} MiB")
 
 
-@contextmanager
-def _own_errors() -> Iterator[None]:
-    """Raises the library's errors as those of this module, and TimeoutError as it is."""
+def _own_error(error: Exception) -> Exception:
+    """An error of the library as one of this module; TimeoutError as it is."""
     import aiohttp
 
-    try:
-        yield
-    except aiohttp.ConnectionTimeoutError as error:
-        raise NoConnection("no connection in time") from error
-    except aiohttp.ClientConnectorError as error:
-        raise NoConnection(_reason(error.os_error)) from error
-    except TimeoutError:
-        raise
-    except (aiohttp.ClientError, OSError) as error:
-        raise BrokenConnection(type(error).__name__) from error
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return NoConnection("no connection in time")
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return NoConnection(_reason(error.os_error))
+    if isinstance(error, TimeoutError):
+        return TimeoutError(str(error))
+    return BrokenConnection(type(error).__name__)
 
 
 def _reason(error: OSError) -> str:

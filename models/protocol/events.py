@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from time import perf_counter
+from types import TracebackType
 from typing import Literal, TypeAlias
 
 from opentelemetry import metrics, trace
@@ -99,11 +99,40 @@ def end_span(span: Span, problem: BaseException | None, fields: Fields) -> None:
 class ModelCall:
     """One call of a model. Its caller sets ``spent``, if known."""
 
-    def __init__(self) -> None:
+    __slots__ = ("_began", "_current", "_fields", "_kind", "_name", "_span", "spent")
+
+    def __init__(self, name: str, fields: Fields, kind: SpanKind) -> None:
         self.spent: Usage | None = None
+        self._name, self._fields, self._kind = name, fields, kind
+
+    def __enter__(self) -> ModelCall:
+        self._span = start_span(self._name, self._fields, None, self._kind)
+        self._current: AbstractContextManager[Span] | None = None
+        if self._span.get_span_context().is_valid:  # else nobody traces
+            self._current = trace.use_span(
+                self._span, record_exception=False, set_status_on_exception=False
+            )
+            self._current.__enter__()
+        self._began = perf_counter()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        outcome: Fields = {} if problem is None else {f.ERROR: type(problem).__name__}
+        _CALL_SECONDS.record(perf_counter() - self._began, self._fields | outcome)
+        tokens: Fields = {}
+        if self.spent is not None:
+            tokens[f.INPUT_TOKENS] = self.spent.prompt_tokens
+            tokens[f.OUTPUT_TOKENS] = self.spent.completion_tokens
+        if self._current is not None:
+            self._current.__exit__(kind, problem, traceback)
+        end_span(self._span, problem, tokens)
 
 
-@contextmanager
 def model_call(
     provider: str,
     model: str,
@@ -111,7 +140,7 @@ def model_call(
     *,
     server: str = "",
     port: int | None = None,
-) -> Iterator[ModelCall]:
+) -> ModelCall:
     """Measure one call of a model (one HTTP request with its retries, one batch of a local model):
     a span below the current one and a metric, named by OpenTelemetry's conventions."""
     fields: Fields = {f.OPERATION: operation, f.PROVIDER: provider, f.REQUEST_MODEL: model}
@@ -120,22 +149,7 @@ def model_call(
     if port is not None:
         fields[f.PORT] = port
     kind = SpanKind.CLIENT if server else SpanKind.INTERNAL
-    span = start_span(f"{operation} {model}", fields, None, kind)
-    call, problem, start = ModelCall(), None, perf_counter()
-    try:
-        with trace.use_span(span, record_exception=False, set_status_on_exception=False):
-            yield call
-    except BaseException as error:
-        problem = error
-        raise
-    finally:
-        outcome: Fields = {} if problem is None else {f.ERROR: type(problem).__name__}
-        _CALL_SECONDS.record(perf_counter() - start, fields | outcome)
-        tokens: Fields = {}
-        if call.spent is not None:
-            tokens[f.INPUT_TOKENS] = call.spent.prompt_tokens
-            tokens[f.OUTPUT_TOKENS] = call.spent.completion_tokens
-        end_span(span, problem, tokens)
+    return ModelCall(f"{operation} {model}", fields, kind)
 
 
 # --- events --------------------------------------------------------------------------------------
