@@ -276,7 +276,7 @@ def test_a_call_that_fails_is_marked_and_tells_no_words(seen: Seen) -> None:
             session.sql("SELECT llm_int('q', x) FROM t").collect()
     calls = seen.named("chat tiny")
     assert {c.status.status_code for c in calls} == {StatusCode.ERROR}
-    assert {c.attributes[f.ERROR] for c in calls} == {"Refused"}
+    assert {c.attributes[f.ERROR] for c in calls} == {"Refusal"}
     assert not any(SECRET in span.to_json() for span in seen.spans)
 
 
