@@ -124,6 +124,14 @@ def test_rules_are_switched_off_by_an_option_or_a_statement() -> None:
     assert "push_limit" in (wrong.value.hint or "")
 
 
+def test_former_names_switch_off_the_rules_that_do_the_same_now() -> None:
+    data = {"k": [1, 1, 1, 1], "x": ["a", "b", "c", "d"]}
+    sql = "SELECT DISTINCT k FROM v WHERE llm_filter('f', x)"
+    every = Counted(lambda call: True, rules_off="one_of_equal_rows, predicate_order")
+    assert Counted(lambda call: True).add("v", data).asked(sql) == 1
+    assert every.add("v", data).asked(sql) == 4
+
+
 def test_a_null_beside_a_concatenation_spares_its_call() -> None:
     model = bf.ScriptedModel(lambda call: "v")
     with bf.connect(model, cache=None, progress="off") as session:
