@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-
-from blendfusion.apps.cli.main import main
+from importlib import import_module
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(import_module("blendfusion.apps.cli.main").main())

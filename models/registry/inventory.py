@@ -105,7 +105,7 @@ def _packaged_models() -> Iterator[Weights]:
 
 
 def _readable(found: Iterator[tuple[Weights, Path]]) -> Iterator[tuple[Weights, Path]]:
-    """What is found up to a folder that may not be entered."""
+    """The files that are found up to a folder that may not be entered."""
     with suppress(OSError):
         yield from found
 

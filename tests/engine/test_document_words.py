@@ -254,3 +254,22 @@ def test_signs_and_hidden_text_of_docx(tmp_path: Path) -> None:
     body = f"<w:p>{hidden}{shown}<w:r><w:t>op pro</w:t><w:softHyphen/><w:t>vi</w:t></w:r></w:p>"
     write_docx(tmp_path / "a.docx", body)
     assert [block.text for block in docx_blocks(os.fspath(tmp_path / "a.docx"))] == ["co-op provi"]
+
+
+def test_values_of_forms_stand_beside_their_labels(tmp_path: Path) -> None:
+    canvas = Canvas(os.fspath(tmp_path / "a.pdf"), invariant=True)
+    form = canvas.acroForm
+    for row, label in enumerate(("Tenant:", "Town:", "Pets:", "Note:", "Empty:")):
+        canvas.drawString(72, 700 - 40 * row, label)
+    form.textfield(name="t", value="Anna Müller", x=140, y=692, width=200, height=20)
+    form.choice(
+        name="c", value="Graz", options=["Graz", "Linz"], x=140, y=652, width=200, height=20
+    )
+    form.checkbox(name="p", checked=True, x=140, y=612, size=20)
+    form.textfield(name="n", value="one two", x=140, y=572, width=200, height=20)
+    form.textfield(name="e", value="", x=140, y=532, width=200, height=20)
+    canvas.showPage()
+    canvas.save()
+    found = " ".join(block.text for block in pdf_blocks(tmp_path / "a.pdf"))
+    text = " ".join(found.replace("|", " ").split())
+    assert text == "Tenant: Anna Müller Town: Graz Pets: ☒ Note: one two Empty:"

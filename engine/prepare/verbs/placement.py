@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 def in_place_of(method: T) -> Callable[[Callable[..., None]], T]:
-    """Puts ``method`` in the place of a function. Editors take the type of what a class assigns from
-    the class that it extends, and that of a decorated function from its decorator."""
+    """Puts ``method`` in the place of a function. Editors take the type of what a class assigns
+    from the class that it extends, and that of a decorated function from its decorator."""
 
-    def put(function: Callable[..., None]) -> T:
+    def replace(function: Callable[..., None]) -> T:
         return method
 
-    return put
+    return replace

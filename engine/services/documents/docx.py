@@ -62,7 +62,7 @@ def _read(archive: zipfile.ZipFile) -> list[Block]:
 
 @dataclass(slots=True)
 class _Style:
-    """What a style says of its paragraphs: whether they are titles, and how they are numbered."""
+    """The kind of a style's paragraphs: whether they are titles, and how they are numbered."""
 
     is_title: bool = False
     numbers: dict[str, str] = field(default_factory=dict)
@@ -274,7 +274,7 @@ class _Body:
             if self._tables:
                 self._tables[-1].add(text)
             elif text:
-                self._put(Block("table", text))
+                self._append(Block("table", text))
 
     def _add(self, paragraph: _Paragraph) -> None:
         text = "".join(paragraph.parts).strip()
@@ -300,9 +300,9 @@ class _Body:
             self.blocks[-1] = Block("list", f"{self.blocks[-1].text}\n{text}")
         else:
             self._list = numbers
-            self._put(Block(paragraph.kind, text))
+            self._append(Block(paragraph.kind, text))
 
-    def _put(self, block: Block) -> None:
+    def _append(self, block: Block) -> None:
         """Add a block of the body, and the notes that it refers to."""
         self.blocks.append(block)
         self.blocks += self._referred

@@ -34,7 +34,7 @@ class Page:
     words: dict[int, list[Word]] = field(default_factory=dict)
     rules: list[Box] = field(default_factory=list)
     doubt: str | None = None
-    """What of its text is left out, and why."""
+    """The part of its text that is left out, and why."""
 
     @cached_property
     def turn(self) -> int:

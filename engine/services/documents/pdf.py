@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from blendfusion.services.documents.blocks import Block, Box, Unreadable
+from blendfusion.services.documents.form_fields import field_words
 from blendfusion.services.documents.page_layout import Page
 from blendfusion.services.documents.pdf_words import UNKNOWN, PageWords, Place
 from blendfusion.services.documents.ruled_tables import sides
@@ -36,6 +37,10 @@ class PdfFile:
         except pypdfium2.PdfiumError as problem:
             raise Unreadable(_reason(str(problem))) from None
         self.count = len(self._document)
+        self._form: Any = None
+        if self._document.get_formtype() in (self._raw.FORMTYPE_ACRO_FORM, 3):  # or beside XFA
+            self._document.init_forms()
+            self._form = self._document.formenv
         if self.count > MOST_PAGES:
             raise Unreadable(f"it states {self.count:,} pages; at most {MOST_PAGES:,} are read")
 
@@ -82,6 +87,9 @@ class PdfFile:
             found = Page(width, height)
             place = self._places(page)
             self._read_words(page, found, place)
+            if self._form is not None:
+                fields = field_words(self._raw, self._form.raw, page, place)
+                found.words.setdefault(found.turn, []).extend(fields)
             if self._recognised is not None and not _has_text(found):
                 return self._recognised(page, width, height)
             self._read_rules(page, found, place)

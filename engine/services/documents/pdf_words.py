@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from blendfusion.services.documents.blocks import Box, union
-from blendfusion.services.documents.spelled import spelled
+from blendfusion.services.documents.letters import spell_out
 from blendfusion.services.documents.words import Word
 
 Place = Callable[[float, float, float, float], Box]
 """From a box of the page's own space (from below) to one of the page that is shown."""
 UNKNOWN = "\ufffd"
-"""What stands for a glyph whose letter the file does not tell."""
+"""The sign for a glyph whose letter the file does not tell."""
 _DIVIDED = "\x02"  # what PDFium gives for a hyphen at the end of a line
 _IN_BULK = "\ufffe"  # and in the text of a page at once
 _WORD = re.compile(r"[^\s\x02]*\x02|[^\s\x02]+")
@@ -39,7 +39,7 @@ class PageWords:
             start, stop = match.span()
             way = self._way(start)
             for first, last, box in self._pieces(start, stop, way):
-                piece = spelled(text[first - start : last - start].replace(_DIVIDED, "-"))
+                piece = spell_out(text[first - start : last - start].replace(_DIVIDED, "-"))
                 if piece:
                     found.setdefault(way, []).append(Word(piece, box, self._is_bold(first)))
         return found

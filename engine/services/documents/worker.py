@@ -18,8 +18,8 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from blendfusion.services.documents.blocks import Block, Unreadable
+from blendfusion.services.documents.letters import spell_out
 from blendfusion.services.documents.parse import pages
-from blendfusion.services.documents.spelled import spelled
 
 _MOST_CHARACTERS = 64_000_000
 """The text of one file."""
@@ -124,4 +124,4 @@ class _File:
 
 def _row(block: Block) -> list[Any]:
     box = None if block.box is None else [round(value, 2) for value in block.box]
-    return [block.kind, spelled(block.text), box]
+    return [block.kind, spell_out(block.text), box]

@@ -246,7 +246,7 @@ class SharedStore(ABC):
                             del self._late[row[0]]
 
     def _writer(self) -> SharedStore:
-        """What writes: the store itself, or another one of the same place, so that those who read
+        """The store that writes: itself, or another one of the same place, so that those who read
         need not wait."""
         return self
 

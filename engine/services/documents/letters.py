@@ -15,10 +15,10 @@ _LETTERS = {
 }
 
 
-def spelled(text: str) -> str:
+def spell_out(text: str) -> str:
     """A text without signs that are not seen, and with letters for what stands for several.
 
-    >>> spelled("o\\ufb03ce, pro\\u00advision, e\\u0301")
+    >>> spell_out("o\\ufb03ce, pro\\u00advision, e\\u0301")
     'office, provision, é'
     """
     if text.isascii() and text.isprintable():
