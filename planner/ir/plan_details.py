@@ -28,10 +28,10 @@ _FRAME = "frame"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What Substrait lacks of a window. ``text``: its frame as SQL, '' for one that Substrait has.
-    ``clauses``: DISTINCT, IGNORE NULLS. ``window``: DataFusion's message of the window, without
-    arguments, partitions and order. ``arguments``: those that are literals, encoded by DataFusion;
-    empty for others."""
+    """A window's details that Substrait lacks. ``text``: its frame as SQL, '' for one that
+    Substrait has. ``clauses``: DISTINCT, IGNORE NULLS. ``window``: DataFusion's message of the
+    window, without arguments, partitions and order. ``arguments``: those that are literals, encoded
+    by DataFusion; empty for others."""
 
     text: str
     clauses: Sequence[str]
