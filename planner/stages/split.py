@@ -6,7 +6,9 @@ plan waits inside another: a stage reads another's stored output.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from blendfusion.planner.ir.builders import project
 from blendfusion.planner.ir.nodes import (
@@ -52,6 +54,19 @@ class StagedPlan:
         return self.stages[-1]
 
 
+def _with_domain(stored: Callable[[Plan], Stored], expr: Expr) -> Expr | None:
+    """A call with candidates, or a value among rows. The candidates or rows are a stage that runs
+    before it."""
+    inner = partial(_with_domain, stored)
+    if isinstance(expr, Node) and expr.rels:
+        children = tuple(substitute(c, inner) for c in expr.children)
+        return replace(expr, children=children, rels=tuple(map(stored, expr.rels)))
+    if not isinstance(expr, Ask) or expr.domain is None:
+        return None
+    args = tuple(substitute(a, inner) for a in expr.args)
+    return Ask(expr.call, args, stored(expr.domain))
+
+
 def cut_stages(root: Root) -> StagedPlan:
     """Cut a rewritten plan into stages. Equal blocks are one stage, run once."""
     numbers: dict[Block, int] = {}
@@ -62,22 +77,12 @@ def cut_stages(root: Root) -> StagedPlan:
         block = Block(plan, (), all_fields(plan.width))
         return StoredRows(numbers.setdefault(block, len(numbers)), plan.width)
 
-    def with_domain(expr: Expr) -> Expr | None:
-        """A call with candidates, or a value among rows. The candidates or rows are a stage that
-        runs before it."""
-        if isinstance(expr, Node) and expr.rels:
-            children = tuple(substitute(c, with_domain) for c in expr.children)
-            return replace(expr, children=children, rels=tuple(map(store, expr.rels)))
-        if not isinstance(expr, Ask) or expr.domain is None:
-            return None
-        args = tuple(substitute(a, with_domain) for a in expr.args)
-        return Ask(expr.call, args, store(expr.domain))
-
     def cut(plan: Plan) -> Plan:
         if not isinstance(plan, Block):
             return apart(as_left_join(readable(plan)))
         block = plan
         if plan.has_subqueries:
+            with_domain = partial(_with_domain, store)
             where = tuple(substitute(e, with_domain) for e in plan.where)
             select = tuple(substitute(e, with_domain) for e in plan.select)
             block = replace(plan, where=where, select=select)

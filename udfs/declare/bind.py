@@ -116,10 +116,7 @@ class _Binder:
         self._read()
         question = self._question(columns)
         constraint = self._constraint()
-        if (constraint.item or constraint).of_group and (
-            self.get(CHECK) is not None or len(values) != 1
-        ):
-            raise self.error("options => array_agg(x) go with one value, and without check")
+        self._check_group_options(constraint, len(values))
         examples = self._examples(len(values), constraint)
         on_error, confidence = self._on_error(), self._confidence(constraint)
         targets = promised_targets(constraint, self.read, self.error)
@@ -129,12 +126,7 @@ class _Binder:
         evidence = self.get(EVIDENCE) is True
         stated = self._needs_statement(constraint, len(values))
         if evidence:
-            if constraint.kind == "struct" and not self.ingredient.has_fields:
-                raise self.error(
-                    "evidence is of one answer, and here are several fields",
-                    "Write llm_extract(text, 'a TEXT, b INT', evidence => true).",
-                )
-            self._check_evidence(columns, on_error, confidence)
+            self._check_evidence(constraint, columns, on_error, confidence)
             result = self._evidence_type(result)
         reasons = self._reasons(evidence=evidence)
         if reasons or "keep" in (on_error, confidence):
@@ -423,9 +415,24 @@ class _Binder:
         usual = self.ingredient.reads and self.get(EVIDENCE) is None
         return usual and n_values == 1 and has_facts(constraint)
 
+    def _check_group_options(self, constraint: Constraint, values: int) -> None:
+        if (constraint.item or constraint).of_group and (
+            self.get(CHECK) is not None or values != 1
+        ):
+            raise self.error("options => array_agg(x) go with one value, and without check")
+
     def _check_evidence(
-        self, columns: Sequence[str], on_error: OnError | None, confidence: Confidence | None
+        self,
+        constraint: Constraint,
+        columns: Sequence[str],
+        on_error: OnError | None,
+        confidence: Confidence | None,
     ) -> None:
+        if constraint.kind == "struct" and not self.ingredient.has_fields:
+            raise self.error(
+                "evidence is of one answer, and here are several fields",
+                "Write llm_extract(text, 'a TEXT, b INT', evidence => true).",
+            )
         if len(columns) != 1:
             raise self.error(
                 f"evidence is of one text, and here are {len(columns)} values",

@@ -34,6 +34,55 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def add_session(parser: argparse.ArgumentParser) -> None:
     """Add the options of a session over files."""
+    _add_tables(parser)
+    add_opened(parser)
+    add_model(parser)
+    add_embedder(parser)
+    parser.add_argument(
+        "--cache",
+        default="auto",
+        metavar="PLACE",
+        help="where answers are kept: a file, postgresql://…, s3://bucket/folder, or 'off' for "
+        "nowhere (default: a file in your cache folder)",
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="NAME",
+        help="workers that read large tables and hold models: local, local:4, ray or ray://…",
+    )
+    _add_spending(parser)
+    parser.add_argument(
+        "--full-cells", action="store_true", help="show the whole text of each cell of a table"
+    )
+    parser.add_argument(
+        "--show-values",
+        choices=("auto", "on", "off"),
+        default="auto",
+        help="whether messages may show values of your data (default: auto, on a terminal only)",
+    )
+    parser.add_argument(
+        "--read-only",
+        action="store_true",
+        help="refuse all but reading the tables: for queries that you did not write",
+    )
+    parser.add_argument(
+        "--read-files",
+        choices=get_args(ReadFiles),
+        default="local",
+        help="whether queries may read files by their paths, FROM 'sales.csv': not at all, on this "
+        "machine (default), also at URLs; never with --read-only",
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the session, such as concurrency=32 or rows_per_prompt=10 (SHOW ALL lists "
+        "them); may be repeated",
+    )
+
+
+def _add_tables(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--table",
         action="append",
@@ -75,21 +124,9 @@ def add_session(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a stored question for llm_ask('name', value); may be repeated",
     )
-    add_opened(parser)
-    add_model(parser)
-    add_embedder(parser)
-    parser.add_argument(
-        "--cache",
-        default="auto",
-        metavar="PLACE",
-        help="where answers are kept: a file, postgresql://…, s3://bucket/folder, or 'off' for "
-        "nowhere (default: a file in your cache folder)",
-    )
-    parser.add_argument(
-        "--cluster",
-        metavar="NAME",
-        help="workers that read large tables and hold models: local, local:4, ray or ray://…",
-    )
+
+
+def _add_spending(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget",
         metavar="LIMITS",
@@ -107,35 +144,6 @@ def add_session(parser: argparse.ArgumentParser) -> None:
         default=0,
         metavar="VALUES",
         help="confirm before a query that is expected to ask the model about more values",
-    )
-    parser.add_argument(
-        "--full-cells", action="store_true", help="show the whole text of each cell of a table"
-    )
-    parser.add_argument(
-        "--show-values",
-        choices=("auto", "on", "off"),
-        default="auto",
-        help="whether messages may show values of your data (default: auto, on a terminal only)",
-    )
-    parser.add_argument(
-        "--read-only",
-        action="store_true",
-        help="refuse all but reading the tables: for queries that you did not write",
-    )
-    parser.add_argument(
-        "--read-files",
-        choices=get_args(ReadFiles),
-        default="local",
-        help="whether queries may read files by their paths, FROM 'sales.csv': not at all, on this "
-        "machine (default), also at URLs; never with --read-only",
-    )
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the session, such as concurrency=32 or rows_per_prompt=10 (SHOW ALL lists "
-        "them); may be repeated",
     )
 
 

@@ -48,6 +48,13 @@ class Counts:
     """The sources of vectors by call, over a whole run."""
     order: Order = field(default_factory=lambda: Order(0, adaptive=False))
 
+    def add(self, rows_in: int, passed: int, rows_out: int) -> None:
+        """Count the rows of one more chunk."""
+        self.rows_in += rows_in
+        self.passed += passed
+        self.rows_out += rows_out
+        self.chunks += 1
+
     def restart(self) -> None:
         """The pipeline restarts: its rows count once, its costs add up."""
         self.rows_in = self.passed = self.rows_out = self.chunks = 0
@@ -135,33 +142,19 @@ def run(
     # A cascade needs many values for its thresholds, so it gets all of them at once.
     whole = most is None and not block.has_limit and rowwise.cascades((*block.where, *block.select))
     learning = adaptive and len(block.where) > 1 and not whole
-    skip, need = block.offset, block.count
+    skip, need, empty = block.offset, block.count, True
     size = _first_size(block, options, whole or (eager and not learning) or bool(block.takes))
-    empty = True
-    read = {i for term in block.where for ask in asks(term) for i in fields(ask)}
-    equal = EqualRows(sorted(read)) if block.once else None
-    first = FirstRows(block.takes, lambda: rowwise.dispatcher.at_once) if block.takes else None
-    key = partial(rowwise.columns, block.select)
-    numbered_of = partial(_numbered_survivors, block, rowwise, order) if block.where else None
-    known_of = partial(_known_rows, block, rowwise=rowwise)
-    survivors_of = partial(_survivors, block, rowwise=rowwise, order=order)
+    first, equal = _limits_by_key(block, rowwise)
     if block.where and skip and first is None and equal is None and source.ends_within(skip):
         need = 0  # no row is left behind the offset, whatever the answers are
     while need is None or need > 0:
         size = size if most is None else min(size, most())
-        table = source.take(size)
-        if table is None:
+        if (table := source.take(size)) is None:
             break
         start = perf_counter()
         if learning and not counts.chunks:
-            known, in_money = priors(block.where, Rows(table), rowwise)
-            order.expect(known, in_money=in_money)
-        if first is not None:
-            found = list(first.survivors(Rows(table), rowwise.columns, numbered_of))
-        elif equal is None:
-            found = [_survivors(block, Rows(table), rowwise, order)]
-        else:
-            found = list(equal.survivors(Rows(table), key, survivors_of, known_of))
+            _expect(order, block, Rows(table), rowwise)
+        found = _passing(block, Rows(table), rowwise, order, first, equal)
         order.revise()
         survivors = sum(map(len, found))
         if block.has_limit and equal is None and first is None:
@@ -172,24 +165,52 @@ def run(
             need -= sum(map(len, kept))
         elif block.count is not None and equal is not None:
             need = block.count - equal.distinct
-        counts.rows_in += table.num_rows
-        counts.passed += survivors
-        counts.rows_out += sum(map(len, kept))
-        counts.chunks += 1
-        if kept:
-            out = pa.concat_tables(_select(block, rows, rowwise) for rows in kept)
-            counts.seconds += perf_counter() - start
+        counts.add(table.num_rows, survivors, sum(map(len, kept)))
+        out = [_select(block, rows, rowwise) for rows in kept]
+        counts.seconds += perf_counter() - start
+        if out:
             empty = False
-            yield out
-        else:
-            counts.seconds += perf_counter() - start
+            yield pa.concat_tables(out)
         if first is not None and first.is_full:
             break
-        at_once = rowwise.dispatcher.at_once
-        size = _next_size(size, skip, need, counts, options, at_once)
-    if empty:
-        # An empty chunk has the types of the columns; no model is asked about it.
+        size = _next_size(size, skip, need, counts, options, rowwise.dispatcher.at_once)
+    if empty:  # such a chunk has the types of the columns; no model is asked about it
         yield _select(block, Rows(source.empty()), rowwise)
+
+
+def _expect(order: Order, block: Block, rows: Rows, rowwise: RowWise) -> None:
+    """Order the predicates by what is known of them before the first answer."""
+    known, in_money = priors(block.where, rows, rowwise)
+    order.expect(known, in_money=in_money)
+
+
+def _limits_by_key(block: Block, rowwise: RowWise) -> tuple[FirstRows | None, EqualRows | None]:
+    """What takes the first rows of keys, and what counts equal rows once, where ``block`` does."""
+    read = {i for term in block.where for ask in asks(term) for i in fields(ask)}
+    first = FirstRows(block.takes, lambda: rowwise.dispatcher.at_once) if block.takes else None
+    return first, EqualRows(sorted(read)) if block.once else None
+
+
+def _passing(
+    block: Block,
+    rows: Rows,
+    rowwise: RowWise,
+    order: Order,
+    first: FirstRows | None,
+    equal: EqualRows | None,
+) -> list[Rows]:
+    """The rows of a chunk that pass the block's predicates, as far as its limits need them."""
+    if first is not None:
+        numbered_of = partial(_numbered_survivors, block, rowwise, order) if block.where else None
+        return list(first.survivors(rows, rowwise.columns, numbered_of))
+    survivors_of = partial(_survivors, block, rowwise=rowwise, order=order)
+    if equal is None:
+        return [survivors_of(rows)]
+    key, known_of = (
+        partial(rowwise.columns, block.select),
+        partial(_known_rows, block, rowwise=rowwise),
+    )
+    return list(equal.survivors(rows, key, survivors_of, known_of))
 
 
 def _of_groups(

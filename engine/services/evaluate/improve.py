@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -132,21 +133,7 @@ def improve(
     pool, choosing, deciding, reporting = _parts(table, columns, label, seed)
     purse = _Purse(budget)
 
-    def measure(part: pa.Table, candidates: Sequence[_Candidate], share: float) -> Comparison:
-        texts = {c.name: c.sql(session) for c in candidates}
-        left = purse.rest(share)
-        try:
-            found = evaluate_calls(
-                session, part, texts, label, models=(), kind=None, within=0.0, budget=left
-            )
-        except BudgetExceeded as problem:
-            purse.spent += problem.usage
-            purse.cost += problem.cost or 0.0
-            raise
-        purse.spent += Usage.total(one.usage for one in found)
-        purse.cost += sum(one.cost or 0.0 for one in found)
-        return found
-
+    measure = partial(_measure, session, label, purse)
     start = best = _Candidate("start", call)
     tried: dict[str, float] = {}
     held: dict[str, Evaluation] = {}
@@ -172,19 +159,43 @@ def improve(
         except BudgetExceeded:
             stopped = True
     report = measure(reporting, [start, chosen] if chosen is not start else [start], 1.0)
-    first, last = report[0], report[-1]
+    question = StoredQuestion(
+        name, chosen.call, version, chosen.threshold, _figures_of(report[0], report[-1])
+    )
+    shares = tuple(tried.items())
+    return Improvement(question, report[0], report[-1], p_value, shares, purse.spent, stopped)
+
+
+def _measure(
+    session: Session,
+    label: str,
+    purse: _Purse,
+    part: pa.Table,
+    candidates: Sequence[_Candidate],
+    share: float,
+) -> Comparison:
+    """The candidates on a part of the rows, for at most ``share`` of what is left to spend."""
+    texts = {c.name: c.sql(session) for c in candidates}
+    left = purse.rest(share)
+    try:
+        found = evaluate_calls(
+            session, part, texts, label, models=(), kind=None, within=0.0, budget=left
+        )
+    except BudgetExceeded as problem:
+        purse.spent += problem.usage
+        purse.cost += problem.cost or 0.0
+        raise
+    purse.spent += Usage.total(one.usage for one in found)
+    purse.cost += sum(one.cost or 0.0 for one in found)
+    return found
+
+
+def _figures_of(first: Evaluation, last: Evaluation) -> dict[str, float]:
+    """The figures that a stored question keeps: of its own wording, and of the first one."""
     figures = {"rows": float(last.rows), "accuracy": last.accuracy, "start": first.accuracy}
     low, high = last.figures["accuracy"][2:4]
     figures |= {"low": low, "high": high}
-    question = StoredQuestion(
-        name,
-        chosen.call,
-        version,
-        chosen.threshold,
-        {key: round(value, 4) for key, value in figures.items() if not math.isnan(value)},
-    )
-    shares = tuple(tried.items())
-    return Improvement(question, first, last, p_value, shares, purse.spent, stopped)
+    return {key: round(value, 4) for key, value in figures.items() if not math.isnan(value)}
 
 
 def check_call(session: Session, text: str) -> None:
