@@ -25,7 +25,7 @@ ORDER = """
     models.verbalizer models.http
     models.llama
     models.registry
-    models.services.batch models.services.outlines models.services.speech models.services.tuning
+    models.services.batch models.services.decisions models.services.outlines models.services.speech models.services.tuning
     models.embedders
     udfs.text udfs.declare
     udfs udfs.services
@@ -48,7 +48,7 @@ ORDER = """
     prepare.verbs
     services.frame_methods
     frame
-    frame_sources
+    prepare.frame_sources
     services.session_methods
     session
     entry_points
@@ -56,7 +56,7 @@ ORDER = """
     services.dialects.mysql services.dialects.blendsql services.dialects.warehouses
     services.dialects.suql services.dialects
     services.documents services.search services.sources services.lakes services.meanings services.cluster
-    services.replay
+    services.replay services.independence
     services.evaluate services.dbapi services.mcp services.server
     services.ask.schema services.ask.grammar services.ask
     apps
@@ -67,6 +67,7 @@ ORDER = """
     blendfusion
     apps.ui
     apps.cli
+    __main__
 """
 """From the bottom to the top. Single modules of engine/ stand for themselves; ``blendfusion`` is
 ``engine/__init__.py``. A package may import what stands before it, also in its own line."""

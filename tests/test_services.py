@@ -15,7 +15,7 @@ from datafusion import DataFrame
 from module_imports import FILES, ROOT, imports
 
 import blendfusion as bf
-from blendfusion.frame_sources import FrameSources
+from blendfusion.prepare.frame_sources import FrameSources
 from blendfusion.services import METHODS, services
 from blendfusion.session import INTERNAL
 
@@ -108,7 +108,7 @@ def package_without(folder: str, place: Path) -> None:
 CHECK = """
 import importlib, pathlib, sys
 import blendfusion as bf
-from blendfusion.frame_sources import FrameSources
+from blendfusion.prepare.frame_sources import FrameSources
 from blendfusion.services import METHODS, services
 from blendfusion.session import INTERNAL
 

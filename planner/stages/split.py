@@ -54,17 +54,17 @@ class StagedPlan:
         return self.stages[-1]
 
 
-def _with_domain(stored: Callable[[Plan], Stored], expr: Expr) -> Expr | None:
+def _with_domain(store: Callable[[Plan], StoredRows], expr: Expr) -> Expr | None:
     """A call with candidates, or a value among rows. The candidates or rows are a stage that runs
     before it."""
-    inner = partial(_with_domain, stored)
+    inner = partial(_with_domain, store)
     if isinstance(expr, Node) and expr.rels:
         children = tuple(substitute(c, inner) for c in expr.children)
-        return replace(expr, children=children, rels=tuple(map(stored, expr.rels)))
+        return replace(expr, children=children, rels=tuple(map(store, expr.rels)))
     if not isinstance(expr, Ask) or expr.domain is None:
         return None
     args = tuple(substitute(a, inner) for a in expr.args)
-    return Ask(expr.call, args, stored(expr.domain))
+    return Ask(expr.call, args, store(expr.domain))
 
 
 def cut_stages(root: Root) -> StagedPlan:

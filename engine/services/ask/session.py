@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from blendfusion.budget import Budget, checked_budget
-from blendfusion.frame_sources import FrameSources
+from blendfusion.prepare.frame_sources import FrameSources
 
 if TYPE_CHECKING:
     from blendfusion.services.ask.answers import Reply
@@ -68,8 +68,8 @@ class Asking(FrameSources):
         (docs/ask.md), in place of an earlier one, and accept its examples. Raises QueryError for a
         file of another form, and for a column, a metric or an example that the session's tables
         contradict. Warns of tables that the session does not have."""
+        from blendfusion.services.ask.layer_check import check_layer
         from blendfusion.services.ask.schema.layer import read_layer
-        from blendfusion.services.ask.schema.layer_check import check_layer
 
         layer = read_layer(path)
         check_layer(self.whole, layer)

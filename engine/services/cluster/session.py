@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 
-from blendfusion.frame_sources import FrameSources
+from blendfusion.prepare.frame_sources import FrameSources
 
 if TYPE_CHECKING:
     from blendfusion.models.protocol.model import Model

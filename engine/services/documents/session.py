@@ -6,7 +6,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from blendfusion.frame_sources import FrameSources
+from blendfusion.prepare.frame_sources import FrameSources
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame

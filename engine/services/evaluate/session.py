@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from blendfusion.budget import Budget
-from blendfusion.frame_sources import FrameSources
 from blendfusion.models.guarantees.accuracy import DELTA
+from blendfusion.prepare.frame_sources import FrameSources
 
 if TYPE_CHECKING:
     from blendfusion.services.evaluate.choose_model import ModelChoice

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blendfusion.errors import QueryError
-from blendfusion.frame_sources import FrameSources
+from blendfusion.prepare.frame_sources import FrameSources
 
 if TYPE_CHECKING:
     from blendfusion.files.lance_table import StorageOptions

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from blendfusion.errors import ArgumentError, QueryError
-from blendfusion.frame_sources import FrameSources
+from blendfusion.prepare.frame_sources import FrameSources
 
 if TYPE_CHECKING:
     from datafusion import DataFrame
