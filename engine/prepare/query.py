@@ -314,11 +314,8 @@ class Query:
             error = translate_error(problem, session, self.text, redaction, hidden)
             if isinstance(error, QueryError):
                 ours = ready.translation if text == ready.sql else identity("")
-                error.span = (
-                    error.span
-                    or named_place(error.message, self.text)
-                    or syntax_place(str(problem), ours)
-                )
+                place = named_place(error.message, self.text) or syntax_place(str(problem), ours)
+                error.span = error.span or place
                 _list_owners(error, self.text, columns)
             raise error from problem
         if self.options is READING:

@@ -9,7 +9,7 @@ from typing import Any
 
 from datafusion.catalog import Table
 
-from blendfusion.frame_sources import FrameSources
+from blendfusion.prepare.frame_sources import FrameSources
 
 
 class LakeReading(FrameSources):
