@@ -90,6 +90,19 @@ def test_lower_bounds_are_those_that_were_tried() -> None:
     assert all(bounds["protobuf"].contains(v) for v in ("5.29.5", "6.32.0", "7.34.0"))
 
 
+def test_dictionaries_need_no_pandas() -> None:
+    code = """
+import sys
+sys.modules["pandas"] = None
+import pyarrow as pa, blendfusion as bf
+session = bf.connect(bf.ScriptedModel(lambda request: True), cache=None)
+session.from_arrow(pa.table({"c": pa.array(["a", "b"]).dictionary_encode()}), name="t")
+print(session.sql("SELECT c FROM t WHERE llm_filter('q', c)").to_pydict())
+"""
+    found = run("-c", code)
+    assert found.stdout == "{'c': ['a', 'b']}\n", found.stderr
+
+
 @pytest.mark.long
 def test_a_users_script_has_the_types_that_it_states() -> None:
     settings = (

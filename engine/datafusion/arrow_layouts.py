@@ -119,7 +119,8 @@ def _encode(values: pa.Array, kind: pa.DictionaryType) -> Iterator[pa.Array]:
     except pa.ArrowNotImplementedError:  # of lists and structs: each row is a value
         rows = pa.array(np.arange(len(values)), mask=values.is_null().to_numpy(False))
         encoded = pa.DictionaryArray.from_arrays(rows, values)
-    if len(encoded.dictionary) > np.iinfo(kind.index_type.to_pandas_dtype()).max + 1:
+    index = kind.index_type  # whose to_pandas_dtype needs pandas
+    if len(encoded.dictionary) > 2 ** (index.bit_width - pa.types.is_signed_integer(index)):
         half = len(values) // 2
         yield from _encode(values[:half], kind)
         yield from _encode(values[half:], kind)
