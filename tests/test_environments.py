@@ -93,7 +93,13 @@ def test_lower_bounds_are_those_that_were_tried() -> None:
 def test_dictionaries_need_no_pandas() -> None:
     code = """
 import sys
-sys.modules["pandas"] = None
+
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
+
+sys.meta_path.insert(0, Without())
 import pyarrow as pa, blendfusion as bf
 session = bf.connect(bf.ScriptedModel(lambda request: True), cache=None)
 session.from_arrow(pa.table({"c": pa.array(["a", "b"]).dictionary_encode()}), name="t")
