@@ -1,4 +1,5 @@
-"""The public names, each imported when it is first used. Services add theirs: ``services.names``."""
+"""The public names, each imported when it is first used. Services add theirs:
+``services.names``."""
 
 from __future__ import annotations
 
@@ -150,7 +151,7 @@ def all_names() -> list[str]:
 
 
 def public(name: str) -> object:
-    """What a public name stands for; None for any other name."""
+    """The object of a public name; None for any other name."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     functions = import_module(_FUNCTIONS)

@@ -209,6 +209,10 @@ def test_every_extra_is_offered(metadata: Message) -> None:
         "all",
         "docs",
         "compare",
+        "databases",
+        "lakes",
+        "mcp",
+        "sqlalchemy",
         "dev",
     }
 

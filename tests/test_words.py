@@ -91,8 +91,11 @@ def test_docstrings_and_comments_have_the_width_of_the_code(file: Path) -> None:
 
 
 PRIVATE_WORDS = frozenset(["said", "told", "asked", "put", "anew", "dear", "lost"])
-PUBLIC = {"engine/services/independence/check.py": {"asked"}}
-"""Words of the public API all the same."""
+PUBLIC = {
+    "engine/services/independence/check.py": {"asked"},
+    "engine/services/server/flight.py": {"do_put"},
+}
+"""Words of the public API, and of pyarrow's, all the same."""
 
 
 def introduced(tree: ast.AST) -> Iterator[str]:
@@ -138,7 +141,7 @@ def test_no_module_is_named_by_a_participle() -> None:
         for file, word in last.items()
         if word.endswith("ed") or (word.endswith("ing") and word not in NO_PARTICIPLES)
     }
-    assert participles <= {"llm_embed"}
+    assert participles <= {"llm_embed", "need"}
     assert not {"known", "asker", "meter", "told", "said", "kept", "held"} & set(last.values())
 
 

@@ -42,7 +42,7 @@ _MARKERS = (
 )
 """Folders in a table's own, the ending of files in them, and the kind of the table."""
 _NUMBER = re.compile(r"^v|[-.].*$", re.DOTALL)
-"""What stands around the number of ``00003-….metadata.json`` and ``v3.metadata.json``."""
+"""The texts around the number of ``00003-….metadata.json`` and ``v3.metadata.json``."""
 _UNREAD = "Json error"
 _METADATA = "metadata"
 _METADATA_FILE = ".metadata.json"

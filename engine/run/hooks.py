@@ -58,7 +58,7 @@ class Hooks:
         return [[]] * (1 if plan is None else len(plan.stages))
 
     def scan_notes(self, frame: DataFrame) -> list[str]:
-        """What scans of a frame of DataFusion send to other systems, for EXPLAIN."""
+        """The queries that scans of a DataFusion frame send to other systems, for EXPLAIN."""
         return []
 
     def foreign_table(self, value: object) -> Table | None:

@@ -29,12 +29,12 @@ def download(url: str, place: Path) -> None:
     login in the URL goes to its own server alone. Raises DownloadFailed."""
     try:
         address = URL(url)
-        asked = Request(str(address.with_user(None).with_fragment(None)))
+        request = Request(str(address.with_user(None).with_fragment(None)))
         if address.user is not None:
             login = basic_login(address.user, address.password or "")
-            asked.add_unredirected_header("Authorization", login)
+            request.add_unredirected_header("Authorization", login)
         with (
-            _opener().open(asked, timeout=_SILENCE_SECONDS) as reply,
+            _opener().open(request, timeout=_SILENCE_SECONDS) as reply,
             place.open("wb") as file,
         ):
             while block := reply.read(_BLOCK_BYTES):

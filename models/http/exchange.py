@@ -67,7 +67,7 @@ class Exchange:
             sent += urls
         self._errand = ValueRequests(sent, images=len(urls))
         self._spent: Usage | None = None
-        """What the replies took so far."""
+        """The usage of the replies so far."""
         self._latest: Mapping[str, Json] = {}
         """The latest request."""
         self._searches = False

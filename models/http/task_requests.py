@@ -23,7 +23,7 @@ _LONGEST_KEPT, _MOST_KEPT = 100, 1_000
 
 
 class TaskRequests:
-    """What all requests for ``task`` share. For one event loop."""
+    """The part that all requests for ``task`` share. For one event loop."""
 
     def __init__(self, chat: Chat, task: Task) -> None:
         self.task, self.constraint = task, task.constraint
@@ -85,8 +85,8 @@ class _Template:
     def __init__(self, chat: Chat, requests: TaskRequests, form: Form, parts: Parts) -> None:
         self.parts = parts
         place = secrets.token_hex(16)  # stands nowhere else
-        asked: Message = {"role": "user", "content": place}
-        turns: list[Json] = [*requests.opening(form), asked]
+        question: Message = {"role": "user", "content": place}
+        turns: list[Json] = [*requests.opening(form), question]
         body: dict[str, Json] = {"model": chat.model, "messages": turns, **requests.fields(form)}
         body |= chat.sampling.of(requests.constraint)
         body["messages"] = chat.sampling.messages(turns)

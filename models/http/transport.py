@@ -50,8 +50,8 @@ class TooLarge(Exception):
 
 
 def trusted_certificates() -> ssl.SSLContext:
-    """Those that the environment names (SSL_CERT_FILE, SSL_CERT_DIR), else Mozilla's. Reading them
-    takes tens of milliseconds."""
+    """The certificates that the environment names (SSL_CERT_FILE, SSL_CERT_DIR), else Mozilla's.
+    Reading them takes tens of milliseconds."""
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     if not (file or folder):
         import certifi

@@ -1,4 +1,4 @@
-"""The other questions about the values of a batch, for models that answer several in one request."""
+"""The other questions about the values of a batch, for models that answer several at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPEN: ContextVar[Open] = ContextVar("open questions", default={})  # noqa: B039
 
 @contextmanager
 def asking_beside(others: Open) -> Iterator[None]:
-    """What is asked in this block may be asked together with ``others``."""
+    """Let questions in this block be asked together with ``others``."""
     token = _OPEN.set(others)
     try:
         yield

@@ -415,8 +415,8 @@ class SqliteStore:
     def _found_locked(self, problem: Exception) -> list[str]:
         """Note that somebody holds the lock; the warning, the first time."""
         self._locked_at = time.monotonic()
-        told, self._warned = self._warned, True
-        return [] if told else [f"the answer cache {self.path}: {problem}. {_UNTIL_FREE}"]
+        warned, self._warned = self._warned, True
+        return [] if warned else [f"the answer cache {self.path}: {problem}. {_UNTIL_FREE}"]
 
     def _owe(self, rows: Sequence[Row]) -> None:
         """Keep rows that met a lock."""

@@ -31,5 +31,5 @@ class Take:
         return tuple(zip(self.order, self.directions, strict=True))
 
     def by(self, keys: Sequence[tuple[Expr, Direction]]) -> Take:
-        """The same in another order."""
+        """This take in another order."""
         return replace(self, order=tuple(e for e, _ in keys), directions=tuple(d for _, d in keys))

@@ -1,4 +1,4 @@
-"""What is read of the groups of an aggregate, as a need of the block below it."""
+"""The need of the block below an aggregate, by what is read of its groups."""
 
 from __future__ import annotations
 

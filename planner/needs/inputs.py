@@ -1,4 +1,4 @@
-"""What each kind of relation reads of its inputs' rows, by what is read of its own."""
+"""The needs of the inputs of each kind of relation, by what is read of its own rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ALL_COME = (("left", "left_mark"), ("right",))
 
 
 def needs_below(plan: Rel | Block, need: Need) -> tuple[Need, ...]:
-    """What is read of the inputs of a relation."""
+    """The needs of the inputs of a relation."""
     if isinstance(plan, Block):
         return (Need(() if plan.where or plan.until else takes_of(plan, need)),)
     found = NEEDS[plan.kind](plan, need) if plan.kind in NEEDS else ()

@@ -71,7 +71,7 @@ def with_takes(block: Block, takes: Sequence[Take]) -> Block:
 
 
 def takes_of(block: Block, need: Need) -> tuple[Take, ...]:
-    """What is read of the rows of a block, over its source; nothing that its answers decide."""
+    """The need of the rows of a block, over its source; nothing that its answers decide."""
     known = {i: e for i, e in enumerate(block.select) if not needs_model(e)}
     found: list[Take] = []
     for take in need.takes if may_move(block) and not need.ranks else ():

@@ -107,7 +107,7 @@ class _Reader:
         return join if all(map(is_, new, join.inputs)) else join.with_inputs(*new)
 
     def _of_subqueries(self, plan: Plan, read: Sequence[Expr]) -> Plan:
-        """``plan`` with its subqueries of one value, of which the expressions ``read`` may read less."""
+        """``plan`` with its subqueries of one value, of which ``read`` may read less."""
         if not isinstance(plan, Rel) or not plan.has_subqueries:
             return plan
         new: dict[Expr, Expr] = {}

@@ -362,12 +362,12 @@ def test_no_weights_are_loaded() -> None:
         assert "2 values of 2 rows (exact)" in frame.explain_text()
         (weights,) = frame.estimate().weights.values()
         assert f"Weights of {session.model.name}: {weights}" in frame.explain_text().splitlines()
-        assert not session.model.inner.loaded  # type: ignore[attr-defined]
+        assert not session.model.inner.is_loaded  # type: ignore[attr-defined]
         frame.collect()
         assert session.model.info.settings["weights"] == weights
         session.close()
         assert frame.estimate().total == bf.Usage(cached=2)
-        assert not session.model.inner.loaded  # type: ignore[attr-defined]
+        assert not session.model.inner.is_loaded  # type: ignore[attr-defined]
 
 
 # --- EXPLAIN -------------------------------------------------------------------------------------

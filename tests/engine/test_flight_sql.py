@@ -21,7 +21,7 @@ from pyarrow import flight
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
 from blendfusion.services.server.health import watched
-from blendfusion.services.server.listening import is_loopback, serving
+from blendfusion.services.server.listener import is_loopback, serving
 from blendfusion.services.server.messages import packed, unpacked
 
 adbc = pytest.importorskip("adbc_driver_flightsql.dbapi")

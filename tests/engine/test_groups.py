@@ -147,7 +147,7 @@ def test_other_stands_against_the_mean_of_all_groups() -> None:
 
         descriptions = names
 
-        def chosen(self, texts: list[str], groups: list[Group]) -> list[tuple[str, float] | None]:
+        def choose(self, texts: list[str], groups: list[Group]) -> list[tuple[str, float] | None]:
             return [("other", self.probable), None]
 
     def found(probable: float, embedder: ByTopic | None) -> list[str | None]:

@@ -6,6 +6,7 @@ import itertools
 import json
 import threading
 from collections.abc import Iterator
+from itertools import groupby
 
 import pytest
 from datafusion import SessionContext
@@ -66,7 +67,7 @@ def test_batches_stand_in_stages_and_stages_in_the_query(db: Counted, seen: Seen
 
 def test_every_stage_has_a_span(db: Counted, seen: Seen) -> None:
     db.session.sql(TWO_STAGES).collect()
-    assert seen.tree() == [
+    assert [line for line, _ in groupby(seen.tree())] == [  # a stage may ask in several batches
         "blendfusion.query",
         "  blendfusion.stage",
         "    blendfusion.batch",
@@ -76,7 +77,7 @@ def test_every_stage_has_a_span(db: Counted, seen: Seen) -> None:
     ]
     stages = seen.named("blendfusion.stage")
     assert [s.attributes[f.STAGE] for s in stages] == [1, 2, 3]
-    assert [s.attributes[f.STAGE] for s in seen.named("blendfusion.batch")] == [1, 2]
+    assert {s.attributes[f.STAGE] for s in seen.named("blendfusion.batch")} == {1, 2}
 
 
 def test_stages_that_run_in_turn_have_a_span_each(seen: Seen) -> None:

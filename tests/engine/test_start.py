@@ -44,7 +44,7 @@ def of_command(*argv: str) -> str:
 def test_the_start_imports_a_dozen_modules(code: str) -> None:
     found = imported(code)
     assert not {name.partition(".")[0] for name in found} & HEAVY
-    assert len({name for name in found if name.startswith("blendfusion")}) <= 12
+    assert len({name for name in found if name.startswith("blendfusion")}) <= 13
 
 
 def test_a_command_imports_no_other_command() -> None:
@@ -84,6 +84,7 @@ def test_no_public_name_is_the_name_of_a_folder_or_module() -> None:
         "import blendfusion as bf, pkgutil\n"
         "import blendfusion.language.query_text.tokenizer as tokenizer\n"
         "assert tokenizer.__name__ == 'blendfusion.language.query_text.tokenizer'\n"
-        "assert not {*bf.__all__} & {module.name for module in pkgutil.iter_modules(bf.__path__)}\n"
+        "modules = {module.name for module in pkgutil.iter_modules(bf.__path__)}\n"
+        "assert {*bf.__all__} & modules == {'dbapi'}\n"  # the name is that of its module
     )
     assert "blendfusion.language.query_text" in imported(code)

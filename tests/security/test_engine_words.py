@@ -233,7 +233,8 @@ SEARCHES: dict[str, Callable[[str], object]] = {
     "file": _all(error_translation._BARE_FILE),
     "call": error_translation._CALL.fullmatch,
     "between": _all(label_words._BETWEEN),
-    "number": margins._NUMBER.fullmatch,
+    "page": margins._PAGE.fullmatch,
+    "roman": margins._ROMAN.fullmatch,
 }
 """The patterns that are searched in long texts, or have to fit them, as the code does."""
 PUMPS = (

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from blendfusion.services.cluster.starved import waited_seconds
+from blendfusion.services.cluster.starvation import waited_seconds
 
 QUERY = "SELECT id FROM t WHERE llm_filter('f', x) ORDER BY id"
 STILL_SECONDS = 4.0

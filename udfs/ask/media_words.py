@@ -13,7 +13,7 @@ _QUESTION = "What does it show or say? Answer in one sentence."
 
 
 def words_of_media(model: UserModel, values: Iterable[str]) -> dict[str, str]:
-    """What the model says of the images and recordings among these values, one question each; ''
+    """The model's words about the images and recordings among these values, one question each; ''
     without an answer. Texts are left out."""
     media = sorted({value for value in values if has_media((value,))})
     if not media:

@@ -166,7 +166,7 @@ class Matcher:
         self._matches: dict[Row, list[str]] = {}
         self._embedder = _embedder(call, dispatcher)
         self._words: dict[str, str] = {}
-        """What the model says of images and recordings, where candidates are looked for."""
+        """The model's words about images and recordings, where candidates are looked for."""
         self.tally = Tally()
 
     @property

@@ -10,7 +10,7 @@ from threading import Event
 from blendfusion.apps.cli.sessions import add_session, budget_of, session_of
 from blendfusion.errors import OptionError
 from blendfusion.services.server.health import watched
-from blendfusion.services.server.listening import serving
+from blendfusion.services.server.listener import serving
 
 _TOKEN = "BLENDFUSION_TOKEN"
 

@@ -58,7 +58,7 @@ def prepare(frame: Frame, *, parts: bool) -> PreparedFrame:
     if not frame.session.options.planner:
         return PreparedFrame(calls, reason="the option planner is off")
     frame.session.calls.know(frame.session, text)  # what is read back names their functions
-    from blendfusion.language.unsupported.staging import staged_plan
+    from blendfusion.language.unsupported.stage_plans import staged_plan
 
     return staged_plan(frame, calls, plan, query, parts=parts)
 

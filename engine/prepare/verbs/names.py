@@ -193,7 +193,7 @@ def _text(names: Names, text: str) -> str:
 _STRINGS: Mapping[str, Spelling] = {
     **dict.fromkeys(("select", "drop", "sort", "sort_by", "aggregate", "distinct_on"), _name),
     **dict.fromkeys(("unnest_columns", "repartition_by_hash"), _name),
-    **dict.fromkeys(("_selected", "__getitem__"), _text),
+    **dict.fromkeys(("_select_texts", "__getitem__"), _text),
 }
 """How verbs read their texts; of others, a text is no name of a column."""
 

@@ -355,7 +355,7 @@ class RowWise:
         """Tell the dispatcher of calls about the same values that every row needs."""
         calls: dict[tuple[Expr, ...], dict[Call, None]] = {}
         for expr in exprs:
-            for ask in _always_asked(expr):
+            for ask in _certain_questions(expr):
                 calls.setdefault(ask.args, {})[ask.call] = None
         for own in calls.values():
             if len(own) > 1:
@@ -559,14 +559,14 @@ def _assemble(pieces: Sequence[pa.Array], place: np.ndarray) -> pa.Array:
     return whole.take(pa.array(place, mask=place < 0))
 
 
-def _always_asked(expr: Expr) -> Iterator[Ask]:
+def _certain_questions(expr: Expr) -> Iterator[Ask]:
     """The questions about rows that an expression asks for every row."""
     if isinstance(expr, Ask):
         if type(expr.call.ingredient.kind) is RowQuestion and expr.domain is None:
             yield expr
     elif _reads_all(expr):
         for child in expr.children:
-            yield from _always_asked(child)
+            yield from _certain_questions(child)
 
 
 def _reads_all(expr: Expr) -> bool:

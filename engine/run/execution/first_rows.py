@@ -29,7 +29,7 @@ Places: TypeAlias = NDArray[np.int64]
 Masks: TypeAlias = NDArray[np.bool_]
 
 _SHARE, _SHARE_OF_ALL = 4, 64
-"""Of the rows asked so far, the part that is worth a round: of each group, of all rows."""
+"""The part of the rows asked so far that is worth a round: of each group, of all rows."""
 _MOST_KEYS = 1_000_000
 """The most groups that are remembered from chunk to chunk."""
 
@@ -61,31 +61,31 @@ class FirstRows:
                 return
             levels.append(level)
         passes = np.full(len(rows), survivors is None)
-        asked = passes.copy()
+        chosen = passes.copy()
         if survivors is None:
             yield rows.take(np.flatnonzero(_wanted(levels, passes)))
         else:
             own, number = _numbered(rows)
-            while len(places := self._next(levels, passes, asked)):
-                asked[places] = True
+            while len(places := self._next(levels, passes, chosen)):
+                chosen[places] = True
                 passed = survivors(own.take(places), number)
                 passes[passed.table.column(number.index).to_numpy()] = True
                 yield passed
-        self._remember(levels, passes, asked)
+        self._remember(levels, passes, chosen)
 
-    def _next(self, levels: Sequence[_Level], passes: Masks, asked: Masks) -> Places:
+    def _next(self, levels: Sequence[_Level], passes: Masks, chosen: Masks) -> Places:
         """The places of the rows to ask about next."""
-        places = np.flatnonzero(_wanted(levels, passes) & ~asked)
+        places = np.flatnonzero(_wanted(levels, passes) & ~chosen)
         for level in levels:
             if len(places):
-                places = places[level.lacks(places, asked, self._at_once())]
+                places = places[level.lacks(places, chosen, self._at_once())]
         return places
 
-    def _remember(self, levels: Sequence[_Level], passes: Masks, asked: Masks) -> None:
+    def _remember(self, levels: Sequence[_Level], passes: Masks, chosen: Masks) -> None:
         wanted = _wanted(levels, passes)
         for level, seen in zip(levels, self._seen, strict=True):
             if len(seen) < _MOST_KEYS:
-                seen.update(level.seen(asked))
+                seen.update(level.seen(chosen))
             whole = not level.take.per and len(wanted) and not wanted[-1]
             self.is_full = self.is_full or bool(whole and level.counted[0] >= level.take.count)
 
@@ -110,7 +110,7 @@ def _wanted(levels: Sequence[_Level], passes: Masks) -> Masks:
 class _Seen(NamedTuple):
     """The rows of a group so far."""
 
-    asked: int = 0
+    questions: int = 0
     counted: int = 0
     """The rows that count, or combinations of values."""
     last: Key | None = None
@@ -148,7 +148,7 @@ class _Level:
         self._keys, self._group = groups
         self._values, self._equal = equal
         self._tied = tied[1]
-        self._asked = np.array([e.asked for e in earlier], dtype=np.int64)
+        self._count_before = np.array([e.questions for e in earlier], dtype=np.int64)
         self._before = np.array([e.counted for e in earlier], dtype=np.int64)
         self._last_before = _numbers_of([e.last for e in earlier], self._values)
         ends = [None if e.last is None else e.last[: take.ties] for e in earlier]
@@ -177,10 +177,10 @@ class _Level:
         self.counted, self._last = np.minimum(times, count), last
         return inside
 
-    def lacks(self, places: Places, asked: Masks, at_once: int) -> Masks:
+    def lacks(self, places: Places, chosen: Masks, at_once: int) -> Masks:
         """Whether rows are among those that their groups lack; all of those that only tie."""
         missing = self.take.count - self.counted
-        size = self._asked_now(asked) // (_SHARE if self.take.per else _SHARE_OF_ALL)
+        size = self._count_now(chosen) // (_SHARE if self.take.per else _SHARE_OF_ALL)
         size = np.maximum(size, at_once // len(np.unique(self._group[places])))
         ordered, number, _ = self._counts(places, self._last)
         group = self._group[ordered]
@@ -202,12 +202,12 @@ class _Level:
             new &= ~(starts & (equal == last[group]))
         return ordered, _sums(new, starts), new
 
-    def _asked_now(self, asked: Masks) -> Places:
-        return self._asked + np.bincount(self._group[asked], minlength=len(self._keys))
+    def _count_now(self, chosen: Masks) -> Places:
+        return self._count_before + np.bincount(self._group[chosen], minlength=len(self._keys))
 
-    def seen(self, asked: Masks) -> dict[Key, _Seen]:
+    def seen(self, chosen: Masks) -> dict[Key, _Seen]:
         """The rows of each group so far, by its key."""
-        parts = (a.tolist() for a in (self._asked_now(asked), self.counted, self._last))
+        parts = (a.tolist() for a in (self._count_now(chosen), self.counted, self._last))
         lines = zip(self._keys, *parts, self._earlier, strict=True)
         return {
             key: _Seen(times, counted, earlier.last if last < 0 else self._values[last])

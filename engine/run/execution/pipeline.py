@@ -185,7 +185,7 @@ def _expect(order: Order, block: Block, rows: Rows, rowwise: RowWise) -> None:
 
 
 def _limits_by_key(block: Block, rowwise: RowWise) -> tuple[FirstRows | None, EqualRows | None]:
-    """What takes the first rows of keys, and what counts equal rows once, where ``block`` does."""
+    """The parts that take the first rows of keys, and count equal rows once, if ``block`` does."""
     read = {i for term in block.where for ask in asks(term) for i in fields(ask)}
     first = FirstRows(block.takes, lambda: rowwise.dispatcher.at_once) if block.takes else None
     return first, EqualRows(sorted(read)) if block.once else None

@@ -19,7 +19,7 @@ from blendfusion.places.private_folder import private_folder
 from blendfusion.services.cluster import protocol
 from blendfusion.services.cluster.grace import Endings
 from blendfusion.services.cluster.protocol import BEAT_SECONDS, LANES, PlaceGone
-from blendfusion.services.cluster.starved import waited_seconds
+from blendfusion.services.cluster.starvation import waited_seconds
 
 PULSE = "pulse"
 """The lane on which a process only says that it is alive."""

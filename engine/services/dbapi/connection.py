@@ -111,7 +111,7 @@ class Cursor:
 
     @property
     def trace(self) -> Trace:
-        """What the query has asked and spent so far."""
+        """The questions and the spending of the query so far."""
         return Trace() if self._frame is None else self._frame.trace
 
     def execute(self, operation: str, parameters: Parameters = ()) -> Cursor:

@@ -1,4 +1,5 @@
-"""SQLAlchemy's dialect: ``create_engine("blendfusion://?model=…&table.t=FILE&attach.shop=URL")``."""
+"""SQLAlchemy's dialect:
+``create_engine("blendfusion://?model=…&table.t=FILE&attach.shop=URL")``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tools answer: rows as JSON, and what was asked and spent for them."""
+"""The answers of the tools: rows as JSON, with the questions and the spending behind them."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ def cell(value: Any) -> Any:
 
 
 def spent(session: Session, before: Usage, usage: Usage | None = None) -> dict[str, Any]:
-    """What was asked and spent since the session's usage was ``before``, and what the budget
+    """The questions and the spending since the session's usage was ``before``, and what the budget
     leaves."""
     now = session.ledger.usage
-    asked = {
+    questions = {
         "values": now.values - before.values,
         "prompt_tokens": now.prompt_tokens - before.prompt_tokens,
         "completion_tokens": now.completion_tokens - before.completion_tokens,
     }
     if usage is not None:
-        asked["cached"] = usage.cached
-    return {"asked": asked, "left": left(session.budget, now)}
+        questions["cached"] = usage.cached
+    return {"asked": questions, "left": left(session.budget, now)}
 
 
 def left(budget: Budget, used: Usage) -> dict[str, float]:
-    """What a budget leaves of each of its limits, but for cost."""
+    """The rest that a budget leaves of each of its limits, but for cost."""
     return {
         name: max(0, limit - getattr(used, name))
         for name, limit in budget.limits()

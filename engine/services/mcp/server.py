@@ -28,7 +28,7 @@ _MOST_STEPS = 200
 
 
 class Tools:
-    """What agents may call. One call runs at a time: they share the session and its budget."""
+    """The tools that agents may call. One call runs at a time: all share a session and its budget."""
 
     def __init__(self, session: Session, *, show_values: bool = False) -> None:
         """Raises OptionError for a session without a limit of values, cost or tokens."""
@@ -66,7 +66,7 @@ class Tools:
         return rows_of(self._session.table(table_path(self._session, table)), rows)
 
     def estimate(self, sql: str) -> dict[str, Any]:
-        """What a query would ask a language model, without running or asking anything."""
+        """Tells what a query would ask a language model. Runs and asks nothing."""
         frame = self._session.sql(sql, read_only=True)
         expected = frame.estimate()
         return {
@@ -161,8 +161,8 @@ def _telling(
             try:
                 found = tool(*args, **kwargs)
             except BlendFusionError as problem:
-                asked = spent(session, before)
-                raise refused(f"{problem}\nAsked: {asked}") from None
+                spending = spent(session, before)
+                raise refused(f"{problem}\nAsked: {spending}") from None
             return found | spent(session, before)
 
     return telling

@@ -125,7 +125,7 @@ INFO = pa.schema(
 
 
 def server_info(wanted: Sequence[int]) -> pa.Table:
-    """What the server says of itself: its name, its versions, and that it only reads."""
+    """The server's description of itself: its name, its versions, and that it only reads."""
     known: dict[int, str | bool] = {
         0: "BlendFusion",
         1: version("blendfusion"),

@@ -37,7 +37,7 @@ class Busy(Exception):
 
 @dataclass(slots=True)
 class Counts:
-    """What a server has done so far."""
+    """The counts of a server's work so far."""
 
     queries: int = 0
     failed: int = 0

@@ -1,4 +1,4 @@
-"""What a database offers: its tables, their columns, and the rows of a query."""
+"""The offer of a database: its tables, their columns, and the rows of a query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Column:
     kind: Kind = "other"
     """How its values compare: ``other`` stays here. ``text`` compares by its bytes."""
     read: exp.Expr | None = None
-    """What the query selects for it; None: the column itself."""
+    """The expression that the query selects for it; None: the column itself."""
     is_exact: bool = True
     """Whether an equality means the same there. If not, equal bytes are equal there, and other
     values may be, too: such a condition is checked again here, and NULL may be read otherwise."""
@@ -38,7 +38,7 @@ class Column:
 
     @property
     def selected(self) -> exp.Expr:
-        """What a query selects, by the name of the column."""
+        """The expressions that a query selects, by the name of the column."""
         if self.read is None:
             return self.here
         return exp.alias_(self.read, exp.to_identifier(self.name, quoted=True))

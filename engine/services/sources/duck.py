@@ -134,7 +134,7 @@ class DuckDatabase:
 
 
 def _read(name: str, kind: str) -> exp.Expr | None:
-    """What is selected for a column whose type has no form in Arrow."""
+    """The expression that is selected for a column whose type has no form in Arrow."""
     here = exp.column(exp.to_identifier(name, quoted=True))
     return exp.cast(here, "VARCHAR") if kind.startswith(_AS_TEXT) else None
 

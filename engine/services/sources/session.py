@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datafusion import DataFrame
 
     from blendfusion.planner.stages.split import StagedPlan
-    from blendfusion.services.sources.attached import Attached
+    from blendfusion.services.sources.attachment import Attached
 
 
 class Attaching(FrameSources):
@@ -40,10 +40,11 @@ class Attaching(FrameSources):
         a table of the default schema, ``shop.public.orders`` one of any. ``kind`` is the kind of a
         file whose bytes do not tell it. Rows stream in when a query reads them; columns, and
         filters that mean the same there, are left to the database (docs/databases.md). No query
-        writes to it; ``read_only`` says whether its connection refuses to. Raises QueryError for a place without a
-        database, or a name that is taken, and ModelNotFound without the extra 'databases'.
+        writes to it; ``read_only`` says whether its connection refuses to. Raises QueryError for a
+        place without a database, or a name that is taken, and ModelNotFound without the extra
+        'databases'.
         """
-        from blendfusion.services.sources.attached import attached_database
+        from blendfusion.services.sources.attachment import attached_database
 
         found = attached_database(self, url, name, kind, read_only=read_only)
         self.attached[found.name] = found

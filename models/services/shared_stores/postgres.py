@@ -215,8 +215,8 @@ class PostgresStore(SharedStore):
         psycopg = _driver()
         primary = problem.diag.message_primary if isinstance(problem, psycopg.Error) else None
         # libpq asks whether the server is running
-        told = problem if primary is None else RuntimeError(primary)
-        text = clean_message(told, self._url).rstrip("?")
+        stated = problem if primary is None else RuntimeError(primary)
+        text = clean_message(stated, self._url).rstrip("?")
         if isinstance(problem, psycopg.errors.InsufficientPrivilege):
             return (
                 f"{text}. Grant this user SELECT, INSERT, UPDATE and DELETE on {TABLE}, and CREATE "

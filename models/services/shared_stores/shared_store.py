@@ -219,7 +219,7 @@ class SharedStore(ABC):
                 self._write_now()
 
     def _write_now(self) -> bool:
-        """Write what is to be written; False in an outage, whose warning is given at the next use."""
+        """Write what waits to be written; False in an outage, which the next use warns of."""
         begun = time.monotonic()
         try:
             self._write_late()
