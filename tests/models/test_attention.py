@@ -14,6 +14,7 @@ from local_model import weights_or_skip
 from blendfusion.models.llama import attention as attention_module
 from blendfusion.models.llama.attention import _attention, _operations, attends, attention
 from blendfusion.models.llama.context import LlamaContext, Weights
+from blendfusion.models.llama.library import library
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.llama.switch import Interruption, Switch
 from blendfusion.models.llama.token_batch import Batch
@@ -106,6 +107,8 @@ def test_after_an_interruption_it_goes_on(weights: Weights) -> None:
 
 
 def test_tensors_of_another_layout_are_left_to_llama(monkeypatch: pytest.MonkeyPatch) -> None:
+    library()  # the process may have no llama.cpp yet
+    _operations.cache_clear()
     assert _operations() is not None
     describe = _attention.describe
 
