@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from datafusion import DataFrame, SessionContext, col, lit, udf
+from datafusion import DataFrame, SessionContext, SQLOptions, col, lit, udf
 from datafusion import functions as f
 
 import blendfusion as bf
@@ -157,7 +157,7 @@ FAILING: dict[str, Callable[[bf.Session, Frame, Path], object]] = {
     "session.sql into": lambda s, p, _: s.sql(
         "SELECT CAST(y AS INT) AS n INTO u FROM p"
     ),
-    "session.sql_with_options": lambda s, p, _: s.sql_with_options(CAST, bf.session.SQLOptions()).collect(),
+    "session.sql_with_options": lambda s, p, _: s.sql_with_options(CAST, SQLOptions()).collect(),
     "session.table": lambda s, p, _: s.table("nosuch"),
     "session.catalog": lambda s, p, _: s.catalog("nosuch"),
     "session.deregister_object_store": lambda s, p, _: s.deregister_object_store("no", "such"),
