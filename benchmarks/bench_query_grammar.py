@@ -32,9 +32,9 @@ from blendfusion.models.constraints.grammar import admits, limits, with_edges
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.registry.load import load
 from blendfusion.services.ask.grammar.lark import grammar_of
-from blendfusion.services.ask.prompt import visible
 from blendfusion.services.ask.schema.catalog import Catalog, Column, Table, read_catalog
 from blendfusion.services.ask.schema.keys import Key
+from blendfusion.services.ask.shown_tables import TableChoice
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 ROOT = Path(__file__).parents[1]
@@ -150,7 +150,10 @@ def speed(name: str) -> None:
     vocabulary = model._ready().context.guide()
     catalog = large()
     window = model.info.window
-    for name, tables in (("whole", catalog), ("visible", visible(catalog, window, QUESTION, ()))):
+    for name, tables in (
+        ("whole", catalog),
+        ("visible", TableChoice(catalog, window).shown(QUESTION, ()).catalog),
+    ):
         follow(name, tables, vocabulary)
 
 
