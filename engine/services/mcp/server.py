@@ -28,7 +28,7 @@ _MOST_STEPS = 200
 
 
 class Tools:
-    """The tools that agents may call. One call runs at a time: all share a session and its budget."""
+    """The tools that agents may call, one call at a time: they share the session's budget."""
 
     def __init__(self, session: Session, *, show_values: bool = False) -> None:
         """Raises OptionError for a session without a limit of values, cost or tokens."""
