@@ -3,6 +3,7 @@ ends in time, with right rows or a clear error, and nothing is left."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -122,7 +123,8 @@ def run_one(folder: Path, data: Path, seed: int) -> None:
             run.wait_for(what)
         time.sleep(rng.random() * 3)
         if run.process.poll() is None:
-            send(run, what, number)
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                send(run, what, number)
         at = run.moment()
         if what == "session" and number == signal.SIGSTOP:
             time.sleep(rng.random() * 2 * STILL_SECONDS)
