@@ -15,8 +15,9 @@ from typing import TypeAlias
 from blendfusion.errors import ModelFailed, ModelNotFound, ModelWarning, level_of_caller
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.http.address import split_name
-from blendfusion.models.http.api import Api
+from blendfusion.models.http.api import OPENAI
 from blendfusion.models.http.client import Missing, NoAnswer, Refusal, ValueRequests
+from blendfusion.models.http.model import OpenAIModel
 from blendfusion.models.http.retry import Retry
 from blendfusion.models.http.server import Server
 from blendfusion.models.http.task_group import for_each
@@ -34,6 +35,7 @@ from blendfusion.models.services.decisions.protocols import (
     Body,
     Protocol,
     UnusableAnswerError,
+    read_answers,
 )
 from blendfusion.models.services.decisions.question import Question, question_of
 from blendfusion.models.services.decisions.versions import keep_version, version_of
@@ -54,33 +56,28 @@ _MOST_MOVED = 0.05
 _MOST_EARLY = 100_000
 """Answers that may wait for their turn."""
 
-_Other: TypeAlias = tuple[Task, Question, Collection[Values]]
+_Other: TypeAlias = tuple[Question, Collection[Values]]
 """An open question, and the values that it is open about."""
 
 
 @dataclass(slots=True)
-class _Posed:
+class _Request:
     """A value with the question about it, and others of the same request."""
 
     row: Values
-    task: Task
-    question: Question
+    state: Json
+    """The value as the server reads it."""
+    key: str
+    """The state as a text."""
     others: list[Question] = field(default_factory=list)
 
-    @property
-    def json(self) -> Json:
-        """The state."""
-        return _state(self.task, self.row)
+    def open_of(self, others: Sequence[_Other]) -> list[Question]:
+        """Those of ``others`` that are open about the value."""
+        return [question for question, rows in others if self.row in rows]
 
-    @property
-    def state(self) -> str:
-        """The state as a text."""
-        return json.dumps(self.json, ensure_ascii=False)
-
-    def add(self, others: Sequence[_Other], most: int) -> None:
-        """Add the questions that are open about the value, up to ``most`` in all."""
-        found = [question for _, question, rows in others if self.row in rows]
-        self.others = found[: most - 1]
+    def errand(self) -> ValueRequests:
+        """A count of requests about the value, whose texts no error repeats."""
+        return ValueRequests([value for value in self.row if value])
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +101,12 @@ class DecisionModel:
         self, protocol: Protocol, name: str, url: str, key: str | None, options: Options
     ) -> None:
         self._protocol, self._name, self._options = protocol, name, options
-        api = Api(
+        api = replace(
+            OPENAI,
             name=protocol.name,
             url=protocol.url,
             url_variable=protocol.url_variable,
             key_variables=(protocol.key_variable,),
-            headers=lambda key: {"Authorization": f"Bearer {key}"},
-            request=lambda body: (protocol.path, body),
-            reply=lambda reply: reply,
         )
         retry = Retry(attempts=1 + options.retries)
         self._server = Server.at(url, name, key, options, retry, api=api)
@@ -155,9 +150,7 @@ class DecisionModel:
         full = self._server.endpoint.in_flight.limit * _BATCHES_IN_FLIGHT
         return min(full, self._options.requests_per_minute or full)
 
-    def count_tokens(self, text: str) -> int:
-        """An upper estimate: three bytes a token, since the server's tokenizer is not here."""
-        return -(-len(text.encode()) // 3)
+    count_tokens = OpenAIModel.count_tokens
 
     def close(self) -> None:
         """Nothing to free: connections end with each batch."""
@@ -176,7 +169,7 @@ class DecisionModel:
             raise ModelFailed(f"{self.info.name} {unanswerable(task)}")
         if not values:
             return []
-        others = [(t, q, v) for t, v in open_questions().items() if (q := question_of(t))]
+        others = [(q, rows) for t, rows in open_questions().items() if (q := question_of(t))]
         return run_confined(lambda: self._all(task, own, others, values, on_answer))
 
     def answer_together(
@@ -191,14 +184,15 @@ class DecisionModel:
         self, tasks: Sequence[Task], questions: Sequence[Question], values: Sequence[Values]
     ) -> list[list[Answer]]:
         found: dict[int, list[Answer]] = {}
+        requests = _requests(tasks[0], values)
 
         async with self._server.endpoint.client() as client:
 
             async def ask(place: int) -> None:
-                errand = ValueRequests([value for value in values[place] if value])
+                one = requests[place]
+                errand = one.errand()
                 try:
-                    state = _state(tasks[0], values[place])
-                    reply = await self._post(client, state, questions, errand)
+                    reply = await self._post(client, one.state, questions, errand)
                 except (Refusal, NoAnswer, Missing) as error:
                     found[place] = [Answer.failed(str(error))] * len(tasks)
                     return
@@ -217,40 +211,49 @@ class DecisionModel:
         values: Sequence[Values],
         on_answer: OnAnswer,
     ) -> list[Answer]:
-        posed = [_Posed(row, task, own) for row in values]
+        requests = _requests(task, values)
         found: dict[int, Answer] = {}
         in_flight = self._server.endpoint.in_flight
 
         async with self._server.endpoint.client() as client:
 
             async def settle(place: int) -> None:
-                found[place] = await self._one(client, posed[place])
+                found[place] = await self._one(client, task, own, requests[place])
                 on_answer(place, found[place])
 
-            places = range(len(posed))
+            places = range(len(requests))
             if not self._answering and known_independence(self._name) is None:
                 await settle(0)  # alone: it tells which model answers
                 places = places[1:]
-            rest = [posed[place] for place in places]
-            if others and await self._independent_at(client, rest, others):
+            rest = [requests[place] for place in places]
+            if others and await self._independent_at(client, own, rest, others):
                 for one in rest:
-                    one.add(others, self._protocol.limits.questions)
+                    one.others = one.open_of(others)[: self._protocol.most_questions - 1]
             await for_each(places, in_flight.most, settle)
-        return [found[place] for place in range(len(posed))]
+        return [found[place] for place in range(len(requests))]
 
     async def _independent_at(
-        self, client: Client, posed: Sequence[_Posed], others: Sequence[_Other]
+        self,
+        client: Client,
+        own: Question,
+        requests: Sequence[_Request],
+        others: Sequence[_Other],
     ) -> bool:
         """Whether the questions of one request leave one another alone: known of the model, or
         measured where there are values enough. Values that were measured have their answers."""
         if self._independent is None:
             self._independent = known_independence(self._answering or self._name)
-        if self._independent is None and len(posed) >= 2 * MEASURED:
-            self._independent = await self._measure(client, posed[:MEASURED], others)
+        if self._independent is None and len(requests) >= 2 * MEASURED:
+            some = requests[:MEASURED]
+            self._independent = await self._measure(client, own, some, others)
         return self._independent is True
 
     async def _measure(
-        self, client: Client, posed: Sequence[_Posed], others: Sequence[_Other]
+        self,
+        client: Client,
+        own: Question,
+        requests: Sequence[_Request],
+        others: Sequence[_Other],
     ) -> bool:
         """Ask the questions about some values together and one by one, and compare. The answers of
         one by one are kept."""
@@ -258,12 +261,12 @@ class DecisionModel:
 
         async def compare(place: int) -> None:
             nonlocal moved
-            one = posed[place]
-            questions = [one.question, *(q for _, q, rows in others if one.row in rows)]
-            errand = ValueRequests([value for value in one.row if value])
+            one = requests[place]
+            questions = [own, *one.open_of(others)]
+            errand = one.errand()
             try:
-                together = await self._post(client, one.json, questions, errand)
-                alone = [await self._post(client, one.json, [q], errand) for q in questions]
+                together = await self._post(client, one.state, questions, errand)
+                alone = [await self._post(client, one.state, [q], errand) for q in questions]
             except (Refusal, NoAnswer, Missing):
                 return  # the value is asked again, and shows it
             finally:
@@ -271,30 +274,29 @@ class DecisionModel:
             self._extra += Usage.total(reply.usage for reply in (together, *alone))
             odds = [reply.odds[0] for reply in alone]
             moved += any(map(differ, together.odds, odds))
-            self._keep(one.state, questions, odds)
+            self._keep(one.key, questions, odds)
 
-        await for_each(range(len(posed)), self._server.endpoint.in_flight.most, compare)
-        if moved > _MOST_MOVED * len(posed):
+        await for_each(range(len(requests)), self._server.endpoint.in_flight.most, compare)
+        if moved > _MOST_MOVED * len(requests):
             warnings.warn(
                 f"the questions of one request change one another's answers at {self.info.name} "
-                f"({moved} of {len(posed)} values moved): each is asked by itself",
+                f"({moved} of {len(requests)} values moved): each is asked by itself",
                 ModelWarning,
                 stacklevel=level_of_caller(),
             )
             return False
         return True
 
-    async def _one(self, client: Client, posed: _Posed) -> Answer:
-        """The answer to the first question about a value. Those to the others are kept."""
-        own, state = posed.question, posed.state
-        early = self._early.pop((own, state), None)
+    async def _one(self, client: Client, task: Task, own: Question, one: _Request) -> Answer:
+        """The answer to the question ``own`` about a value. Those to the others are kept."""
+        early = self._early.pop((own, one.key), None)
         if early is not None:
             spent, self._extra = Usage(values=1) + self._extra, Usage()
-            return _answer(posed.task, own, early).with_usage(spent)
-        questions = [own, *(q for q in posed.others if (q, state) not in self._early)]
-        errand = ValueRequests([value for value in posed.row if value])
+            return _answer(task, own, early).with_usage(spent)
+        questions = [own, *(q for q in one.others if (q, one.key) not in self._early)]
+        errand = one.errand()
         try:
-            reply = await self._post(client, posed.json, questions, errand)
+            reply = await self._post(client, one.state, questions, errand)
         except (Refusal, NoAnswer) as error:
             if isinstance(error, Refusal) and _FINAL in error.words:
                 raise ModelFailed(
@@ -310,14 +312,14 @@ class DecisionModel:
             ) from None
         else:
             self._note(reply.model)
-            self._keep(state, questions[1:], reply.odds[1:])
-            answer, spent = _answer(posed.task, own, reply.odds[0]), reply.usage
+            self._keep(one.key, questions[1:], reply.odds[1:])
+            answer, spent = _answer(task, own, reply.odds[0]), reply.usage
         failed = int(answer.error is not None)
         return answer.with_usage(replace(spent, values=1, failed=failed, calls=errand.calls))
 
     def _keep(
         self,
-        state: str,
+        key: str,
         questions: Sequence[Question],
         odds: Sequence[list[float] | UnusableAnswerError],
     ) -> None:
@@ -326,7 +328,7 @@ class DecisionModel:
             self._early.clear()
         for question, one in zip(questions, odds, strict=True):
             if not isinstance(one, UnusableAnswerError):
-                self._early[question, state] = one
+                self._early[question, key] = one
 
     async def _post(
         self, client: Client, state: Json, questions: Sequence[Question], errand: ValueRequests
@@ -337,7 +339,7 @@ class DecisionModel:
             wrapped = reply.get("result")  # Cloudflare's
             if "answers" not in reply and isinstance(wrapped, dict):
                 reply = wrapped
-            odds = self._protocol.answers(reply, questions)
+            odds = read_answers(self._protocol, reply, questions)
             named = reply.get("model")
             return _Reply(odds, named if isinstance(named, str) else self._name, _usage(reply))
 
@@ -392,14 +394,21 @@ def model_named(scheme: str, argument: str, options: Options) -> DecisionModel:
     return DecisionModel(protocol, name, url.removesuffix(protocol.path), key, options)
 
 
-def _state(task: Task, row: Values) -> Json:
-    """The values as a state: a text, a list of the rows of a context, or an object by the names of
-    the columns."""
-    if task.aggregate:
-        return [value for value in row if value is not None]
-    if len(row) == 1:
-        return row[0] or ""
-    return dict(render(task, shots=False, listed=False).named_values(row))
+def _requests(task: Task, values: Sequence[Values]) -> list[_Request]:
+    """The values, each with its state: a text, a list of the rows of a context, or an object by the
+    names of the columns."""
+    prompt = render(task, shots=False, listed=False)
+
+    def state_of(row: Values) -> Json:
+        if task.aggregate:
+            return [value for value in row if value is not None]
+        return row[0] or "" if len(row) == 1 else dict(prompt.named_values(row))
+
+    states = map(state_of, values)
+    return [
+        _Request(row, state, json.dumps(state, ensure_ascii=False))
+        for row, state in zip(values, states, strict=True)
+    ]
 
 
 def _answer(task: Task, question: Question, odds: list[float] | UnusableAnswerError) -> Answer:

@@ -30,32 +30,67 @@ class UnusableAnswerError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """The most that a request may hold."""
-
-    questions: int
-    options: int
-    levels: int = 10
-
-
-@dataclass(frozen=True, slots=True)
 class Protocol:
-    """One form of requests and replies. ``url``: the owner's server, '' if it has none.
-    ``variables``: where a key, and another server, are looked for."""
+    """One form of requests and replies.
+
+    ``path`` lies below the URL of a server. ``url`` is the owner's server, '' if it has none;
+    ``url_variable`` and ``key_variable`` are variables of the environment that name another server,
+    and a key. ``most_questions``: the fewest that a provider documents as its limit of a request.
+    """
 
     name: str
     path: str
     url: str
     url_variable: str
     key_variable: str
-    limits: Limits
+    most_questions: int
     request: Callable[[str, Json, Sequence[Question]], Body]
-    answers: Callable[[Body, Sequence[Question]], list[list[float] | UnusableAnswerError]]
-    """The probabilities of each question's options (yes, no), or levels, in their order."""
+    """The body of a request: of the model, the state and the questions."""
+    odds: Callable[[Body, Question], list[float]]
+    """The probabilities in one answer: of yes and no, or of each option or level in their order.
+    Raises UnusableAnswerError."""
+
+
+def read_answers(
+    protocol: Protocol, reply: Body, questions: Sequence[Question]
+) -> list[list[float] | UnusableAnswerError]:
+    """The probabilities of each question, or what is wrong with its answer."""
+    named = _by_name(reply.get("answers"))
+    ids = _ids(len(questions))
+    return [
+        _read(protocol.odds, named.get(name), question)
+        for name, question in zip(ids, questions, strict=True)
+    ]
+
+
+def _by_name(answers: Json) -> Mapping[str, Json]:
+    """The answers by the names of their questions; none where several have one name."""
+    if isinstance(answers, dict):
+        return answers
+    listed = answers if isinstance(answers, list) else []
+    named = {str(one.get("name")): one for one in listed if isinstance(one, dict)}
+    return named if len(named) == len(listed) else {}
 
 
 def _ids(count: int) -> list[str]:
     return [f"q{place}" for place in range(1, count + 1)]
+
+
+def _entries(
+    questions: Sequence[Question], write: Callable[[Question], Body], name: str
+) -> list[Json]:
+    """The questions of a request as a list, each with its name in the field ``name``."""
+    ids = _ids(len(questions))
+    return [write(question) | {name: own} for own, question in zip(ids, questions, strict=True)]
+
+
+def _options(question: Question, name: str) -> list[Json]:
+    """The options of a choice, each in the field ``name``, with its meaning if it has one."""
+    pairs = zip(question.options, question.meanings, strict=True)
+    return [
+        {name: option, "description": meaning} if meaning else {name: option}
+        for option, meaning in pairs
+    ]
 
 
 # ---------------------------------------------------------------- System One
@@ -79,24 +114,16 @@ def _criteria(question: Question) -> Body:
     return {option: meaning or None for option, meaning in pairs}
 
 
-def _systemone_answers(
-    reply: Body, questions: Sequence[Question]
-) -> list[list[float] | UnusableAnswerError]:
-    answers = reply.get("answers")
-    known = answers if isinstance(answers, dict) else {}
-    ids = _ids(len(questions))
-    return [_read(_systemone_odds, known.get(i), q) for i, q in zip(ids, questions, strict=True)]
-
-
 def _systemone_odds(answer: Body, question: Question) -> list[float]:
     if question.kind == "boolean":
         stated = answer.get("noul", answer.get("probability"))
         return [yes := _probability(stated), 1 - yes]
-    stated = answer.get("probabilities")
-    names = question.options if question.kind == "choice" else _places(question)
-    if not isinstance(stated, dict) or {*stated} != {*names}:
-        _unusable("other options than the question's")
-    return _normalised([_probability(stated[name]) for name in names])
+    return _odds_of(answer.get("probabilities"), _names(question))
+
+
+def _names(question: Question) -> Sequence[str]:
+    """The names of the options of a choice, or of the levels of a score: their numbers from 0."""
+    return question.options if question.kind == "choice" else _places(question)
 
 
 def _places(question: Question) -> list[str]:
@@ -107,11 +134,7 @@ def _places(question: Question) -> list[str]:
 
 
 def _openai_request(model: str, state: Json, questions: Sequence[Question]) -> Body:
-    names = _ids(len(questions))
-    entries: list[Json] = [
-        _openai_question(question) | {"name": name}
-        for name, question in zip(names, questions, strict=True)
-    ]
+    entries = _entries(questions, _openai_question, "name")
     content: Json = state
     if not isinstance(state, str) or not state:
         part: Json = {"type": "input_json", "data": state}
@@ -126,24 +149,7 @@ def _openai_question(question: Question) -> Body:
     if question.kind == "score":
         levels: list[Json] = [{"label": name} for name in question.level_names]
         return body | {"type": "score", "levels": levels}
-    pairs = zip(question.options, question.meanings, strict=True)
-    choices: list[Json] = [
-        {"value": option, "description": meaning} if meaning else {"value": option}
-        for option, meaning in pairs
-    ]
-    return body | {"type": "choice", "choices": choices}
-
-
-def _openai_answers(
-    reply: Body, questions: Sequence[Question]
-) -> list[list[float] | UnusableAnswerError]:
-    answers = reply.get("answers")
-    listed = answers if isinstance(answers, list) else []
-    named = {str(one.get("name")): one for one in listed if isinstance(one, dict)}
-    if len(named) < len(listed):
-        named = {}
-    ids = _ids(len(questions))
-    return [_read(_openai_odds, named.get(i), q) for i, q in zip(ids, questions, strict=True)]
+    return body | {"type": "choice", "choices": _options(question, "value")}
 
 
 def _openai_odds(answer: Body, question: Question) -> list[float]:
@@ -152,26 +158,19 @@ def _openai_odds(answer: Body, question: Question) -> list[float]:
     if question.kind == "boolean":
         return [yes := _probability(answer.get("probability")), 1 - yes]
     stated = answer.get("probabilities")
-    names = question.options if question.kind == "choice" else _places(question)
-    pairs = {
+    pairs: Body = {
         str(one.get("value")): one.get("probability")
         for one in (stated if isinstance(stated, list) else ())
         if isinstance(one, dict)
     }
-    if {*pairs} != {*names}:
-        _unusable("other options than the question's")
-    return _normalised([_probability(pairs[name]) for name in names])
+    return _odds_of(pairs, _names(question))
 
 
 # ---------------------------------------------------------------- SGLang
 
 
 def _sglang_request(model: str, state: Json, questions: Sequence[Question]) -> Body:
-    names = _ids(len(questions))
-    entries: list[Json] = [
-        _sglang_question(question) | {"id": name}
-        for name, question in zip(names, questions, strict=True)
-    ]
+    entries = _entries(questions, _sglang_question, "id")
     return {"model": model, "input": state, "questions": entries}
 
 
@@ -181,36 +180,15 @@ def _sglang_question(question: Question) -> Body:
         return body | {"type": "yes_no"}
     if question.kind == "score":
         return body | {"type": "score", "levels": [*question.level_names]}
-    pairs = zip(question.options, question.meanings, strict=True)
-    options: list[Json] = [
-        {"name": option, "description": meaning} if meaning else {"name": option}
-        for option, meaning in pairs
-    ]
-    return body | {"type": "choice", "options": options}
-
-
-def _sglang_answers(
-    reply: Body, questions: Sequence[Question]
-) -> list[list[float] | UnusableAnswerError]:
-    answers = reply.get("answers")
-    known = answers if isinstance(answers, dict) else {}
-    ids = _ids(len(questions))
-    return [_read(_sglang_odds, known.get(i), q) for i, q in zip(ids, questions, strict=True)]
+    return body | {"type": "choice", "options": _options(question, "name")}
 
 
 def _sglang_odds(answer: Body, question: Question) -> list[float]:
     stated = answer.get("probabilities")
-    if not isinstance(stated, dict):
-        _unusable("no probabilities")
     if question.kind == "boolean":
-        names: Sequence[str] = ("yes", "no")
-    elif question.kind == "choice":
-        names = question.options
-    else:
-        names = _places(question) if "0" in stated else question.level_names
-    if {*stated} != {*names}:
-        _unusable("other options than the question's")
-    return _normalised([_probability(stated[name]) for name in names])
+        return _odds_of(stated, ("yes", "no"))
+    by_number = question.kind == "choice" or (isinstance(stated, dict) and "0" in stated)
+    return _odds_of(stated, _names(question) if by_number else question.level_names)
 
 
 # ---------------------------------------------------------------- checks
@@ -227,6 +205,13 @@ def _read(
         return odds(answer, question)
     except UnusableAnswerError as problem:
         return problem
+
+
+def _odds_of(stated: Json, names: Sequence[str]) -> list[float]:
+    """The probabilities of these names and no others, in their order."""
+    if not isinstance(stated, dict) or {*stated} != {*names}:
+        _unusable("other options than the question's")
+    return _normalised([_probability(stated[name]) for name in names])
 
 
 def _probability(stated: Json) -> float:
@@ -252,20 +237,17 @@ PROTOCOLS: Mapping[str, Protocol] = {
     one.name: one
     for one in (
         Protocol(
-            *("systemone", "/v1/systemone", "", "TYPESAFE_BASE_URL"),
-            *("TYPESAFE_API_KEY", Limits(questions=64, options=255)),
-            *(_systemone_request, _systemone_answers),
+            *("systemone", "/v1/systemone", "", "TYPESAFE_BASE_URL", "TYPESAFE_API_KEY"),
+            *(64, _systemone_request, _systemone_odds),
         ),
         Protocol(
             *("decisions", "/decisions", "https://api.openai.com/v1", "OPENAI_BASE_URL"),
-            *("OPENAI_API_KEY", Limits(questions=200, options=255)),
-            *(_openai_request, _openai_answers),
+            *("OPENAI_API_KEY", 200, _openai_request, _openai_odds),
         ),
         Protocol(
-            *("sglang-decisions", "/decisions", "", "SGLANG_BASE_URL"),
-            *("SGLANG_API_KEY", Limits(questions=64, options=26)),
-            *(_sglang_request, _sglang_answers),
+            *("sglang-decisions", "/decisions", "", "SGLANG_BASE_URL", "SGLANG_API_KEY"),
+            *(64, _sglang_request, _sglang_odds),
         ),
     )
 }
-"""By the schemes of models' names. The limits are the narrowest that providers document."""
+"""The protocols by the schemes of models' names."""
