@@ -44,9 +44,16 @@ class ScannedTable(pads.Dataset):  # type: ignore[misc]  # pyarrow ships no type
     @abstractmethod
     def schema(self) -> pa.Schema: ...
 
-    @abstractmethod
     def scans(self) -> Sequence[Scan]:
-        """The parts of the table as it is now."""
+        """The parts of the table as it is now: one, unless a table says otherwise. DataFusion
+        starts all parts at once, and a LIMIT should leave unread what it can."""
+        return (self._scan,)
+
+    def _scan(
+        self, columns: list[str] | None, where: pads.Expression | None, batch_size: int
+    ) -> Scanner:
+        """A scan of the table, where it has one part: see ``Scan``."""
+        raise NotImplementedError
 
     def scanner(self, **options: Any) -> pads.Scanner:
         """A scanner without rows: DataFusion only wants to know what a scan's columns are."""

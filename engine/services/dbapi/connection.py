@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -24,7 +24,25 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 Row = tuple[Any, ...]
 
 
-class Connection:
+class _Closing:
+    """Something that a ``with`` block closes."""
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Connection(_Closing):
     """A session as DB-API sees it. Every statement takes effect at once: ``commit`` has nothing to
     do, and ``rollback`` undoes nothing."""
 
@@ -80,19 +98,8 @@ class Connection:
         if self._own:
             self._session.close()
 
-    def __enter__(self) -> Connection:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class Cursor:
+class Cursor(_Closing):
     """One query after the other. Rows are computed as they are fetched: what is not fetched is not
     asked."""
 
@@ -217,17 +224,6 @@ class Cursor:
     def __iter__(self) -> Iterator[Row]:
         while (row := self.fetchone()) is not None:
             yield row
-
-    def __enter__(self) -> Cursor:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _opened(self) -> Session:
         if self._closed:

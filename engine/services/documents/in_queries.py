@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import QueryError, close_matches
-from blendfusion.language.query_text.call_sites import Span, call_spans, literal_of
-from blendfusion.language.query_text.lateral import Columns, Place, rewrite_sources
-from blendfusion.language.query_text.parameters import fill_parameters
+from blendfusion.language.query_text.call_sites import Span, literal_of
+from blendfusion.language.query_text.calls_in_from import rewrite_calls
+from blendfusion.language.query_text.lateral import Columns
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.places.remote import scheme_of
 from blendfusion.planner.ir.document_tables import ON_PROBLEM, Documents
+from blendfusion.services.documents.tables_in_queries import with_table
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
@@ -35,35 +36,24 @@ def read_in(
 ) -> str:
     """``sql`` with its documents as tables, as the session's option ``read_files`` allows. Raises
     QueryError for documents that may not be read, or are not there."""
-    if parameters:
-        tree = Reader(sql)
-        sql = fill_parameters(tree, parameters, call_spans(tree, [NAME])).sql
 
-    def rewrite(place: Place) -> str | None:
-        source, reader = place.source, place.reader
-        if source.kind != "function" or reader.word(source.start) != NAME.upper():
-            return None
-        if read_only:
-            raise QueryError(
-                f"read-only: {NAME}(…) is refused",
-                hint="A read-only query reads registered tables.",
-            )
+    def table(reader: Reader, start: int, stop: int) -> str:
         if session.options.read_files == "off":
             raise QueryError(
                 f"{NAME}: a query of this session may not read files",
                 hint="Allow it, bf.connect(read_files='local'), or make a table of the documents: "
                 "session.register_documents('documents', 'folder/*.pdf').",
             )
-        text = session.documents.allow(_documents(reader, source.start + 2, source.end - 1))
-        if source.alias is None:
-            text += f" AS {NAME}"
-        start = source.start - 1 if source.lateral else source.start
-        return reader.edit([(start, source.end, text)])
+        return session.documents.allow(_documents(reader, start, stop))
 
-    found = rewrite_sources(sql, columns, rewrite)
-    if call_spans(Reader(found), [NAME]):
-        raise QueryError(f"{NAME} stands in FROM", hint=_FORM)
-    return found
+    return rewrite_calls(
+        sql,
+        NAME,
+        parameters,
+        columns,
+        lambda place: with_table(place, NAME, table, read_only=read_only),
+        form=_FORM,
+    )
 
 
 def _documents(reader: Reader, start: int, stop: int) -> Documents:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from blendfusion.datafusion.python_table import Scan, ScannedTable, Scanner
+from blendfusion.datafusion.python_table import ScannedTable, Scanner
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.planner.ir.document_tables import Documents
 from blendfusion.services.documents.chunks import cut_chunks
@@ -73,10 +73,6 @@ class DocumentTable(ScannedTable):
     @property
     def schema(self) -> pa.Schema:
         return SCHEMA
-
-    def scans(self) -> Sequence[Scan]:
-        # One: DataFusion starts all parts at once, and a LIMIT should leave files unread.
-        return (self._scan,)
 
     def _scan(
         self, columns: list[str] | None, where: pads.Expression | None, batch_size: int

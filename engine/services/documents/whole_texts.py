@@ -13,19 +13,20 @@ from datafusion import SessionContext
 from datafusion.catalog import Table
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.datafusion.python_table import Scan, ScannedTable, Scanner
+from blendfusion.datafusion.python_table import ScannedTable, Scanner
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, UNNAMED_SCHEMA
 from blendfusion.errors import QueryError
 from blendfusion.files.conversions import folder_of
 from blendfusion.files.objects import list_objects
 from blendfusion.files.texts import text_of
-from blendfusion.language.query_text.call_sites import call_spans, literal_of
-from blendfusion.language.query_text.lateral import Columns, Place, rewrite_sources
-from blendfusion.language.query_text.parameters import fill_parameters
+from blendfusion.language.query_text.call_sites import literal_of
+from blendfusion.language.query_text.calls_in_from import rewrite_calls
+from blendfusion.language.query_text.lateral import Columns
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.places.folders import File, list_files
 from blendfusion.places.remote import LOCAL, download, local_path, scheme_of
 from blendfusion.services.documents.pruning import left_by
+from blendfusion.services.documents.tables_in_queries import with_table
 
 if TYPE_CHECKING:
     from blendfusion.session import Session
@@ -53,29 +54,16 @@ def read_in(
 ) -> str:
     """``sql`` with its texts as tables, as the session's option ``read_files`` allows. Raises
     QueryError for files that may not be read, or are not there."""
-    if parameters:
-        tree = Reader(sql)
-        sql = fill_parameters(tree, parameters, call_spans(tree, [NAME])).sql
-
-    def rewrite(place: Place) -> str | None:
-        source, reader = place.source, place.reader
-        if source.kind != "function" or reader.word(source.start) != NAME.upper():
-            return None
-        if read_only:
-            raise QueryError(
-                f"read-only: {NAME}(…) is refused",
-                hint="A read-only query reads registered tables.",
-            )
-        text = _table(session, _paths(reader, source.start + 2, source.end - 1))
-        if source.alias is None:
-            text += f" AS {NAME}"
-        start = source.start - 1 if source.lateral else source.start
-        return reader.edit([(start, source.end, text)])
-
-    found = rewrite_sources(sql, columns, rewrite)
-    if call_spans(Reader(found), [NAME]):
-        raise QueryError(f"{NAME} stands in FROM", hint=_FORM)
-    return found
+    return rewrite_calls(
+        sql,
+        NAME,
+        parameters,
+        columns,
+        lambda place: with_table(
+            place, NAME, lambda *call: _table(session, _paths(*call)), read_only=read_only
+        ),
+        form=_FORM,
+    )
 
 
 def _paths(reader: Reader, start: int, stop: int) -> list[str]:
@@ -133,10 +121,6 @@ class TextTable(ScannedTable):
     @property
     def schema(self) -> pa.Schema:
         return SCHEMA
-
-    def scans(self) -> Sequence[Scan]:
-        # One: DataFusion starts all parts at once, and a LIMIT should leave files unread.
-        return (self._scan,)
 
     def _scan(
         self, columns: list[str] | None, where: pads.Expression | None, batch_size: int

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from blendfusion.datafusion.python_table import FilteredRows, Scan, ScannedTable, Scanner
+from blendfusion.datafusion.python_table import FilteredRows, ScannedTable, Scanner
 from blendfusion.datafusion.scan_filters import (
     Applied,
     Constant,
@@ -46,9 +46,6 @@ class IcebergTable(ScannedTable):
     @property
     def schema(self) -> pa.Schema:
         return self._schema
-
-    def scans(self) -> Sequence[Scan]:
-        return (self._scan,)
 
     def _scan(
         self, columns: list[str] | None, where: pads.Expression | None, batch_size: int

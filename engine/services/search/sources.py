@@ -15,16 +15,15 @@ from datafusion import SessionContext
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import QueryError, close_matches
-from blendfusion.language.query_text.call_sites import Span, call_spans, literal_of
+from blendfusion.language.query_text.call_sites import Span, literal_of
+from blendfusion.language.query_text.calls_in_from import rewrite_calls
 from blendfusion.language.query_text.lateral import (
     Columns,
     Expansion,
     Place,
     Rewriting,
-    rewrite_sources,
 )
-from blendfusion.language.query_text.parameters import fill_parameters
-from blendfusion.language.query_text.query_tree import Reader, Source
+from blendfusion.language.query_text.query_tree import Source
 from blendfusion.planner.ir.opaque_names import CATALOG
 from blendfusion.planner.ir.search_tables import SEARCHES, Search, search_name
 from blendfusion.udfs.declare.arguments import quoted_name, sql_string
@@ -58,20 +57,14 @@ def rewrite_searches(
 
     ``parameters`` has SQL for ``$name``, by name.
     """
-    if parameters:
-        tree = Reader(sql)
-        sql = fill_parameters(tree, parameters, call_spans(tree, [NAME])).sql
-
-    def rewrite(place: Place) -> str | None:
-        source = place.source
-        if source.kind != "function" or place.reader.word(source.start) != NAME.upper():
-            return None
-        return _Searching(place, session).rewrite()
-
-    found = rewrite_sources(sql, columns, rewrite)
-    if call_spans(Reader(found), [NAME]):
-        raise QueryError(f"{NAME} stands in FROM", hint=_FORM)
-    return found
+    return rewrite_calls(
+        sql,
+        NAME,
+        parameters,
+        columns,
+        lambda place: _Searching(place, session).rewrite(),
+        form=_FORM,
+    )
 
 
 class _Searching(Rewriting):

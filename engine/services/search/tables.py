@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 from datafusion.catalog import SchemaProvider, Table
 
-from blendfusion.datafusion.python_table import Scan, ScannedTable, Scanner, scan_of
+from blendfusion.datafusion.python_table import ScannedTable, Scanner, scan_of
 from blendfusion.planner.ir.search_tables import Search
 
 if TYPE_CHECKING:
@@ -50,9 +49,6 @@ class SearchRows(ScannedTable):
     @property
     def schema(self) -> pa.Schema:
         return self._schema
-
-    def scans(self) -> Sequence[Scan]:
-        return (self._scan,)
 
     def _scan(
         self, columns: list[str] | None, where: pads.Expression | None, batch_size: int

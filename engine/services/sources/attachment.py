@@ -13,13 +13,13 @@ from datafusion import SessionContext
 
 from blendfusion.errors import QueryError
 from blendfusion.services.sources.catalog import RemoteCatalog, RemoteSchema
-from blendfusion.services.sources.database import Database, opened_database
+from blendfusion.services.sources.database import Database, open_database
 from blendfusion.services.sources.places import place_of
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class Attached:
+class Attachment:
     """A database as a session has it."""
 
     def __init__(self, name: str, database: Database) -> None:
@@ -68,14 +68,14 @@ class _Nothing(RemoteCatalog):
         return None
 
 
-def attached_database(
+def attach_database(
     session: Any,
     url: str | os.PathLike[str],
     name: str | None,
     kind: str | None,
     *,
     read_only: bool,
-) -> Attached:
+) -> Attachment:
     """See ``Attaching.attach``."""
     place = place_of(url, kind)
     chosen = place.name if name is None else name
@@ -92,7 +92,7 @@ def attached_database(
         raise QueryError(
             f"the session has a catalog '{chosen}' already", hint="Choose another: name='…'."
         )
-    found = Attached(chosen, opened_database(place, read_only=read_only))
+    found = Attachment(chosen, open_database(place, read_only=read_only))
     session.register_catalog_provider(chosen, found.catalog)
     default = found.default_schema
     if default is not None:

@@ -37,8 +37,8 @@ class Column:
         return exp.column(exp.to_identifier(self.name, quoted=True))
 
     @property
-    def selected(self) -> exp.Expr:
-        """The expressions that a query selects, by the name of the column."""
+    def to_select(self) -> exp.Expr:
+        """The expression that a query selects, under the name of the column."""
         if self.read is None:
             return self.here
         return exp.alias_(self.read, exp.to_identifier(self.name, quoted=True))
@@ -68,18 +68,10 @@ class Database(Protocol):
         """The rows of a query, in batches of about so many rows and of this schema."""
         ...
 
-    def execute(self, statements: Sequence[str]) -> int:
-        """Run statements in one transaction; the rows that the last one changed."""
-        ...
-
-    def insert(self, schema: str, table: str, batches: Iterator[pa.RecordBatch]) -> None:
-        """Append rows to a table whose columns have the names of the batches."""
-        ...
-
     def close(self) -> None: ...
 
 
-def opened_database(place: Place, *, read_only: bool) -> Database:
+def open_database(place: Place, *, read_only: bool) -> Database:
     """The database at a place. Raises QueryError if it does not open, and ModelNotFound without the
     library that reads it."""
     if place.kind == "sqlite":
@@ -126,5 +118,19 @@ def table_batch(
             array = pa.array([row[at] for row in rows], kind)
             arrays.append(array if kind == field.type else array.cast(field.type))
         except (pa.ArrowException, OverflowError, UnicodeError) as problem:
+            raise changed_type(field.name, problem) from problem
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of a driver with the types of ``schema``. Raises QueryError for a value that its type
+    does not have."""
+    arrays = []
+    for field, array in zip(schema, batch.columns, strict=True):
+        try:
+            if isinstance(array, pa.ExtensionArray):
+                array = array.storage
+            arrays.append(array if array.type == field.type else array.cast(field.type))
+        except pa.ArrowException as problem:
             raise changed_type(field.name, problem) from problem
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

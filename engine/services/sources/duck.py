@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from blendfusion.errors import ExecutionError, QueryError
-from blendfusion.services.sources.database import Column, Kind, changed_type, missing_library
+from blendfusion.services.sources.database import Column, Kind, cast_batch, missing_library
 from blendfusion.services.sources.places import Place
 
 _LISTED = (
@@ -78,7 +78,7 @@ class DuckDatabase:
         read = [_read(name, kind) for name, kind, _ in listed]
         query = exp.select(
             *(
-                Column(n, pa.null(), read=r).selected
+                Column(n, pa.null(), read=r).to_select
                 for (n, _, _), r in zip(listed, read, strict=True)
             )
         )
@@ -88,8 +88,8 @@ class DuckDatabase:
         return [
             Column(
                 name,
-                _plain(field.type),
-                _compared(kind),
+                _type_here(field.type),
+                _kind_of(kind),
                 by,
                 comment=comment or "",
                 is_exact=kind != "VARCHAR",
@@ -103,32 +103,6 @@ class DuckDatabase:
             for batch in found.to_arrow_reader(rows):
                 yield cast_batch(batch, schema)
 
-    def execute(self, statements: Sequence[str]) -> int:
-        with self._errors():
-            cursor = self._cursor()
-            cursor.begin()
-            changed = 0
-            for statement in statements:
-                found = cursor.execute(statement).fetchall()
-                changed = int(found[0][0]) if found and isinstance(found[0][0], int) else 0
-            cursor.commit()
-            return changed
-
-    def insert(self, schema: str, table: str, batches: Iterator[pa.RecordBatch]) -> None:
-        place = exp.table_(table, db=schema, quoted=True).sql(dialect="duckdb")
-        with self._errors():
-            cursor = self._cursor()
-            cursor.begin()
-            for batch in batches:
-                names = ", ".join(
-                    exp.to_identifier(n, quoted=True).sql(dialect="duckdb")
-                    for n in batch.schema.names
-                )
-                cursor.register("__rows", pa.Table.from_batches([batch]))
-                cursor.execute(f"INSERT INTO {place} ({names}) SELECT * FROM __rows")
-                cursor.unregister("__rows")
-            cursor.commit()
-
     def close(self) -> None:
         self._connection.close()
 
@@ -139,7 +113,7 @@ def _read(name: str, kind: str) -> exp.Expr | None:
     return exp.cast(here, "VARCHAR") if kind.startswith(_AS_TEXT) else None
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _type_here(kind: pa.DataType) -> pa.DataType:
     """The type of a column here: texts of an enumeration are texts, and moments are in UTC."""
     if pa.types.is_dictionary(kind):
         return kind.value_type
@@ -148,7 +122,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _compared(kind: str) -> Kind:
+def _kind_of(kind: str) -> Kind:
     if kind.startswith("DECIMAL") or kind.endswith("INT") or kind == "INTEGER":
         return "number"
     kinds: dict[str, Kind] = {
@@ -162,17 +136,3 @@ def _compared(kind: str) -> Kind:
         "TIMESTAMP WITH TIME ZONE": "timestamp",
     }
     return kinds.get(kind, "other")
-
-
-def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of a driver with the types of ``schema``. Raises QueryError for a value that its type
-    does not have."""
-    arrays = []
-    for field, array in zip(schema, batch.columns, strict=True):
-        try:
-            if isinstance(array, pa.ExtensionArray):
-                array = array.storage
-            arrays.append(array if array.type == field.type else array.cast(field.type))
-        except pa.ArrowException as problem:
-            raise changed_type(field.name, problem) from problem
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

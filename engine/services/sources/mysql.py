@@ -54,16 +54,15 @@ class MysqlDatabase:
             )
         self.default_schema = str(found)
 
-    def _connected(self, *, write: bool = False) -> Any:
+    def _connect(self) -> Any:
         connection = self._driver.connect(
             **{name: value for name, value in self._arguments.items() if value is not None},
             charset="utf8mb4",
-            autocommit=not write,
+            autocommit=True,
         )
         with connection.cursor() as cursor:
             cursor.execute("SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES'")
-            if not write:
-                cursor.execute("SET SESSION TRANSACTION READ ONLY")
+            cursor.execute("SET SESSION TRANSACTION READ ONLY")
         return connection
 
     @contextmanager
@@ -78,7 +77,7 @@ class MysqlDatabase:
     def _rows(self, query: str, values: Sequence[str] = ()) -> list[tuple[Any, ...]]:
         with (
             self._errors(),
-            closing(self._connected()) as connection,
+            closing(self._connect()) as connection,
             connection.cursor() as cursor,
         ):
             cursor.execute(query, tuple(values))
@@ -117,40 +116,11 @@ class MysqlDatabase:
 
     def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
         reading = [pa.int64() if f.type == pa.bool_() else f.type for f in schema]
-        with self._errors(), closing(self._connected()) as connection:
+        with self._errors(), closing(self._connect()) as connection:
             cursor = connection.cursor(self._driver.cursors.SSCursor)
             cursor.execute(query)
             while found := cursor.fetchmany(rows):
                 yield table_batch([tuple(map(_read, row)) for row in found], schema, reading)
-
-    def execute(self, statements: Sequence[str]) -> int:
-        with (
-            self._errors(),
-            closing(self._connected(write=True)) as connection,
-            connection.cursor() as cursor,
-        ):
-            changed = 0
-            for statement in statements:
-                changed = cursor.execute(statement)
-            connection.commit()
-            return int(changed)
-
-    def insert(self, schema: str, table: str, batches: Iterator[pa.RecordBatch]) -> None:
-        place = exp.table_(table, db=schema, quoted=True).sql(dialect="mysql").replace("%", "%%")
-        with (
-            self._errors(),
-            closing(self._connected(write=True)) as connection,
-            connection.cursor() as cursor,
-        ):
-            for batch in batches:
-                names = ", ".join(
-                    exp.to_identifier(n, quoted=True).sql(dialect="mysql").replace("%", "%%")
-                    for n in batch.schema.names
-                )
-                marks = ", ".join(["%s"] * batch.num_columns)
-                rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-                cursor.executemany(f"INSERT INTO {place} ({names}) VALUES ({marks})", rows)
-            connection.commit()
 
     def close(self) -> None:
         pass

@@ -68,7 +68,7 @@ def place_of(url: str | os.PathLike[str], kind: str | None = None) -> Place:
     parts = urlsplit(text)
     database = unquote(parts.path.strip("/"))
     location = f"{found}://{text.partition('://')[2]}"
-    return Place(found, location, without_secrets(text), _named(database or found))
+    return Place(found, location, without_secrets(text), _name_of(database or found))
 
 
 def _path_of(url: str) -> str:
@@ -96,7 +96,7 @@ def _file(path: str, kind: str) -> Place:
         if file.parent.is_dir():
             near = close_matches(file.name, (other.name for other in file.parent.iterdir()))
         raise QueryError(f"there is no database '{path}'", hint=near or None)
-    return Place(kind, str(file), path, _named(file.name.partition(".")[0]))
+    return Place(kind, str(file), path, _name_of(file.name.partition(".")[0]))
 
 
 def _kind_of_file(path: str) -> str:
@@ -117,7 +117,7 @@ def _kind_of_file(path: str) -> str:
     return kind_by_ending
 
 
-def _named(text: str) -> str:
+def _name_of(text: str) -> str:
     name = _NAME.sub("_", text.lower()).strip("_") or "db"
     return f"_{name}" if name[0].isdigit() else name
 

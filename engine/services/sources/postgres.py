@@ -11,8 +11,7 @@ from sqlglot import exp
 
 from blendfusion.errors import ExecutionError, QueryError
 from blendfusion.redaction import without_secrets
-from blendfusion.services.sources.database import Column, Kind, missing_library
-from blendfusion.services.sources.duck import cast_batch
+from blendfusion.services.sources.database import Column, Kind, cast_batch, missing_library
 from blendfusion.services.sources.places import Place
 
 _LISTED = (
@@ -73,7 +72,7 @@ class PostgresDatabase:
         self._driver, self._error = driver, adbc_driver_manager.Error
         self._rows("SELECT 1")
 
-    def _connected(self) -> Any:
+    def _connect(self) -> Any:
         connection = self._driver.connect(self.place.location, autocommit=True)
         settings = [
             "SET standard_conforming_strings = on",
@@ -97,7 +96,7 @@ class PostgresDatabase:
     def _rows(self, query: str, values: Sequence[str] = ()) -> list[tuple[Any, ...]]:
         with (
             self._errors(),
-            closing(self._connected()) as connection,
+            closing(self._connect()) as connection,
             connection.cursor() as cursor,
         ):
             cursor.execute(query, tuple(values) or None)
@@ -126,7 +125,7 @@ class PostgresDatabase:
     def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
         with (
             self._errors(),
-            closing(self._connected()) as connection,
+            closing(self._connect()) as connection,
             connection.cursor() as cursor,
         ):
             cursor.execute(query)
@@ -134,39 +133,8 @@ class PostgresDatabase:
                 for start in range(0, batch.num_rows, rows):
                     yield cast_batch(batch.slice(start, rows), schema)
 
-    def execute(self, statements: Sequence[str]) -> int:
-        with (
-            self._errors(),
-            closing(self._connected()) as connection,
-            connection.cursor() as cursor,
-        ):
-            cursor.execute("BEGIN")
-            changed = 0
-            for statement in statements:
-                cursor.execute(statement)
-                changed = cursor.rowcount
-            cursor.execute("COMMIT")
-            return changed
-
-    def insert(self, schema: str, table: str, batches: Iterator[pa.RecordBatch]) -> None:
-        first = next(batches, None)
-        if first is None:
-            return
-        reader = pa.RecordBatchReader.from_batches(first.schema, _chained(first, batches))
-        with (
-            self._errors(),
-            closing(self._connected()) as connection,
-            connection.cursor() as cursor,
-        ):
-            cursor.adbc_ingest(table, reader, mode="append", db_schema_name=schema)
-
     def close(self) -> None:
         pass
-
-
-def _chained(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from others
 
 
 def _width_tests(name: str) -> str:

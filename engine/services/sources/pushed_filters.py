@@ -32,14 +32,14 @@ _MOST_MEMBERS = 1000
 """The longest list that a query of a database has."""
 
 
-class Pushed(NamedTuple):
+class PushedCondition(NamedTuple):
     """A condition there. Rows that meet the filter meet it; if ``is_exact``, no others do."""
 
     condition: exp.Expr
     is_exact: bool
 
 
-class Divided(NamedTuple):
+class DividedFilter(NamedTuple):
     """A filter in two: what a database checks, and what is checked here."""
 
     there: tuple[exp.Expr, ...]
@@ -53,65 +53,71 @@ class FilterWriter:
     columns: Mapping[str, Column]
     dialect: str
 
-    def divided(self, tree: Tree) -> Divided:
+    def divide(self, tree: Tree) -> DividedFilter:
         """``tree`` as what the database checks, and what is left to check here."""
         there, here = [], []
         for part in conjuncts(tree):
-            pushed = self._pushed(part)
+            pushed = self._push(part)
             if pushed is not None:
                 there.append(pushed.condition)
             if pushed is None or not pushed.is_exact:
                 here.append(part)
-        return Divided(tuple(there), tuple(here))
+        return DividedFilter(tuple(there), tuple(here))
 
-    def _pushed(self, tree: Tree) -> Pushed | None:
+    def _push(self, tree: Tree) -> PushedCondition | None:
         if isinstance(tree, Field):
-            return self._truth(tree)
+            return self._push_truth(tree)
         if isinstance(tree, Constant):
             return None
         if tree.name in ("and_kleene", "or_kleene"):
-            return self._connected(tree)
+            return self._push_connective(tree)
         if tree.name == "invert":
-            inner = self._pushed(tree.arguments[0])
+            inner = self._push(tree.arguments[0])
             exact = inner is not None and inner.is_exact
-            return Pushed(exp.not_(exp.paren(inner.condition)), True) if exact and inner else None
+            return (
+                PushedCondition(exp.not_(exp.paren(inner.condition)), True)
+                if exact and inner
+                else None
+            )
         if tree.name in ("is_null", "is_valid"):
-            return self._known(tree)
+            return self._push_null_test(tree)
         if tree.name == "is_in":
-            return self._member(tree)
-        return self._compared(tree) if tree.name in _COMPARISONS else None
+            return self._push_list(tree)
+        return self._push_comparison(tree) if tree.name in _COMPARISONS else None
 
-    def _truth(self, field: Field) -> Pushed | None:
+    def _push_truth(self, field: Field) -> PushedCondition | None:
         column = self.columns[field.name]
         if column.kind != "boolean":
             return None
         if self.dialect in ("sqlite", "mysql"):
-            return Pushed(exp.NEQ(this=column.here, expression=exp.Literal.number(0)), True)
-        return Pushed(column.here, column.is_exact)
+            return PushedCondition(
+                exp.NEQ(this=column.here, expression=exp.Literal.number(0)), True
+            )
+        return PushedCondition(column.here, column.is_exact)
 
-    def _connected(self, tree: Applied) -> Pushed | None:
-        parts = [self._pushed(argument) for argument in tree.arguments]
+    def _push_connective(self, tree: Applied) -> PushedCondition | None:
+        parts = [self._push(argument) for argument in tree.arguments]
         known = [part for part in parts if part is not None]
         conditions = [exp.paren(part.condition) for part in known]
         exact = len(known) == len(parts) and all(part.is_exact for part in known)
         if tree.name == "and_kleene":
-            return Pushed(exp.and_(*conditions), exact) if known else None
-        return Pushed(exp.or_(*conditions), exact) if len(known) == len(parts) else None
+            return PushedCondition(exp.and_(*conditions), exact) if known else None
+        return PushedCondition(exp.or_(*conditions), exact) if len(known) == len(parts) else None
 
-    def _known(self, tree: Applied) -> Pushed | None:
+    def _push_null_test(self, tree: Applied) -> PushedCondition | None:
         (argument,) = tree.arguments
         if not isinstance(argument, Field):
             return None
         column = self.columns[argument.name]
         test = exp.Is(this=column.here, expression=exp.Null())
         if tree.name == "is_null":
-            return Pushed(test, True) if self._has_same_nulls(column) else None
-        return Pushed(exp.not_(test), self._has_same_nulls(column))
+            return PushedCondition(test, True) if self._has_same_nulls(column) else None
+        return PushedCondition(exp.not_(test), self._has_same_nulls(column))
 
     def _has_same_nulls(self, column: Column) -> bool:
         return column.is_exact or column.kind == "text"
 
-    def _member(self, tree: Applied) -> Pushed | None:
+    def _push_list(self, tree: Applied) -> PushedCondition | None:
         (argument,) = tree.arguments
         members = tree.members
         if not isinstance(argument, Field) or not 0 < len(members) <= _MOST_MEMBERS:
@@ -123,10 +129,10 @@ class FilterWriter:
         ]
         if any(text is None for text in texts):
             return None
-        test = exp.In(this=self._exactly(column), expressions=texts)
-        return Pushed(test, column.is_exact)
+        test = exp.In(this=self._by_bytes(column), expressions=texts)
+        return PushedCondition(test, column.is_exact)
 
-    def _compared(self, tree: Applied) -> Pushed | None:
+    def _push_comparison(self, tree: Applied) -> PushedCondition | None:
         left, right = tree.arguments
         name = tree.name
         if isinstance(left, Constant):
@@ -139,10 +145,10 @@ class FilterWriter:
             return None
         if not column.is_exact and name != "equal":
             return None
-        here = self._exactly(column, is_ordered=name not in ("equal", "not_equal"))
-        return Pushed(_COMPARISONS[name](this=here, expression=literal), column.is_exact)
+        here = self._by_bytes(column, is_ordered=name not in ("equal", "not_equal"))
+        return PushedCondition(_COMPARISONS[name](this=here, expression=literal), column.is_exact)
 
-    def _exactly(self, column: Column, *, is_ordered: bool = False) -> exp.Expr:
+    def _by_bytes(self, column: Column, *, is_ordered: bool = False) -> exp.Expr:
         """The column, where texts are compared by their bytes if it is exact."""
         if column.kind != "text" or not column.is_exact:
             return column.here

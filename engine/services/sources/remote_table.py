@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from sqlglot import exp
 
-from blendfusion.datafusion.python_table import FilteredRows, Scan, ScannedTable, Scanner
+from blendfusion.datafusion.python_table import FilteredRows, ScannedTable, Scanner
 from blendfusion.datafusion.scan_filters import columns_of, expression_of, tree_of
 from blendfusion.services.sources.database import Column, Database
-from blendfusion.services.sources.pushed_filters import Divided, FilterWriter
+from blendfusion.services.sources.pushed_filters import DividedFilter, FilterWriter
 
 Heard = Callable[[str, str], None]
 """Hears of the query that a scan would be: the table, and the query."""
@@ -40,26 +40,23 @@ class RemoteTable(ScannedTable):
     def schema(self) -> pa.Schema:
         return self._schema
 
-    def scans(self) -> Sequence[Scan]:
-        return (self._scan,)
-
     def scanner(self, **options: Any) -> pads.Scanner:
-        query = self._query(options.get("columns"), self._divided(options.get("filter")))[0]
+        query = self._query(options.get("columns"), self._divide(options.get("filter")))[0]
         self._heard(self._path[1], query)
         return super().scanner(**options)
 
-    def _divided(self, where: pads.Expression | None) -> Divided:
+    def _divide(self, where: pads.Expression | None) -> DividedFilter:
         tree = None if where is None else tree_of(where)
-        return Divided((), ()) if tree is None else self._writer.divided(tree)
+        return DividedFilter((), ()) if tree is None else self._writer.divide(tree)
 
-    def _query(self, columns: Sequence[str] | None, where: Divided) -> tuple[str, pa.Schema]:
+    def _query(self, columns: Sequence[str] | None, where: DividedFilter) -> tuple[str, pa.Schema]:
         """The query of a scan, and the schema of its rows: also of columns that only the rest of
         the filter reads. A scan of no column reads one."""
         names = list(self._columns) if columns is None else list(columns)
         names += sorted({name for tree in where.here for name in columns_of(tree)} - {*names})
         names = names or list(self._columns)[:1]
         schema, table = self._path
-        query = exp.select(*(self._columns[name].selected for name in names)).from_(
+        query = exp.select(*(self._columns[name].to_select for name in names)).from_(
             exp.table_(table, db=schema, quoted=True)
         )
         if where.there:
@@ -71,7 +68,7 @@ class RemoteTable(ScannedTable):
     def _scan(
         self, columns: list[str] | None, where: pads.Expression | None, batch_size: int
     ) -> Scanner:
-        divided = self._divided(where)
+        divided = self._divide(where)
         unread = where is not None and not (divided.there or divided.here)
         query, schema = self._query(None if unread else columns, divided)
         rest = [expression_of(tree, self._schema) for tree in divided.here]

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from datafusion import DataFrame
 
     from blendfusion.planner.stages.split import StagedPlan
-    from blendfusion.services.sources.attachment import Attached
+    from blendfusion.services.sources.attachment import Attachment
 
 
 class Attaching(FrameSources):
     """A context with databases whose tables queries read where they lie."""
 
     @cached_property
-    def attached(self) -> dict[str, Attached]:
+    def attached(self) -> dict[str, Attachment]:
         """The attached databases, by their names."""
         return {}
 
@@ -44,9 +44,9 @@ class Attaching(FrameSources):
         place without a database, or a name that is taken, and ModelNotFound without the extra
         'databases'.
         """
-        from blendfusion.services.sources.attachment import attached_database
+        from blendfusion.services.sources.attachment import attach_database
 
-        found = attached_database(self, url, name, kind, read_only=read_only)
+        found = attach_database(self, url, name, kind, read_only=read_only)
         self.attached[found.name] = found
         return found.name
 

@@ -32,17 +32,15 @@ class SqliteDatabase:
 
     def __init__(self, place: Place, read_only: bool) -> None:
         self.place, self.is_read_only = place, read_only
-        with self._errors(), closing(self._connected()) as connection:
+        with self._errors(), closing(self._connect()) as connection:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
-    def _connected(self, *, write: bool = False) -> sqlite3.Connection:
-        mode = "rw" if write else "ro"
+    def _connect(self) -> sqlite3.Connection:
         path = quote(str(Path(self.place.location).absolute()))
         connection = sqlite3.connect(
-            f"file:{path}?mode={mode}", uri=True, check_same_thread=False, isolation_level=None
+            f"file:{path}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
         )
-        if not write:
-            connection.execute("PRAGMA query_only = ON")
+        connection.execute("PRAGMA query_only = ON")
         return connection
 
     @contextmanager
@@ -62,11 +60,11 @@ class SqliteDatabase:
             "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
             "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
         )
-        with self._errors(), closing(self._connected()) as connection:
+        with self._errors(), closing(self._connect()) as connection:
             return [name for (name,) in connection.execute(query)]
 
     def columns(self, schema: str, table: str) -> Sequence[Column]:
-        with self._errors(), closing(self._connected()) as connection:
+        with self._errors(), closing(self._connect()) as connection:
             declared = connection.execute(
                 "SELECT name, type FROM pragma_table_info(?)", (table,)
             ).fetchall()
@@ -83,7 +81,7 @@ class SqliteDatabase:
     def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
         reading = [pa.string() if f.type in _TEXT_OF else f.type for f in schema]
         reading = [pa.int64() if kind == pa.bool_() else kind for kind in reading]
-        with self._errors(), closing(self._connected()) as connection:
+        with self._errors(), closing(self._connect()) as connection:
             cursor = connection.execute(query)
             while found := cursor.fetchmany(rows):
                 self._check_classes(found, schema)
@@ -94,48 +92,11 @@ class SqliteDatabase:
             if pa.types.is_floating(field.type) and any(isinstance(r[at], str) for r in rows):
                 raise changed_type(field.name, ValueError("a text"))
 
-    def execute(self, statements: Sequence[str]) -> int:
-        with self._errors(), closing(self._connected(write=True)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            changed = 0
-            for statement in statements:
-                changed = connection.execute(statement).rowcount
-            connection.execute("COMMIT")
-            return changed
-
-    def insert(self, schema: str, table: str, batches: Iterator[pa.RecordBatch]) -> None:
-        with self._errors(), closing(self._connected(write=True)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            for batch in batches:
-                names = ", ".join(_quoted(name) for name in batch.schema.names)
-                marks = ", ".join("?" * batch.num_columns)
-                columns = [_for_sqlite(column) for column in batch.columns]
-                connection.executemany(
-                    f"INSERT INTO {_quoted(table)} ({names}) VALUES ({marks})",
-                    zip(*columns, strict=True),
-                )
-            connection.execute("COMMIT")
-
     def close(self) -> None:
         pass
 
 
-def _for_sqlite(column: pa.Array) -> list[object]:
-    kind = column.type
-    if pa.types.is_decimal(kind):
-        return [None if value is None else float(value) for value in column.to_pylist()]
-    if pa.types.is_date(kind) or pa.types.is_time(kind):
-        return column.cast(pa.string()).to_pylist()  # type: ignore[no-any-return]
-    if pa.types.is_timestamp(kind):
-        return [None if v is None else v.isoformat(sep=" ") for v in column.to_pylist()]
-    if pa.types.is_nested(kind):
-        import json
-
-        return [None if v is None else json.dumps(v, default=str) for v in column.to_pylist()]
-    return column.to_pylist()  # type: ignore[no-any-return]
-
-
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -143,7 +104,7 @@ def _held_classes(names: Sequence[str], table: str) -> str:
     """A query for what each column holds: whether values of each storage class, other numbers than
     0 and 1, other texts than dates, and than times."""
     tests = []
-    for name in map(_quoted, names):
+    for name in map(_quote, names):
         tests += [f"max(typeof({name}) = '{kind}')" for kind in _CLASSES]
         tests += [
             f"max({name} NOT IN (0, 1))",
@@ -151,7 +112,7 @@ def _held_classes(names: Sequence[str], table: str) -> str:
             f"max({name} IS NOT NULL AND NOT ({name} GLOB '{_DAY} {_TIME}*' AND length({name}) <= 26 "
             f"AND substr({name}, 20) NOT GLOB '*[^.0-9]*' AND datetime({name}) IS NOT NULL))",
         ]
-    return f"SELECT {', '.join(tests)} FROM {_quoted(table)}"
+    return f"SELECT {', '.join(tests)} FROM {_quote(table)}"
 
 
 def _column(name: str, declared: str, seen: Sequence[int | None]) -> Column:
@@ -160,7 +121,7 @@ def _column(name: str, declared: str, seen: Sequence[int | None]) -> Column:
     here = exp.column(exp.to_identifier(name, quoted=True))
     if not held:
         kind = _declared_type(declared)
-        return Column(name, kind, _compared(kind))
+        return Column(name, kind, _kind_of(kind))
     if held == {"integer"}:
         if declared.startswith("BOOL") and not not_boolean:
             return Column(name, pa.bool_(), "boolean")
@@ -198,7 +159,7 @@ def _declared_type(declared: str) -> pa.DataType:
     return pa.float64() if re.search("REAL|FLOA|DOUB|NUM|DEC", declared) else pa.string()
 
 
-def _compared(kind: pa.DataType) -> Kind:
+def _kind_of(kind: pa.DataType) -> Kind:
     kinds: dict[pa.DataType, Kind] = {
         pa.bool_(): "boolean",
         pa.date32(): "date",

@@ -72,7 +72,7 @@ class _Request:
     others: list[Question] = field(default_factory=list)
 
     def open_of(self, others: Sequence[_Other]) -> list[Question]:
-        """Those of ``others`` that are open about the value."""
+        """The questions of ``others`` that are open about the value."""
         return [question for question, rows in others if self.row in rows]
 
     def errand(self) -> ValueRequests:
