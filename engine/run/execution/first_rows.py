@@ -29,7 +29,7 @@ Places: TypeAlias = NDArray[np.int64]
 Masks: TypeAlias = NDArray[np.bool_]
 
 _SHARE, _SHARE_OF_ALL = 4, 64
-"""The part of the rows asked so far that is worth a round: of each group, of all rows."""
+"""A round is at most one in so many of the rows asked before: of a group, of all groups."""
 _MOST_KEYS = 1_000_000
 """The most groups that are remembered from chunk to chunk."""
 
@@ -186,9 +186,9 @@ class _Level:
         group = self._group[ordered]
         wanted = (missing[group] <= 0) | (number <= missing[group])
         wanted |= _sums(np.full(len(ordered), True), _starts(group)) <= size[group]
-        chosen = np.full(len(self._group), False)
-        chosen[ordered[wanted]] = True
-        return chosen[places]
+        lacking = np.full(len(self._group), False)
+        lacking[ordered[wanted]] = True
+        return lacking[places]
 
     def _counts(self, places: Places, last: Places) -> tuple[Places, Places, Masks]:
         """(the rows at some places by group, how many rows of its group, or combinations of values

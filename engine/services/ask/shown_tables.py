@@ -63,7 +63,7 @@ class TableChoice:
         that takes more than half of the room keeps its keys, linked columns and the columns most
         like both texts."""
         tables = self._catalog.tables
-        if sum(len(describe(table, ())) for table in tables) <= self._room:
+        if sum(self._sizes.values()) <= self._room:
             return Shown(self._catalog)
         words = _content(text)
         scores = self._scores(words, links)
@@ -84,9 +84,11 @@ class TableChoice:
         most = self._room if len(self._catalog.tables) == 1 else _LARGEST_SHARE * self._room
         first = True
         for table in ranked:
-            if len(describe(table, ())) > most:
+            size = self._sizes[table.name]
+            if size > most:
                 table = self._narrow(table, most, words, links)
-            room -= len(describe(table, ()))
+                size = len(describe(table, ()))
+            room -= size
             if room >= 0 or first:
                 yield table
             first = False
@@ -94,12 +96,12 @@ class TableChoice:
     def _scores(self, words: frozenset[str], links: Sequence[Link]) -> dict[str, float]:
         """The likeness of each table to ``words``."""
         near = self._near(words)
-        values: Counter[str] = Counter()
+        values: dict[str, float] = {}
         for link in links:
             table = split(link.column)[0]
-            values[table] = max(values[table], _OF_VALUE * link.score)  # type: ignore[assignment]
+            values[table] = max(values.get(table, 0.0), _OF_VALUE * link.score)
         return {
-            name: values[name] + sum(near.get(w, {}).get(name, 0.0) for w in words)
+            name: values.get(name, 0.0) + sum(near.get(w, {}).get(name, 0.0) for w in words)
             for name in self._words
         }
 
@@ -133,6 +135,11 @@ class TableChoice:
             for table, own in self._words.items()
             if (words := own.name | own.others)
         }
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        """The characters of each table's description."""
+        return {table.name: len(describe(table, ())) for table in self._catalog.tables}
 
     @cached_property
     def _words(self) -> dict[str, _Words]:
