@@ -152,7 +152,7 @@ def speed(name: str) -> None:
     window = model.info.window
     for name, tables in (
         ("whole", catalog),
-        ("visible", TableChoice(catalog, window).shown(QUESTION, ()).catalog),
+        ("visible", TableChoice(catalog, window).visible(QUESTION, ()).catalog),
     ):
         follow(name, tables, vocabulary)
 

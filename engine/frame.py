@@ -17,13 +17,13 @@ from datafusion.plan import ExecutionPlan
 from datafusion.record_batch import RecordBatch
 
 from blendfusion.budget import Budget, checked_budget, lowest
-from blendfusion.datafusion.arrow_layouts import joined
+from blendfusion.datafusion.arrow_layouts import concat
 from blendfusion.datafusion.background import in_background
 from blendfusion.datafusion.error_gate import is_foreign, running
 from blendfusion.datafusion.error_translation import functions_in
 from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.datafusion.interruptible import Pump
-from blendfusion.datafusion.method_gate import gated
+from blendfusion.datafusion.method_gate import gate_errors
 from blendfusion.datafusion.planned_types import planned_schema
 from blendfusion.datafusion.process_guard import no_pickle
 from blendfusion.datafusion.sort_keys import is_row_change
@@ -90,7 +90,7 @@ class Latest:
     expected: int | None = None
 
 
-@gated(lambda frame: frame.session.options.redaction, _place)
+@gate_errors(lambda frame: frame.session.options.redaction, _place)
 class Frame(FrameMethods):
     """A DataFusion DataFrame in a BlendFusion session.
 
@@ -392,7 +392,7 @@ class Frame(FrameMethods):
 
     def _table(self) -> pa.Table:
         with self._session.telling(), closing(self._tables(eager=True)) as tables:
-            return joined(list(tables))
+            return concat(list(tables))
 
     def _result(self) -> DataFrame:
         """A plain DataFrame over the result."""
@@ -441,7 +441,7 @@ class Frame(FrameMethods):
         if self._runs_here:
             return self._table()
         tables = list(self._plain_rows())
-        return joined(tables) if tables else self.schema().empty_table()
+        return concat(tables) if tables else self.schema().empty_table()
 
     def to_pandas(self) -> pd.DataFrame:
         require_package("pandas", "to_arrow_table() and to_pylist() need nothing else")

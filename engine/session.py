@@ -16,7 +16,7 @@ from datafusion.catalog import Catalog, Schema
 
 from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.datafusion.debug_logs import withhold_debug_logs
-from blendfusion.datafusion.method_gate import gated
+from blendfusion.datafusion.method_gate import gate_errors
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, STAGE_SCHEMA, UNNAMED_SCHEMA
 from blendfusion.errors import ModelNotFound, OptionError
 from blendfusion.models.embedders.cache import LazyEmbedder
@@ -81,13 +81,13 @@ def _rules_off(options: Options) -> tuple[str, ...]:
     return rules_off(options)
 
 
-def _adopted(context: SessionContext) -> UserContext:
+def _adopt(context: SessionContext) -> UserContext:
     from blendfusion.datafusion.user_context import UserContext
 
     return UserContext(context)
 
 
-@gated(lambda session: session.options.redaction)
+@gate_errors(lambda session: session.options.redaction)
 class Session(SessionMethods):
     """A ``datafusion.SessionContext`` whose SQL and frames may ask a model.
 
@@ -114,7 +114,7 @@ class Session(SessionMethods):
             raise OptionError(
                 "a DataFusion context is no model", hint="Name it: bf.connect(ctx=context)."
             )
-        adopted = None if ctx is None else _adopted(ctx)
+        adopted = None if ctx is None else _adopt(ctx)
         options = options or Options()
         ledger = Ledger(budget, Prices(prices))
         super().__init__(config, runtime, adopted)

@@ -131,7 +131,7 @@ def _encode(values: pa.Array, kind: pa.DictionaryType) -> Iterator[pa.Array]:
     )
 
 
-def joined(tables: Sequence[pa.Table]) -> pa.Table:
+def concat(tables: Sequence[pa.Table]) -> pa.Table:
     """The rows of tables of one schema as one table. Without columns, Arrow would lose their
     number."""
     if tables[0].num_columns:

@@ -24,7 +24,7 @@ _SPECIAL = (
 """Methods that anybody calls, whatever their names begin with."""
 
 
-def gated(
+def gate_errors(
     redaction: Callable[[Any], Redaction],
     point: Callable[[Any, BaseException], object] = lambda gated, error: None,
 ) -> Callable[[type[T]], type[T]]:
@@ -38,13 +38,13 @@ def gated(
             is_public = not name.startswith("_") or name in _SPECIAL
             waits = inspect.iscoroutinefunction(method)  # for another, which is gated
             if is_public and isinstance(method, FunctionType) and not waits:
-                setattr(kind, name, _guarded(method, redaction, point))
+                setattr(kind, name, _guard(method, redaction, point))
         return kind
 
     return decorate
 
 
-def _guarded(
+def _guard(
     method: Callable[..., T],
     redaction: Callable[[Any], Redaction],
     point: Callable[[Any, BaseException], object],

@@ -28,7 +28,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class Application:
     """A function of Arrow on arguments: ``and_kleene``, ``equal``, ``is_in``, …. ``options`` are
     those of the function."""
 
@@ -42,7 +42,7 @@ class Applied:
         return self.options["value_set"].values
 
 
-Tree: TypeAlias = Field | Constant | Applied
+Tree: TypeAlias = Field | Constant | Application
 
 
 def tree_of(where: pads.Expression) -> Tree | None:
@@ -64,7 +64,7 @@ def _read(entries: Iterator[tuple[str, str]], batch: pa.RecordBatch, call: str) 
         elif key == "literal":
             found.append(Constant(batch.column(int(value))[0]))
         elif key == "call":
-            found.append(_applied(value, _read(entries, batch, value)))
+            found.append(_apply(value, _read(entries, batch, value)))
         elif key == "options":
             found.append(_Options(batch.column(int(value))[0]))
         elif key == "end" and value == call:
@@ -81,10 +81,10 @@ class _Options:
     value: Any
 
 
-def _applied(name: str, parts: list[Any]) -> Applied:
+def _apply(name: str, parts: list[Any]) -> Application:
     options = [part.value for part in parts if isinstance(part, _Options)]
     arguments = tuple(part for part in parts if not isinstance(part, _Options))
-    return Applied(name, arguments, options[0] if options else None)
+    return Application(name, arguments, options[0] if options else None)
 
 
 def _entries(schema: pa.Schema) -> Iterator[tuple[str, str]]:
@@ -111,7 +111,7 @@ def _entries(schema: pa.Schema) -> Iterator[tuple[str, str]]:
 
 def conjuncts(tree: Tree) -> list[Tree]:
     """The parts of a conjunction, each of which a row must meet."""
-    if isinstance(tree, Applied) and tree.name == "and_kleene":
+    if isinstance(tree, Application) and tree.name == "and_kleene":
         return [part for argument in tree.arguments for part in conjuncts(argument)]
     return [tree]
 
@@ -120,13 +120,13 @@ def columns_of(tree: Tree) -> set[str]:
     """The columns that a tree reads."""
     if isinstance(tree, Field):
         return {tree.name}
-    parts = tree.arguments if isinstance(tree, Applied) else ()
+    parts = tree.arguments if isinstance(tree, Application) else ()
     return {name for part in parts for name in columns_of(part)}
 
 
 def has_lists(tree: Tree) -> bool:
     """Whether a tree asks for a member of a list."""
-    if not isinstance(tree, Applied):
+    if not isinstance(tree, Application):
         return False
     return tree.name == "is_in" or any(map(has_lists, tree.arguments))
 
@@ -142,12 +142,12 @@ def expression_of(tree: Tree, schema: pa.Schema) -> pads.Expression:
         return _member(tree, schema)
     parts = [expression_of(argument, schema) for argument in tree.arguments]
     if tree.name in _COMPARED and any(_may_be_nan(part, schema) for part in tree.arguments):
-        return _compared(tree.name, *parts)
+        return _compare(tree.name, *parts)
     made: pads.Expression = pads.Expression._call(tree.name, parts)
     return made
 
 
-def _member(tree: Applied, schema: pa.Schema) -> pads.Expression:
+def _member(tree: Application, schema: pa.Schema) -> pads.Expression:
     (argument,) = tree.arguments
     value, members = expression_of(argument, schema), tree.members
     known = members.drop_null()
@@ -168,7 +168,7 @@ def _may_be_nan(tree: Tree, schema: pa.Schema) -> bool:
     return kind is not None and pa.types.is_floating(kind)
 
 
-def _compared(name: str, a: pads.Expression, b: pads.Expression) -> pads.Expression:
+def _compare(name: str, a: pads.Expression, b: pads.Expression) -> pads.Expression:
     """A comparison of numbers of which one may be NaN."""
     nan_a, nan_b = pc.is_nan(a), pc.is_nan(b)
     made: pads.Expression = pads.Expression._call(name, [a, b])

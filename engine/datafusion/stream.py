@@ -10,11 +10,11 @@ import pyarrow as pa
 from datafusion.record_batch import RecordBatch
 
 from blendfusion.datafusion.background import items
-from blendfusion.datafusion.method_gate import gated
+from blendfusion.datafusion.method_gate import gate_errors
 from blendfusion.redaction import Redaction
 
 
-@gated(lambda stream: stream.redaction)
+@gate_errors(lambda stream: stream.redaction)
 class Stream:
     """Batches of a result, in order, computed as they are taken.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from datafusion import DataFrame
 
-from blendfusion.datafusion.arrow_layouts import as_schema, joined
+from blendfusion.datafusion.arrow_layouts import as_schema, concat
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.language.doubts.plan_warnings import warn_of_plain, warn_of_refusal
@@ -57,7 +57,7 @@ def answer_frame(
     ``dispatcher``."""
     if frame.source is not None and frame.statement is not None:
         source = (frame.renewed and frame.renewed()) or frame.source
-        rows = joined(list(source.answered(dispatcher, eager=True)))
+        rows = concat(list(source.answered(dispatcher, eager=True)))
         frame.latest.execution = source.latest.execution
         yield frame.statement(rows).to_arrow_table()
         return

@@ -253,14 +253,14 @@ async def _whole(reply: aiohttp.ClientResponse, most_bytes: int) -> bytes:
         body = await content.readany()
         if content.at_eof() and len(body) <= most_bytes:  # as most replies are: small, in one piece
             return body
-        return await _joined(content, Pieces(most_bytes), body)
+        return await _join(content, Pieces(most_bytes), body)
     if encoding not in _WINDOWS:
         raise TooLarge(f"the server's reply is compressed as {encoding[:20]!r}")
     inflating = Pieces(most_bytes, zlib.decompressobj(_WINDOWS[encoding]))
-    return await _joined(content, inflating, await content.readany())
+    return await _join(content, inflating, await content.readany())
 
 
-async def _joined(content: aiohttp.StreamReader, pieces: Pieces, chunk: bytes) -> bytes:
+async def _join(content: aiohttp.StreamReader, pieces: Pieces, chunk: bytes) -> bytes:
     while chunk:
         pieces.add(chunk)
         chunk = await content.readany()

@@ -39,7 +39,7 @@ _ALL = 2**40
 """In place of no limit, beside an offset."""
 
 
-def bounded(groups: Rel, above: Sequence[Rel]) -> Rel | None:
+def bound_aggregate(groups: Rel, above: Sequence[Rel]) -> Rel | None:
     """An aggregate over a block that asks no more than what is ``above`` reads; None of others."""
     if groups.kind != "aggregate":
         return None
@@ -110,16 +110,16 @@ def _need(agg: Aggregation, measures: tuple[Measure, ...], above: Sequence[Rel])
     if not need.has_limit:  # an order that no limit counts is read in full
         need = replace(need, shown=(*need.shown, *need.order), order=(), directions=())
     shown = dict.fromkeys((*columns, *need.shown))
-    return replace(need, shown=tuple(e for e in shown if _measured(e, need)))
+    return replace(need, shown=tuple(e for e in shown if _reads_measure(e, need)))
 
 
-def _measured(expr: Expr, need: GroupNeed) -> bool:
+def _reads_measure(expr: Expr, need: GroupNeed) -> bool:
     return any(i >= need.n_keys for i in fields(expr))
 
 
 def _spares(need: GroupNeed, select: Sequence[Expr], block: Block) -> bool:
     """Whether some rows may need no answer."""
-    if need.has_limit or any(_measured(e, need) for e in need.tests):
+    if need.has_limit or any(_reads_measure(e, need) for e in need.tests):
         return True
     asking = any(map(needs_model, block.where))
     read = [e for e in need.shown if asking or _reads_answers(e, need, select)]

@@ -75,7 +75,7 @@ def agree(one: Sequence[Key], other: Sequence[Key]) -> bool:
     return all(a == b for a, b in zip(one, other, strict=False))
 
 
-def chained(takes: Sequence[Take]) -> tuple[tuple[Take, ...], tuple[Key, ...]]:
+def chain(takes: Sequence[Take]) -> tuple[tuple[Take, ...], tuple[Key, ...]]:
     """(those of the first two takes that one order serves, that order)"""
     first, *others = takes
     inner = without(first.keys, first.per)

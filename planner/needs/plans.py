@@ -25,10 +25,10 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.sorts import ASC, Direction, sorted_by
 from blendfusion.planner.ir.takes import Take
 from blendfusion.planner.ir.traversal import asks_anything, subplans
-from blendfusion.planner.needs.need import Need, chained, over
+from blendfusion.planner.needs.need import Need, chain, over
 
 
-def realised(block: Block, need: Need) -> Block:
+def restrict(block: Block, need: Need) -> Block:
     """``block`` with the rows that are read, perhaps more."""
     if block.once or not may_move(block) or not block.calls_here:
         return block
@@ -62,7 +62,7 @@ def _orders_by_answers(block: Block, need: Need) -> bool:
 def with_takes(block: Block, takes: Sequence[Take]) -> Block:
     """``block`` with its first rows in the order of ``takes``, as far as one order serves them; of
     equal rows, those come first that pass whatever the answers are."""
-    own, keys = chained(takes)
+    own, keys = chain(takes)
     order: dict[Expr, Direction] = {}
     for key, direction in (*keys, *((e, ASC) for e in among_equal(block))):
         order.setdefault(key, direction)

@@ -18,7 +18,7 @@ from blendfusion.planner.ir.nodes import Block, Plan, Rel, StoredRows
 from blendfusion.planner.ir.traversal import asks_anything, with_subplans
 from blendfusion.planner.needs.inputs import needs_below
 from blendfusion.planner.needs.need import ALL, Need
-from blendfusion.planner.needs.plans import realised
+from blendfusion.planner.needs.plans import restrict
 
 
 def needs(plan: Plan) -> Plan:
@@ -36,7 +36,7 @@ def needs(plan: Plan) -> Plan:
 def _needed(plan: Plan, need: Need, needed: Callable[[Plan, Need], Plan]) -> Plan:
     if isinstance(plan, StoredRows) or not asks_anything(plan):
         return plan
-    new: Rel | Block = realised(plan, need) if isinstance(plan, Block) else plan
+    new: Rel | Block = restrict(plan, need) if isinstance(plan, Block) else plan
     below = needs_below(new, need)
     inputs = tuple(needed(p, own) for p, own in zip(new.inputs, below, strict=True))
     if any(a is not b for a, b in zip(inputs, new.inputs, strict=True)):

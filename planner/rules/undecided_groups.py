@@ -38,7 +38,7 @@ from blendfusion.planner.ir.traversal import (
     with_subplans,
 )
 from blendfusion.planner.needs.counts import rows_to_count
-from blendfusion.planner.needs.groups import bounded
+from blendfusion.planner.needs.groups import bound_aggregate
 from blendfusion.planner.needs.reads import read_above, read_of_side, read_of_subquery
 
 
@@ -71,7 +71,7 @@ class _Reader:
             above.append(groups)
             groups = groups.inputs[0]
         result: Plan | None = (
-            self._grouped(groups, above[::-1]) if isinstance(groups, Rel) else None
+            self._bound_groups(groups, above[::-1]) if isinstance(groups, Rel) else None
         )
         if result is None:
             return with_subplans(self._of_subqueries(plan, expressions(plan)), self.changed)
@@ -81,14 +81,14 @@ class _Reader:
             result = rel.with_inputs(result)
         return result
 
-    def _grouped(self, groups: Rel, above: Sequence[Rel]) -> Plan | None:
+    def _bound_groups(self, groups: Rel, above: Sequence[Rel]) -> Plan | None:
         """An aggregate, or a join with one, that asks no more than what is ``above`` reads."""
         if groups.kind in ("join", "cross"):
-            return self._joined(groups, above)
+            return self._change_join(groups, above)
         if groups.kind == "project" and groups.has_subqueries:
             read = tuple(inline(e, groups.exprs) for e in read_above(groups.width, above))
             return with_subplans(self._of_subqueries(groups, read), self.changed)
-        new = bounded(groups, above)
+        new = bound_aggregate(groups, above)
         if new is not None:
             return with_subplans(new, lambda block: with_subplans(block, self.changed))
         if groups.kind != "aggregate" or not meets_pairs(groups.inputs[0]):
@@ -98,7 +98,7 @@ class _Reader:
             None if enough is None else groups.with_inputs(limit_rows(groups.inputs[0], 0, enough))
         )
 
-    def _joined(self, join: Rel, above: Sequence[Rel]) -> Plan | None:
+    def _change_join(self, join: Rel, above: Sequence[Rel]) -> Plan | None:
         if join.has_subqueries:
             return None
         read = read_above(join.width, above)

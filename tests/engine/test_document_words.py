@@ -18,7 +18,7 @@ from blendfusion.services.documents.blocks import Block
 from blendfusion.services.documents.chunks import cut_chunks
 from blendfusion.services.documents.docx import docx_blocks
 from blendfusion.services.documents.html import html_blocks
-from blendfusion.services.documents.joined_lines import joined
+from blendfusion.services.documents.joined_lines import join_lines
 from blendfusion.services.documents.pdf import PdfFile
 from blendfusion.services.documents.plain import markdown_blocks
 
@@ -73,7 +73,7 @@ def test_every_word_survives_its_division(tmp_path: Path) -> None:
 
 
 def test_scripts_without_blanks_are_joined_without() -> None:
-    assert joined(["契約書の", "第一条", "ABC", "def"]) == "契約書の第一条 ABC def"
+    assert join_lines(["契約書の", "第一条", "ABC", "def"]) == "契約書の第一条 ABC def"
 
 
 def test_special_codes_are_letters(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ from pyarrow import flight
 
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
-from blendfusion.services.server.health import watched
+from blendfusion.services.server.health import serve_health
 from blendfusion.services.server.listener import is_loopback, serving
-from blendfusion.services.server.messages import packed, unpacked
+from blendfusion.services.server.messages import pack, unpack
 
 adbc = pytest.importorskip("adbc_driver_flightsql.dbapi")
 from adbc_driver_flightsql import DatabaseOptions  # noqa: E402
@@ -216,7 +216,7 @@ def test_a_client_that_leaves_ends_its_query() -> None:
     try:
         client = flight.connect(address)
         query = "SELECT llm_filter('Good?', x) AS g FROM many"
-        command = packed("CommandStatementQuery", query=query)
+        command = pack("CommandStatementQuery", query=query)
         info = client.get_flight_info(flight.FlightDescriptor.for_command(command))
         reader = client.do_get(info.endpoints[0].ticket)
         reader.read_chunk()
@@ -231,23 +231,23 @@ def test_a_client_that_leaves_ends_its_query() -> None:
 def test_messages_that_are_none_are_refused(served: tuple[bf.Session, str]) -> None:
     _, address = served
     client = flight.connect(address)
-    for command in (b"", b"\xff\xff", b"hello", packed("CommandStatementUpdate", query="SELECT 1")):
+    for command in (b"", b"\xff\xff", b"hello", pack("CommandStatementUpdate", query="SELECT 1")):
         with pytest.raises((pa.ArrowInvalid, flight.FlightError, pa.ArrowNotImplementedError)):
             client.get_flight_info(flight.FlightDescriptor.for_command(command))
         with pytest.raises((pa.ArrowInvalid, flight.FlightError, pa.ArrowNotImplementedError)):
             client.do_get(flight.Ticket(command)).read_all()
-    long = packed("CommandStatementQuery", query="SELECT '" + "a" * (1 << 20) + "'")
+    long = pack("CommandStatementQuery", query="SELECT '" + "a" * (1 << 20) + "'")
     with pytest.raises(pa.ArrowInvalid, match="characters"):
         client.get_flight_info(flight.FlightDescriptor.for_command(long))
-    closed = packed("CommandPreparedStatementQuery", prepared_statement_handle=b"nothing")
+    closed = pack("CommandPreparedStatementQuery", prepared_statement_handle=b"nothing")
     with pytest.raises(pa.ArrowInvalid, match="was closed"):
         client.get_flight_info(flight.FlightDescriptor.for_command(closed))
     client.close()
 
 
 def test_a_message_goes_there_and_back() -> None:
-    name, message = unpacked(
-        packed("CommandGetTables", catalog="c", table_types=["TABLE"], include_schema=True)
+    name, message = unpack(
+        pack("CommandGetTables", catalog="c", table_types=["TABLE"], include_schema=True)
     )
     assert (name, message.catalog, list(message.table_types)) == (
         "CommandGetTables",
@@ -256,12 +256,12 @@ def test_a_message_goes_there_and_back() -> None:
     )
     assert not message.HasField("db_schema_filter_pattern")
     with pytest.raises(ValueError, match="no message"):
-        unpacked(b"\xff")
+        unpack(b"\xff")
 
 
 def test_health_and_metrics() -> None:
     server, statements, address = serving(session())
-    watch = watched(statements, 0)
+    watch = serve_health(statements, 0)
     place = f"http://127.0.0.1:{watch.server_address[1]}"
     try:
         rows(address, "SELECT id, llm_filter('Good?', x) AS g FROM t")

@@ -104,7 +104,7 @@ def test_a_synonym_finds_its_table_of_120() -> None:
     pytest.importorskip("wordllama", reason="the vectors of words are those of wordllama")
     warehouse = Warehouse([*SUBJECTS, *(f"{name}_archive" for name in SUBJECTS)])
     choice = TableChoice(read_catalog(warehouse.session), 4096)
-    shown = {w: choice.shown(f"How many {w} are there by region?", ()) for w in SYNONYMS.values()}
+    shown = {w: choice.visible(f"How many {w} are there by region?", ()) for w in SYNONYMS.values()}
     found = [w for t, w in SYNONYMS.items() if t in (one.name for one in shown[w].catalog.tables)]
     assert len(found) >= 0.8 * len(SYNONYMS), sorted({*SYNONYMS.values()} - {*found})
 

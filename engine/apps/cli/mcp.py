@@ -63,11 +63,11 @@ def _serve(server: Any, port: int) -> None:
             hint=f"{_TOKEN}=$(openssl rand -hex 32) blendfusion mcp --http {port} …",
         )
     print(f"http://127.0.0.1:{port}/mcp", flush=True)
-    app = Guarded(server.streamable_http_app(), token)
+    app = TokenGuard(server.streamable_http_app(), token)
     uvicorn.run(app, host=_LOOPBACK[0], port=port, log_level="warning")
 
 
-class Guarded:
+class TokenGuard:
     """An application of ASGI that only answers requests with the token."""
 
     def __init__(self, app: Any, token: str) -> None:

@@ -9,7 +9,7 @@ from threading import Event
 
 from blendfusion.apps.cli.sessions import add_session, budget_of, session_of
 from blendfusion.errors import OptionError
-from blendfusion.services.server.health import watched
+from blendfusion.services.server.health import serve_health
 from blendfusion.services.server.listener import serving
 
 _TOKEN = "BLENDFUSION_TOKEN"
@@ -75,7 +75,9 @@ def _serve(arguments: argparse.Namespace) -> int:
             most_queries=arguments.most_queries,
         )
         watch = (
-            None if arguments.metrics_port is None else watched(statements, arguments.metrics_port)
+            None
+            if arguments.metrics_port is None
+            else serve_health(statements, arguments.metrics_port)
         )
         try:
             print(f"Arrow Flight SQL at {address}", flush=True)

@@ -31,12 +31,12 @@ def staged_plan(
     """How ``frame`` runs, whose optimized ``plan`` has ``calls``; plain, with the reason, where it
     has no stages."""
     try:
-        return _staged(frame, calls, plan, query)
+        return _stage(frame, calls, plan, query)
     except PlanError as problem:
         why = reason(problem)
     try:
         cut = twin(frame, parts=parts)
-        prepared = _staged(frame, calls, DataFrame.optimized_logical_plan(cut.frame), query)
+        prepared = _stage(frame, calls, DataFrame.optimized_logical_plan(cut.frame), query)
     except PlanError:
         return PreparedFrame(calls, reason=why)
     cut.open()
@@ -46,7 +46,7 @@ def staged_plan(
     return replace(prepared, leaves=cut.leaves)
 
 
-def _staged(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str) -> PreparedFrame:
+def _stage(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str) -> PreparedFrame:
     """The staged plan of ``plan``, to which DataFusion optimised ``query``. Raises PlanError if
     there is none."""
     root = through_substrait(frame.session, plan)

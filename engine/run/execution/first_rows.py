@@ -40,7 +40,7 @@ class FirstRows:
 
     def __init__(self, takes: Sequence[Take], at_once: Callable[[], int]) -> None:
         self._takes = takes
-        self._seen: list[dict[Key, _Seen]] = [{} for _ in takes]
+        self._seen: list[dict[Key, _GroupCounts]] = [{} for _ in takes]
         self._at_once = at_once
         self.is_full = False
         """Whether no later row is wanted."""
@@ -57,15 +57,15 @@ class FirstRows:
         for take, seen in zip(self._takes, self._seen, strict=True):
             level = _level(take, seen, rows, columns)
             if level is None:  # a column has no hash
-                yield rows if survivors is None else survivors(*_numbered(rows))
+                yield rows if survivors is None else survivors(*_with_numbers(rows))
                 return
             levels.append(level)
         passes = np.full(len(rows), survivors is None)
         chosen = passes.copy()
         if survivors is None:
-            yield rows.take(np.flatnonzero(_wanted(levels, passes)))
+            yield rows.take(np.flatnonzero(_rows_to_ask(levels, passes)))
         else:
-            own, number = _numbered(rows)
+            own, number = _with_numbers(rows)
             while len(places := self._next(levels, passes, chosen)):
                 chosen[places] = True
                 passed = survivors(own.take(places), number)
@@ -75,14 +75,14 @@ class FirstRows:
 
     def _next(self, levels: Sequence[_Level], passes: Masks, chosen: Masks) -> Places:
         """The places of the rows to ask about next."""
-        places = np.flatnonzero(_wanted(levels, passes) & ~chosen)
+        places = np.flatnonzero(_rows_to_ask(levels, passes) & ~chosen)
         for level in levels:
             if len(places):
                 places = places[level.lacks(places, chosen, self._at_once())]
         return places
 
     def _remember(self, levels: Sequence[_Level], passes: Masks, chosen: Masks) -> None:
-        wanted = _wanted(levels, passes)
+        wanted = _rows_to_ask(levels, passes)
         for level, seen in zip(levels, self._seen, strict=True):
             if len(seen) < _MOST_KEYS:
                 seen.update(level.seen(chosen))
@@ -90,13 +90,13 @@ class FirstRows:
             self.is_full = self.is_full or bool(whole and level.counted[0] >= level.take.count)
 
 
-def _numbered(rows: Rows) -> tuple[Rows, Field]:
+def _with_numbers(rows: Rows) -> tuple[Rows, Field]:
     """The rows with their numbers as a last column."""
     n, numbers = rows.table.num_columns, pa.array(np.arange(len(rows)))
     return Rows(rows.table.append_column(str(n), numbers), rows.known), Field(n)
 
 
-def _wanted(levels: Sequence[_Level], passes: Masks) -> Masks:
+def _rows_to_ask(levels: Sequence[_Level], passes: Masks) -> Masks:
     """The rows that may be wanted, as far as it is known which rows pass."""
     wanted = np.full(len(passes), True)
     counted = np.flatnonzero(passes)
@@ -107,7 +107,7 @@ def _wanted(levels: Sequence[_Level], passes: Masks) -> Masks:
     return wanted
 
 
-class _Seen(NamedTuple):
+class _GroupCounts(NamedTuple):
     """The rows of a group so far."""
 
     questions: int = 0
@@ -117,14 +117,16 @@ class _Seen(NamedTuple):
     """The values of the order in the last row that counts."""
 
 
-def _level(take: Take, seen: dict[Key, _Seen], rows: Rows, columns: Columns) -> _Level | None:
+def _level(
+    take: Take, seen: dict[Key, _GroupCounts], rows: Rows, columns: Columns
+) -> _Level | None:
     """The rows of a chunk as ``take`` divides them; None for columns without a hash."""
     order = [_without_signed_zeros(c) for c in columns(take.order, rows)]
     groups = distinct_keys(columns(take.per, rows), len(rows))
     equal, tied = (distinct_keys(part, len(rows)) for part in (order, order[: take.ties]))
     if groups is None or equal is None or tied is None:
         return None
-    return _Level(take, groups, equal, tied, [seen.get(key, _Seen()) for key in groups[0]])
+    return _Level(take, groups, equal, tied, [seen.get(key, _GroupCounts()) for key in groups[0]])
 
 
 def _without_signed_zeros(column: Column) -> Column:
@@ -142,7 +144,7 @@ class _Level:
         groups: tuple[list[Key], Places],
         equal: tuple[list[Key], Places],
         tied: tuple[list[Key], Places],
-        earlier: Sequence[_Seen],
+        earlier: Sequence[_GroupCounts],
     ) -> None:
         self.take, self._earlier = take, earlier
         self._keys, self._group = groups
@@ -205,12 +207,12 @@ class _Level:
     def _count_now(self, chosen: Masks) -> Places:
         return self._count_before + np.bincount(self._group[chosen], minlength=len(self._keys))
 
-    def seen(self, chosen: Masks) -> dict[Key, _Seen]:
+    def seen(self, chosen: Masks) -> dict[Key, _GroupCounts]:
         """The rows of each group so far, by its key."""
         parts = (a.tolist() for a in (self._count_now(chosen), self.counted, self._last))
         lines = zip(self._keys, *parts, self._earlier, strict=True)
         return {
-            key: _Seen(times, counted, earlier.last if last < 0 else self._values[last])
+            key: _GroupCounts(times, counted, earlier.last if last < 0 else self._values[last])
             for key, times, counted, last, earlier in lines
         }
 

@@ -43,7 +43,7 @@ from blendfusion.services.ask.prompt import drafting, has_free_text, values_of
 from blendfusion.services.ask.rules import by_rule
 from blendfusion.services.ask.schema.catalog import Catalog, read_catalog
 from blendfusion.services.ask.search_summary import summarize_search
-from blendfusion.services.ask.shown_tables import Shown, TableChoice
+from blendfusion.services.ask.shown_tables import TableChoice, VisibleCatalog
 from blendfusion.services.ask.similar_questions import similar
 from blendfusion.services.ask.where import parse
 from blendfusion.types import Constraint, Usage
@@ -427,21 +427,21 @@ class _Writer:
     def _grammar(self, failed: str, problem: str | None = None) -> str:
         """The grammar of the tables that the model sees. Functions are in it only if a column has
         free text or the failed draft calls one: a small model puts them on any column."""
-        catalog = self._shown(problem).catalog
+        catalog = self._visible(problem).catalog
         offers = functions_in(failed) or has_free_text(catalog)
         return grammar_of(catalog, known_ingredients().values() if offers else (), self._question)
 
-    def _shown(self, problem: str | None = None) -> Shown:
+    def _visible(self, problem: str | None = None) -> VisibleCatalog:
         text = f"{self._question} {problem or ''}"
         if self._before is None:
-            return self._choice.shown(text, self._links)
+            return self._choice.visible(text, self._links)
         kept = self._before.tables(self._tables)
-        return self._choice.shown(text, self._links, kept, self._before.pairs[-1][1])
+        return self._choice.visible(text, self._links, kept, self._before.pairs[-1][1])
 
     @property
     def left_out(self) -> str:
         """A sentence on the tables and columns that the model did not see; '' if it saw all."""
-        return self._shown().left_out
+        return self._visible().left_out
 
     def repair(self, failed: Attempt) -> CheckedAttempt:
         """A draft that sees a failed one and its problem; under the grammar if the model follows
@@ -459,7 +459,7 @@ class _Writer:
     def _draft_and_check(
         self, constraint: Constraint, query: str | None, problem: str | None, variant: int
     ) -> CheckedAttempt:
-        catalog = self._shown(problem).catalog
+        catalog = self._visible(problem).catalog
         values = values_of(catalog, self._links, self._question, query, problem, self._examples)
         task = drafting(constraint, variant)
         if self._before is not None:

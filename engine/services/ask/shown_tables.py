@@ -31,7 +31,7 @@ _LEAST = 0.15
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class VisibleCatalog:
     """The catalogue that a model sees, and a sentence on what it does not see; '' if it sees
     all."""
 
@@ -55,16 +55,16 @@ class TableChoice:
         self._catalog = catalog
         self._room = max(0, window - _RESERVED) * _CHARACTERS_PER_TOKEN
 
-    def shown(
+    def visible(
         self, text: str, links: Sequence[Link], kept: Collection[str] = (), last: str = ""
-    ) -> Shown:
+    ) -> VisibleCatalog:
         """The tables ``kept`` of the query ``last``, then those most like ``text`` or with a linked
         value, as many as fit the window and at least one, in the order of the catalogue. A table
         that takes more than half of the room keeps its keys, linked columns and the columns most
         like both texts."""
         tables = self._catalog.tables
         if sum(self._sizes.values()) <= self._room:
-            return Shown(self._catalog)
+            return VisibleCatalog(self._catalog)
         words = _content(text)
         scores = self._scores(words, links)
         ranked = sorted(tables, key=lambda t: (t.name not in kept, -scores[t.name]))
@@ -73,9 +73,9 @@ class TableChoice:
         }
         ordered = tuple(found[table.name] for table in tables if table.name in found)
         keys = tuple(k for k in self._catalog.keys if _holds(found, k.left, k.right))
-        metrics = tuple(m for m in self._catalog.metrics if m.table.lower() in _folded(found))
+        metrics = tuple(m for m in self._catalog.metrics if m.table.lower() in _fold(found))
         cut = replace(self._catalog, tables=ordered, keys=keys, metrics=metrics)
-        return Shown(cut, _left_out(cut, self._catalog))
+        return VisibleCatalog(cut, _left_out(cut, self._catalog))
 
     def _fitting(
         self, ranked: Iterable[Table], words: frozenset[str], links: Sequence[Link]
@@ -207,7 +207,7 @@ def _holds(tables: dict[str, Table], *places: str) -> bool:
     )
 
 
-def _folded(names: Iterable[str]) -> set[str]:
+def _fold(names: Iterable[str]) -> set[str]:
     return {name.lower() for name in names}
 
 

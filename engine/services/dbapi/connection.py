@@ -14,8 +14,8 @@ from blendfusion.frame import Frame
 from blendfusion.language.query_text.statements import first_word
 from blendfusion.run.reports.trace import Trace
 from blendfusion.services.dbapi import errors
-from blendfusion.services.dbapi.errors import InterfaceError, NotSupportedError, translated
-from blendfusion.services.dbapi.placeholders import numbered
+from blendfusion.services.dbapi.errors import InterfaceError, NotSupportedError, translate
+from blendfusion.services.dbapi.placeholders import number_placeholders
 from blendfusion.services.dbapi.types import TypeCode
 from blendfusion.session import Session
 
@@ -126,12 +126,14 @@ class Cursor(_Closing):
         of ``$name`` by name. Returns the cursor. Raises ProgrammingError for a wrong text."""
         session = self._opened()
         self._reset()
-        with translated():
+        with translate():
             if isinstance(parameters, Mapping):
                 frame = session.sql(operation, param_values=dict(parameters))
             else:
                 values = list(parameters)
-                text, kept = numbered(operation, values) if values else (operation, values)
+                text, kept = (
+                    number_placeholders(operation, values) if values else (operation, values)
+                )
                 frame = session.sql(text, param_values=kept or None)
             self._begin(frame, writes=first_word(operation) in _WRITING)
         return self
@@ -167,19 +169,19 @@ class Cursor(_Closing):
     def fetchone(self) -> Row | None:
         """The next row; None behind the last one."""
         self._result()
-        with translated():
+        with translate():
             return next(self._rows, None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next ``size`` rows (None: ``arraysize``); fewer at the end."""
         self._result()
-        with translated():
+        with translate():
             return list(islice(self._rows, self.arraysize if size is None else size))
 
     def fetchall(self) -> list[Row]:
         """The rest of the rows."""
         self._result()
-        with translated():
+        with translate():
             return list(self._rows)
 
     def fetch_arrow_table(self) -> pa.Table:
@@ -187,7 +189,7 @@ class Cursor(_Closing):
         frame = self._result()
         if self._fetched:
             raise InterfaceError("rows were fetched already: fetch_arrow_table() is all of them")
-        with translated():
+        with translate():
             table = frame.to_arrow_table()
         self._rows, self.rowcount = iter(()), table.num_rows
         return table

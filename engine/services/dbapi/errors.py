@@ -74,7 +74,7 @@ _ERRORS: tuple[tuple[type[BlendFusionError], type[Error]], ...] = (
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate() -> Iterator[None]:
     """Raise the errors of DB-API in place of BlendFusion's, which are their causes."""
     try:
         yield

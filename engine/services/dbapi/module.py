@@ -21,7 +21,7 @@ from blendfusion.services.dbapi.errors import (
     NotSupportedError,
     OperationalError,
     ProgrammingError,
-    translated,
+    translate,
 )
 from blendfusion.services.dbapi.errors import Warning as Warning  # noqa: A004 - PEP 249's name
 from blendfusion.services.dbapi.types import BINARY, DATETIME, NUMBER, ROWID, STRING, TypeObject
@@ -107,7 +107,7 @@ def connect(
     >>> cursor.fetchall()
     [(11,), (12,)]
     """
-    with translated():
+    with translate():
         if session is not None and options:
             raise ArgumentError(f"{next(iter(options))} is an option of a new session")
         own = session is None

@@ -15,13 +15,13 @@ from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.services.dbapi.errors import ProgrammingError
 
 
-def numbered(sql: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
+def number_placeholders(sql: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
     """``sql`` with ``$1``, ``$2``, … in the place of each ``?`` outside of texts and names, and
     their values. NULL, and a value of an INSERT, is written as it is: a placeholder
     would not have the type of its place. Raises
     ProgrammingError if there are more or fewer than ``values``, unless there is none.
 
-    >>> numbered("SELECT '?', x FROM t WHERE a = ? AND b = ? AND c = ?", [1, None, 2])
+    >>> number_placeholders("SELECT '?', x FROM t WHERE a = ? AND b = ? AND c = ?", [1, None, 2])
     ("SELECT '?', x FROM t WHERE a = $1 AND b = NULL AND c = $2", [1, 2])
     """
     tokens = TokenTree(sql).tokens

@@ -17,15 +17,15 @@ _WITHOUT_BLANKS = re.compile(
 )
 
 
-def joined(lines: Sequence[str], known: Collection[str] = ()) -> str:
+def join_lines(lines: Sequence[str], known: Collection[str] = ()) -> str:
     """Lines as one text; a word that a hyphen divides at the end of a line is whole again.
 
     A hyphen stays between numbers, before a capital, in a word that has another one, and in a word
     of ``known``, those of the page. Scripts that are written without blanks get none.
 
-    >>> joined(["an exam-", "ple of Baden-", "Württemberg, state-of-the-", "art, 10-", "20"])
+    >>> join_lines(["an exam-", "ple of Baden-", "Württemberg, state-of-the-", "art, 10-", "20"])
     'an example of Baden-Württemberg, state-of-the-art, 10-20'
-    >>> joined(["pre- and post-war, a well-", "known pre-", "and post-war"], {"well-known"})
+    >>> join_lines(["pre- and post-war, a well-", "known pre-", "and post-war"], {"well-known"})
     'pre- and post-war, a well-known pre- and post-war'
     """
     text = ""

@@ -35,7 +35,7 @@ def parse_part(
     def refuse(*_: object) -> None:
         raise Unreadable("its XML has a document type, which is refused")
 
-    def opened(tag: str, attributes: Attributes) -> None:
+    def open_element(tag: str, attributes: Attributes) -> None:
         nonlocal depth
         depth += 1
         if depth > _DEEPEST:
@@ -44,7 +44,7 @@ def parse_part(
         if space in SPACES:
             start(local, {key.rpartition(" ")[2]: value for key, value in attributes.items()})
 
-    def closed(tag: str) -> None:
+    def close_element(tag: str) -> None:
         nonlocal depth
         depth -= 1
         space, _, local = tag.rpartition(" ")
@@ -52,7 +52,7 @@ def parse_part(
             end(local)
 
     parser.StartDoctypeDeclHandler = refuse
-    parser.StartElementHandler, parser.EndElementHandler = opened, closed
+    parser.StartElementHandler, parser.EndElementHandler = open_element, close_element
     parser.CharacterDataHandler = text
     parser.buffer_text = True
     size = 0

@@ -8,7 +8,7 @@ from statistics import median
 
 from blendfusion.services.documents.blocks import Block, Kind, table_text, union
 from blendfusion.services.documents.columns import Region
-from blendfusion.services.documents.joined_lines import joined
+from blendfusion.services.documents.joined_lines import join_lines
 from blendfusion.services.documents.words import Line, is_item, lines_of
 
 _TITLE_LINES = 4
@@ -29,7 +29,7 @@ def blocks_of(region: Region, body: float, known: Collection[str] = ()) -> list[
             found.append(Block("table", table_text(rows), box))
             continue
         kind = _kind(lines, body)
-        text = joined([line.text for line in lines], known)
+        text = join_lines([line.text for line in lines], known)
         if kind == "list" and found and found[-1].kind == "list" and found[-1].box is not None:
             before = found.pop()
             assert before.box is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from blendfusion.services.documents.blocks import Box, union
-from blendfusion.services.documents.joined_lines import joined
+from blendfusion.services.documents.joined_lines import join_lines
 from blendfusion.services.documents.words import Word, lines_of
 
 _NEAR = 2.5
@@ -99,7 +99,7 @@ def _cells(
         column = _between((word.box[0] + word.box[2]) / 2, down)
         cells[row][column].append(word)
     return [
-        [joined([line.text for line in lines_of(cell)], known) for cell in row] for row in cells
+        [join_lines([line.text for line in lines_of(cell)], known) for cell in row] for row in cells
     ]
 
 

@@ -139,13 +139,13 @@ class _TextScan:
 
     @property
     def projected_schema(self) -> pa.Schema:
-        return self._selected(SCHEMA.empty_table()).projected_schema
+        return self._select(SCHEMA.empty_table()).projected_schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         named = [pads.field("filename") == name for name, _ in self._files]
         for at in left_by(self._where, SCHEMA, named):
             table = pa.Table.from_pylist([self._row(*self._files[at])], schema=SCHEMA)
-            yield from (b for b in self._selected(table).to_batches() if b.num_rows)
+            yield from (b for b in self._select(table).to_batches() if b.num_rows)
 
     def _row(self, name: str, file: File) -> dict[str, object]:
         read = self._columns is None or "content" in self._columns or self._where is not None
@@ -158,5 +158,5 @@ class _TextScan:
             "last_modified": changed and datetime.datetime.fromtimestamp(changed, tz=datetime.UTC),
         }
 
-    def _selected(self, table: pa.Table) -> pads.Scanner:
+    def _select(self, table: pa.Table) -> pads.Scanner:
         return pads.dataset(table).scanner(columns=self._columns, filter=self._where)

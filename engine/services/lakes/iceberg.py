@@ -10,7 +10,7 @@ import pyarrow.dataset as pads
 
 from blendfusion.datafusion.python_table import FilteredRows, ScannedTable, Scanner
 from blendfusion.datafusion.scan_filters import (
-    Applied,
+    Application,
     Constant,
     Field,
     Tree,
@@ -99,7 +99,7 @@ def _test(tree: Tree, schema: pa.Schema) -> Any:
     import pyiceberg.expressions
 
     expressions: Any = pyiceberg.expressions
-    if not isinstance(tree, Applied) or not tree.arguments:
+    if not isinstance(tree, Application) or not tree.arguments:
         return None
     field = tree.arguments[0]
     if not isinstance(field, Field) or not any(

@@ -49,7 +49,7 @@ def cell(value: Any) -> Any:
     return str(value)
 
 
-def spent(session: Session, before: Usage, usage: Usage | None = None) -> dict[str, Any]:
+def spending_since(session: Session, before: Usage, usage: Usage | None = None) -> dict[str, Any]:
     """The questions and the spending since the session's usage was ``before``, and what the budget
     leaves."""
     now = session.ledger.usage
@@ -60,10 +60,10 @@ def spent(session: Session, before: Usage, usage: Usage | None = None) -> dict[s
     }
     if usage is not None:
         questions["cached"] = usage.cached
-    return {"asked": questions, "left": left(session.budget, now)}
+    return {"asked": questions, "left": rest_of_budget(session.budget, now)}
 
 
-def left(budget: Budget, used: Usage) -> dict[str, float]:
+def rest_of_budget(budget: Budget, used: Usage) -> dict[str, float]:
     """The rest that a budget leaves of each of its limits, but for cost."""
     return {
         name: max(0, limit - getattr(used, name))

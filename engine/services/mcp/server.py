@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from functools import wraps
+from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from blendfusion.errors import BlendFusionError, ModelNotFound, OptionError
-from blendfusion.services.mcp.answers import cell, rows_of, spent
-from blendfusion.services.mcp.tables import described, table_names, table_path
+from blendfusion.services.mcp.answers import cell, rows_of, spending_since
+from blendfusion.services.mcp.tables import describe, table_names, table_path
 from blendfusion.session import Session
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Tools:
         path = table_path(self._session, table)
         return {
             "table": path,
-            "columns": described(self._session, table),
+            "columns": describe(self._session, table),
             "rows": self._session.table(path).count(),
         }
 
@@ -94,23 +94,22 @@ class Tools:
         value, with the answer and its probability. Values are shown with `--values on`."""
         frame = self._session.sql(sql, read_only=True)
         frame.to_arrow_table()
-        found: list[dict[str, Any]] = []
-        for task, values, answers in frame.trace.batches:
-            for value, answer in zip(values, answers, strict=True):
-                if len(found) >= min(max_answers, _MOST_STEPS):
-                    break
-                shown = [cell(part) for part in value] if self._show_values else "withheld"
-                sure = None if answer.logprob is None else round(math.exp(answer.logprob), 4)
-                found.append(
-                    {
-                        "question": task.question,
-                        "function": task.ingredient,
-                        "value": shown,
-                        "answer": answer.text,
-                        "error": answer.error,
-                        "probability": sure,
-                    }
-                )
+        steps = (
+            (task, value, answer)
+            for task, values, answers in frame.trace.batches
+            for value, answer in zip(values, answers, strict=True)
+        )
+        found = [
+            {
+                "question": task.question,
+                "function": task.ingredient,
+                "value": [cell(part) for part in value] if self._show_values else "withheld",
+                "answer": answer.text,
+                "error": answer.error,
+                "probability": None if answer.probability is None else round(answer.probability, 4),
+            }
+            for task, value, answer in islice(steps, max(0, min(max_answers, _MOST_STEPS)))
+        ]
         models = list(frame.trace.by_model) or list(self._session.model_names)
         return {"answers": found, "models": models}
 
@@ -161,8 +160,8 @@ def _telling(
             try:
                 found = tool(*args, **kwargs)
             except BlendFusionError as problem:
-                spending = spent(session, before)
+                spending = spending_since(session, before)
                 raise refused(f"{problem}\nAsked: {spending}") from None
-            return found | spent(session, before)
+            return found | spending_since(session, before)
 
     return telling

@@ -43,7 +43,7 @@ def table_path(session: Session, name: str) -> str:
     return known[chosen]
 
 
-def described(session: Session, name: str) -> list[dict[str, Any]]:
+def describe(session: Session, name: str) -> list[dict[str, Any]]:
     """The columns of a table: name, type, and comment where it has one."""
     fields = session.table(table_path(session, name)).schema()
     comments = [(field.metadata or {}).get(b"comment", b"").decode() for field in fields]

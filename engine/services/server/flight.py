@@ -13,7 +13,7 @@ from pyarrow import flight
 from blendfusion.errors import BlendFusionError, BudgetExceeded, QueryError
 from blendfusion.frame import Frame
 from blendfusion.services.server import catalogs
-from blendfusion.services.server.messages import bare, packed, unpacked
+from blendfusion.services.server.messages import bare, pack, unpack
 from blendfusion.services.server.statements import Busy, Statements
 
 _CREATE, _CLOSE = "CreatePreparedStatement", "ClosePreparedStatement"
@@ -30,10 +30,10 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
         """The schema of a command's rows, and the ticket for them."""
         with _refusals():
-            name, command = unpacked(descriptor.command)
+            name, command = unpack(descriptor.command)
             if name == "CommandStatementQuery":
                 schema = plain_schema(self._statements.frame(command.query).schema())
-                ticket = packed("TicketStatementQuery", statement_handle=command.query.encode())
+                ticket = pack("TicketStatementQuery", statement_handle=command.query.encode())
             elif name == "CommandPreparedStatementQuery":
                 frame = self._prepared(command)
                 schema, ticket = plain_schema(frame.schema()), descriptor.command
@@ -49,7 +49,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
     def do_get(self, context: Any, ticket: Any) -> Any:
         """The rows of a ticket, as they are computed. A client that leaves ends the query."""
         with _refusals():
-            name, command = unpacked(ticket.ticket)
+            name, command = unpack(ticket.ticket)
             if name == "TicketStatementQuery":
                 frame = self._statements.frame(command.statement_handle.decode())
             elif name == "CommandPreparedStatementQuery":
@@ -106,7 +106,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
         """Prepare a statement, or forget it."""
         with _refusals():
             if action.type == _CREATE:
-                _, request = unpacked(action.body.to_pybytes())
+                _, request = unpack(action.body.to_pybytes())
                 handle = self._statements.prepare(request.query)
                 try:
                     schema = plain_schema(self._statements.frame(request.query).schema())
@@ -115,13 +115,13 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
                     if "?" not in request.query and "$" not in request.query:
                         raise
                     described = b""  # its values decide its types
-                yield packed(
+                yield pack(
                     "ActionCreatePreparedStatementResult",
                     prepared_statement_handle=handle,
                     dataset_schema=described,
                 )
             elif action.type == _CLOSE:
-                _, request = unpacked(action.body.to_pybytes())
+                _, request = unpack(action.body.to_pybytes())
                 self._statements.release(request.prepared_statement_handle)
             else:
                 raise ValueError(f"the action '{action.type}' is not supported")
@@ -133,7 +133,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """Bind values to a prepared statement. Raises for an update."""
         with _refusals():
-            name, command = unpacked(descriptor.command)
+            name, command = unpack(descriptor.command)
             if name != "CommandPreparedStatementQuery":
                 raise flight.FlightUnauthorizedError(_READ_ONLY)
             rows = reader.read_all()

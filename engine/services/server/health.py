@@ -30,7 +30,7 @@ def metrics_of(statements: Statements) -> str:
     return "\n".join(lines) + "\n"
 
 
-def watched(statements: Statements, port: int) -> ThreadingHTTPServer:
+def serve_health(statements: Statements, port: int) -> ThreadingHTTPServer:
     """A server on the loopback with ``/health`` and ``/metrics``, which runs in a thread."""
 
     class Handler(BaseHTTPRequestHandler):

@@ -43,7 +43,7 @@ _MESSAGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
 """The fields of each message, with their numbers and types; ``*``: any number of values."""
 
 
-def _made() -> dict[str, Any]:
+def _make() -> dict[str, Any]:
     file = descriptor_pb2.FileDescriptorProto(
         name="blendfusion/flight_sql.proto", package=_PACKAGE, syntax="proto3"
     )
@@ -69,10 +69,10 @@ def _made() -> dict[str, Any]:
     }
 
 
-_KINDS = _made()
+_KINDS = _make()
 
 
-def packed(name: str, **fields: Any) -> bytes:
+def pack(name: str, **fields: Any) -> bytes:
     """A message in the envelope that Flight SQL has around each."""
     whole = any_pb2.Any(
         type_url=f"type.googleapis.com/{_PACKAGE}.{name}",
@@ -86,7 +86,7 @@ def bare(name: str, **fields: Any) -> bytes:
     return bytes(_KINDS[name](**fields).SerializeToString())
 
 
-def unpacked(data: bytes) -> tuple[str, Any]:
+def unpack(data: bytes) -> tuple[str, Any]:
     """(name, message) of an envelope. Raises ValueError for what is none, or not known here."""
     whole = any_pb2.Any()
     try:

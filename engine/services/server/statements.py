@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from blendfusion.errors import QueryError
 from blendfusion.frame import Frame
-from blendfusion.services.dbapi.placeholders import numbered
+from blendfusion.services.dbapi.placeholders import number_placeholders
 from blendfusion.session import Session
 
 _MOST_TEXT = 1 << 20
@@ -24,7 +24,7 @@ _MOST_PREPARED = 1000
 
 
 @dataclass(slots=True)
-class Prepared:
+class PreparedStatement:
     """A prepared statement, and the values that were bound to it last."""
 
     sql: str
@@ -50,7 +50,7 @@ class Statements:
 
     def __init__(self, session: Session, most: int, wait_seconds: float) -> None:
         self.session, self.counts = session, Counts()
-        self._prepared: OrderedDict[bytes, Prepared] = OrderedDict()
+        self._prepared: OrderedDict[bytes, PreparedStatement] = OrderedDict()
         self._lock = Lock()
         self._slots, self._wait = BoundedSemaphore(most), wait_seconds
 
@@ -58,19 +58,19 @@ class Statements:
         """The frame of a query. Raises QueryError for one that does more than read."""
         if len(sql) > _MOST_TEXT:
             raise QueryError(f"a query has at most {_MOST_TEXT:,} characters")
-        text, kept = numbered(sql, values) if values else (sql, [])
+        text, kept = number_placeholders(sql, values) if values else (sql, [])
         return self.session.sql(text, param_values=kept or None, read_only=True)
 
     def prepare(self, sql: str) -> bytes:
         """Keep a statement; returns its handle."""
         handle = uuid4().bytes
         with self._lock:
-            self._prepared[handle] = Prepared(sql)
+            self._prepared[handle] = PreparedStatement(sql)
             while len(self._prepared) > _MOST_PREPARED:
                 self._prepared.popitem(last=False)
         return handle
 
-    def prepared(self, handle: bytes) -> Prepared:
+    def prepared(self, handle: bytes) -> PreparedStatement:
         """A prepared statement. Raises QueryError if it was closed."""
         with self._lock:
             found = self._prepared.get(handle)

@@ -54,12 +54,12 @@ def place_of(url: str | os.PathLike[str], kind: str | None = None) -> Place:
     scheme, colon, _ = text.partition("://")
     given = (kind or "").lower()
     if given and given not in KINDS:
-        raise _unknown(given)
+        raise _unknown_kind(given)
     if not colon:
         return _file(text, KINDS.get(given) or _kind_of_file(text))
     driver = scheme.lower().partition("+")[0]
     if driver not in KINDS:
-        raise _unknown(driver)
+        raise _unknown_kind(driver)
     found = KINDS[driver]
     if given and KINDS[given] != found:
         raise QueryError(f"TYPE {given} is not the kind of database of '{without_secrets(text)}'")
@@ -122,7 +122,7 @@ def _name_of(text: str) -> str:
     return f"_{name}" if name[0].isdigit() else name
 
 
-def _unknown(kind: str) -> QueryError:
+def _unknown_kind(kind: str) -> QueryError:
     known = sorted(set(KINDS.values()))
     return QueryError(
         f"no kind of database is called '{kind}'",

@@ -157,7 +157,7 @@ def _column(row: tuple[Any, ...], width: pa.DataType | None) -> Column:
     if kind == "numeric":
         if width is not None and pa.types.is_floating(width):
             return Column(name, width, read=exp.cast(here, "DOUBLE"), comment=comment)
-        arrow = width or _declared(full)
+        arrow = width or _decimal_type(full)
         return Column(name, arrow, "number", exp.cast(here, "TEXT"), comment=comment)
     if kind in _LISTS:
         return Column(name, pa.list_(_LISTS[kind]), comment=comment)
@@ -171,7 +171,7 @@ def _column(row: tuple[Any, ...], width: pa.DataType | None) -> Column:
     return Column(name, pa.string(), read=exp.cast(here, "TEXT"), comment=comment)
 
 
-def _declared(full: str) -> pa.DataType:
+def _decimal_type(full: str) -> pa.DataType:
     """The type of ``numeric(10,2)``."""
     digits, _, scale = full.partition("(")[2].rstrip(")").partition(",")
     return _decimal(int(digits), int(scale or 0))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from sqlglot import exp
 
-from blendfusion.datafusion.scan_filters import Applied, Constant, Field, Tree, conjuncts
+from blendfusion.datafusion.scan_filters import Application, Constant, Field, Tree, conjuncts
 from blendfusion.services.sources.database import Column
 
 _COMPARISONS: Mapping[str, type[exp.Binary]] = {
@@ -95,7 +95,7 @@ class FilterWriter:
             )
         return PushedCondition(column.here, column.is_exact)
 
-    def _push_connective(self, tree: Applied) -> PushedCondition | None:
+    def _push_connective(self, tree: Application) -> PushedCondition | None:
         parts = [self._push(argument) for argument in tree.arguments]
         known = [part for part in parts if part is not None]
         conditions = [exp.paren(part.condition) for part in known]
@@ -104,7 +104,7 @@ class FilterWriter:
             return PushedCondition(exp.and_(*conditions), exact) if known else None
         return PushedCondition(exp.or_(*conditions), exact) if len(known) == len(parts) else None
 
-    def _push_null_test(self, tree: Applied) -> PushedCondition | None:
+    def _push_null_test(self, tree: Application) -> PushedCondition | None:
         (argument,) = tree.arguments
         if not isinstance(argument, Field):
             return None
@@ -117,7 +117,7 @@ class FilterWriter:
     def _has_same_nulls(self, column: Column) -> bool:
         return column.is_exact or column.kind == "text"
 
-    def _push_list(self, tree: Applied) -> PushedCondition | None:
+    def _push_list(self, tree: Application) -> PushedCondition | None:
         (argument,) = tree.arguments
         members = tree.members
         if not isinstance(argument, Field) or not 0 < len(members) <= _MOST_MEMBERS:
@@ -132,7 +132,7 @@ class FilterWriter:
         test = exp.In(this=self._by_bytes(column), expressions=texts)
         return PushedCondition(test, column.is_exact)
 
-    def _push_comparison(self, tree: Applied) -> PushedCondition | None:
+    def _push_comparison(self, tree: Application) -> PushedCondition | None:
         left, right = tree.arguments
         name = tree.name
         if isinstance(left, Constant):
@@ -186,10 +186,10 @@ def _number(value: Any) -> exp.Expr | None:
     if isinstance(value, (bool, float)):
         return None
     text = f"{value:f}" if not isinstance(value, int) else str(value)
-    return _signed(text)
+    return _signed_number(text)
 
 
-def _signed(text: str) -> exp.Expr:
+def _signed_number(text: str) -> exp.Expr:
     number = exp.Literal.number(text.lstrip("-"))
     return exp.Neg(this=number) if text.startswith("-") else number
 
@@ -199,7 +199,7 @@ def _float(value: Any, dialect: str) -> exp.Expr | None:
     if not isinstance(value, float) or not math.isfinite(value) or value == 0:
         return None
     text = repr(value) if "e" in repr(value) else f"{value!r}e0"
-    number = _signed(text)
+    number = _signed_number(text)
     return number if dialect in ("sqlite", "mysql") else exp.cast(exp.paren(number), "DOUBLE")
 
 

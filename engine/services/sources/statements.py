@@ -18,11 +18,11 @@ _FORM = "ATTACH 'shop.db' AS shop, ATTACH 'postgresql://…' AS shop (TYPE postg
 
 def attach_database(session: Any, sql: str) -> Frame:
     """Carry out an ATTACH: a frame with the name of the database. Raises QueryError."""
-    url, name, options = _parsed(sql)
+    url, name, options = _parse(sql)
     kind = next((value for key, value in options if key == "TYPE"), None)
     flags = {key for key, value in options if key != "TYPE"}
     if flags - {"READ_ONLY", "READ_WRITE"}:
-        raise _refused(sql)
+        raise _refusal(sql)
     named = session.attach(url, name, kind=kind, read_only="READ_WRITE" not in flags)
     frame: Frame = session.new_table(pa.table({"name": [named]}))
     return frame
@@ -39,11 +39,11 @@ def detach_database(session: Any, sql: str) -> Frame:
     return frame
 
 
-def _parsed(sql: str) -> tuple[str, str | None, list[tuple[str, str]]]:
+def _parse(sql: str) -> tuple[str, str | None, list[tuple[str, str]]]:
     tree = _tree(sql)
     at = 2 if tree.word(1) == "DATABASE" else 1
     if at >= len(tree.tokens) or tree.kind(at) != TokenType.STRING:
-        raise _refused(sql)
+        raise _refusal(sql)
     url, name = tree.tokens[at].text, None
     at += 1
     if at < len(tree.tokens) and tree.word(at) == "AS" and at + 1 < len(tree.tokens):
@@ -51,7 +51,7 @@ def _parsed(sql: str) -> tuple[str, str | None, list[tuple[str, str]]]:
     if at == len(tree.tokens):
         return url, name, []
     if not tree.opens(at) or tree.close[at] != len(tree.tokens) - 1:
-        raise _refused(sql)
+        raise _refusal(sql)
     return url, name, _options(tree, at)
 
 
@@ -73,5 +73,5 @@ def _options(tree: TokenTree, opened: int) -> list[tuple[str, str]]:
     return found
 
 
-def _refused(sql: str) -> QueryError:
+def _refusal(sql: str) -> QueryError:
     return QueryError("this ATTACH is not of a form that is known", hint=f"For example {_FORM}")

@@ -211,7 +211,7 @@ def _odds_of(stated: Json, names: Sequence[str]) -> list[float]:
     """The probabilities of these names and no others, in their order."""
     if not isinstance(stated, dict) or {*stated} != {*names}:
         _unusable("other options than the question's")
-    return _normalised([_probability(stated[name]) for name in names])
+    return _normalise([_probability(stated[name]) for name in names])
 
 
 def _probability(stated: Json) -> float:
@@ -220,7 +220,7 @@ def _probability(stated: Json) -> float:
     return float(stated)
 
 
-def _normalised(odds: list[float]) -> list[float]:
+def _normalise(odds: list[float]) -> list[float]:
     """Probabilities whose sum is 1. Raises UnusableAnswerError where rounding does not explain
     their sum."""
     total = sum(odds)
