@@ -1,5 +1,5 @@
-"""CREATE TABLE … AS, INSERT and COPY of a query with calls: the query runs as any other, and the
-statement takes its rows.
+"""CREATE TABLE … AS, INSERT and COPY of a query with calls, or of one that DataFusion would run
+wrongly: the query runs as any other, and the statement takes its rows.
 
 DataFusion carries CREATE out while it plans it, and Substrait has no INSERT and no COPY, so that
 their plans are no plans of stages.
@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from datafusion import SessionContext
 
+from blendfusion.errors import QueryError
 from blendfusion.language.query_text.parameters import spelled_parameters
 from blendfusion.language.query_text.statements import creates_table, first_word, query_inside
 from blendfusion.language.query_text.tokenizer import sql_of
+from blendfusion.language.unsupported.right_joins import may_lose_rows
 from blendfusion.prepare.query import Query
 from blendfusion.prepare.row_changes import with_changes
 
@@ -35,17 +37,17 @@ _ROWS = "written_rows"
 
 
 def create_table(session: Session, query: Query) -> Frame | None:
-    """The frame of CREATE TABLE … AS with calls, carried out: its trace is that of the query. None
-    for another statement, and for a table whose columns' types say what the calls are asked for.
+    """The frame of CREATE TABLE … AS with calls, or of a query that DataFusion would run wrongly,
+    carried out: its trace is that of the query. None for another statement, and for a table whose
+    columns' types say what the calls are asked for.
 
     A table that exists, or whose schema does not, asks nothing: the statement is then an error, or
     does nothing."""
     if query.options is not None or not creates_table(query.text):
         return None
-    rows = _query_of(session, query)
-    if rows is None:
+    frame = _rows_of(session, query)
+    if frame is None:
         return None
-    frame = rows.plan(session)
     takes = _takes_rows(session, query.text)
     table = frame.to_arrow_table() if takes else frame.schema().empty_table()
     made = _over(session, query, table)
@@ -54,28 +56,35 @@ def create_table(session: Session, query: Query) -> Frame | None:
 
 
 def with_source(session: Session, query: Query, frame: Frame) -> Frame:
-    """``frame`` of ``query``; if that is an INSERT or a COPY of a query with calls, it runs that
-    query by its stages first, and so does an UPDATE or a DELETE (``row_changes``)."""
+    """``frame`` of ``query``; if that is an INSERT or a COPY of a query with calls, or of one that
+    DataFusion would run wrongly, it runs that query first, and so does an UPDATE or a DELETE
+    (``row_changes``)."""
     writes = first_word(query.text) in ("INSERT", "COPY")
-    rows = _query_of(session, query) if writes else None
+    rows = _rows_of(session, query) if writes else None
     if rows is not None:
-        frame.source = rows.plan(session)
+        frame.source = rows
         frame.statement = partial(_over, session, query)
         return frame
     return with_changes(session, query, frame, asks=lambda: bool(_calls(session, query)))
 
 
-def _query_of(session: Session, query: Query) -> Query | None:
-    """The query inside of a statement; None if it asks nothing, or if the statement says what its
-    calls are asked for."""
+def _rows_of(session: Session, query: Query) -> Frame | None:
+    """The frame of the query inside of a statement; None if DataFusion can run it there, or if the
+    statement says what its calls are asked for."""
     inside = query_inside(query.text)
-    found = _calls(session, query)
-    if inside is None or not found:
+    if inside is None:
         return None
     start, stop = inside
     blank = re.sub(r"[^\n]", " ", query.text[:start])
     rows = replace(query, text=sql_of(blank + query.text[start:stop]))
-    return rows if _calls(session, rows) == found else None
+    found = _calls(session, query)
+    if found:
+        return rows.plan(session) if _calls(session, rows) == found else None
+    try:
+        frame = rows.plan(session)
+    except QueryError:  # the statement says what is wrong
+        return None
+    return frame if may_lose_rows(frame.logical_plan().display_indent()) else None
 
 
 def _over(session: Session, query: Query, table: pa.Table) -> Frame:

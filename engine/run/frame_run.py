@@ -12,6 +12,7 @@ from datafusion import DataFrame
 
 from blendfusion.datafusion.arrow_layouts import as_schema, concat
 from blendfusion.datafusion.interruptible import Pump
+from blendfusion.datafusion.one_sort import with_one_sort
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.language.doubts.plan_warnings import warn_of_plain, warn_of_refusal
 from blendfusion.language.unsupported.nested_stages import NOTHING
@@ -114,7 +115,8 @@ def _plain_batches(frame: Frame, dispatcher: Dispatcher) -> Iterator[pa.RecordBa
     try:
         pump = Pump()
         with dispatcher.served_by(pump.serve):
-            yield from pump.batches(lambda: DataFrame.execute_stream(frame), asks=True)
+            plain = with_one_sort(frame.session, DataFrame(frame.df))
+            yield from pump.batches(plain.execute_stream, asks=True)
     except Exception:
         # DataFusion passes on only the text of a function's exception.
         if dispatcher.error is not None:

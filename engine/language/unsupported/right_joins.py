@@ -2,7 +2,7 @@
 
 Right joins become left ones on the way: see ``planner.substrait.right_join_bug``. Truth tests below
 groups become comparisons: see ``planner.substrait.truth_test_bug``. A query that Substrait cannot
-carry runs as it is.
+carry runs as it is. Branches of unions are sorted together: see ``datafusion.one_sort``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from datafusion import DataFrame
 
+from blendfusion.datafusion.one_sort import may_split_sorts, with_one_sort
+
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
 
@@ -22,13 +24,24 @@ _GROUPS = re.compile(r"^ *(Aggregate|Distinct|DistinctOn):", re.MULTILINE)
 _TRUTH_TEST = re.compile(r"\bIS (NOT )?(TRUE|FALSE|UNKNOWN)\b")
 
 
+def may_lose_rows(plan: str) -> bool:
+    """Whether DataFusion may run a logical plan, of which this is the text, wrongly."""
+    return bool(_MAY_BE_RIGHT.search(plan)) or _tests_truth(plan) or may_split_sorts(plan)
+
+
 def keeping_rows(frame: Frame) -> DataFrame:
     """DataFusion's own frame of ``frame``, to be run by DataFusion alone."""
+    return with_one_sort(frame.session, _without_right_joins(frame))
+
+
+def _tests_truth(plan: str) -> bool:
+    return bool(_TRUTH_TEST.search(plan)) and bool(_GROUPS.search(plan) or "(DISTINCT" in plan)
+
+
+def _without_right_joins(frame: Frame) -> DataFrame:
     plain = DataFrame(frame.df)
     text = plain.logical_plan().display_indent()
-    tests_truth = bool(_TRUTH_TEST.search(text)) and bool(
-        _GROUPS.search(text) or "(DISTINCT" in text
-    )
+    tests_truth = _tests_truth(text)
     if not (tests_truth or _MAY_BE_RIGHT.search(text)):
         return plain
     from blendfusion.datafusion.bridge import through_substrait

@@ -17,6 +17,7 @@ from datafusion.record_batch import RecordBatchStream
 from blendfusion.datafusion.arrow_layouts import as_schema
 from blendfusion.datafusion.foreign_words import foreign
 from blendfusion.datafusion.interruptible import Pump
+from blendfusion.datafusion.one_sort import with_one_sort
 from blendfusion.datafusion.part_views import PartViews
 from blendfusion.datafusion.partitions import in_turn
 from blendfusion.datafusion.substrait_io import batches_of, relation_of
@@ -240,7 +241,7 @@ class Execution:
             source = project(source, (boolean_literal(True),))
         try:
             with self._fed.bind(self._parts):
-                return self._views.frame(source)
+                return with_one_sort(self._context, self._views.frame(source))
         except Exception as problem:
             reason = foreign(str(problem), self._options.redaction)
             raise PlanError(f"DataFusion does not read back its own plan: {reason}") from problem

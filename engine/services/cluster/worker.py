@@ -9,6 +9,7 @@ from queue import SimpleQueue
 
 from datafusion import SessionConfig, SessionContext
 
+from blendfusion.datafusion.one_sort import SPLITS_SORTS
 from blendfusion.datafusion.parquet_statistics import SETTING
 from blendfusion.datafusion.substrait_io import batches_of, frame_of
 from blendfusion.errors import BlendFusionError
@@ -145,7 +146,7 @@ class _Steps:
     def _run(self, counts: Counts, noted: RunNotes) -> None:
         fragment = self._fragment
         function = open_during_function()
-        settings = {SETTING: "false"}
+        settings = {SETTING: "false", SPLITS_SORTS: "false"}
         if fragment.time_zone is not None:
             settings[_TIME_ZONE] = fragment.time_zone
         context = SessionContext(SessionConfig(settings).with_target_partitions(1))

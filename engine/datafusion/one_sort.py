@@ -1,0 +1,47 @@
+"""Sorts the branches of a UNION together where DataFusion 55 would lose the first rows.
+
+``SELECT 0 AS side, x … UNION ALL SELECT 1, x … ORDER BY side, x LIMIT 3`` is sorted branch by
+branch, each without the key that is constant in it. Yet all branches share one bound of the rows
+that may be among the first: whichever branch ends first drops rows of the others. So such a plan
+runs without ``datafusion.optimizer.repartition_sorts``.
+"""
+
+from __future__ import annotations
+
+import re
+from threading import Lock
+
+from datafusion import DataFrame, SessionContext
+
+from blendfusion.datafusion.sort_keys import is_row_change
+
+_ORDERED = re.compile(r"^ *(Sort|WindowAggr): ", re.MULTILINE)
+_LIMITED = re.compile(r"^ *Limit: |, fetch=\d+$", re.MULTILINE)
+_UNION = re.compile(r"^ *Union$", re.MULTILINE)
+_SPLIT = re.compile(r"^ *SortExec: TopK\(.*preserve_partitioning=\[true\]", re.MULTILINE)
+SPLITS_SORTS = "datafusion.optimizer.repartition_sorts"
+_lock = Lock()
+
+
+def may_split_sorts(plan: str) -> bool:
+    """Whether the text of a logical plan has a limit of the first rows of a union."""
+    return all(part.search(plan) for part in (_UNION, _ORDERED, _LIMITED))
+
+
+def with_one_sort(context: SessionContext, frame: DataFrame) -> DataFrame:
+    """``frame``, or a frame of its plan that sorts the branches of its unions together."""
+    plan = frame.logical_plan()
+    if not may_split_sorts(plan.display_indent()) or is_row_change(plan):
+        return frame
+    try:
+        physical = frame.execution_plan().display_indent()
+    except Exception:  # the run says what is wrong
+        return frame
+    if "UnionExec" not in physical or not _SPLIT.search(physical):
+        return frame
+    with _lock:  # a frame keeps the options of the moment at which it is made
+        SessionContext.sql(context, f"SET {SPLITS_SORTS} = false")
+        try:
+            return SessionContext.create_dataframe_from_logical_plan(context, plan)
+        finally:
+            SessionContext.sql(context, f"SET {SPLITS_SORTS} = true")
