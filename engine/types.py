@@ -104,6 +104,9 @@ class Constraint:
     digits: tuple[int, int] | None = field(default=None, metadata=ADDED)
     """The precision and the scale of a number that is a decimal: so many digits at most, and so
     many of them behind the point."""
+    distribution: bool = field(default=False, metadata=ADDED, repr=False)
+    """The answer is not one of a choice's options or of a score's points but the probability of
+    each: a JSON object of numbers from 0 to 1, in their order, which add up to one."""
     max_tokens: int = field(default=0, metadata=ADDED, repr=False)
     """The most tokens of a text; 0: as many as the session says."""
     literals: tuple[str, ...] = ()
@@ -119,6 +122,8 @@ class Constraint:
             known = ", ".join(c.text(quoted=quoted) for c in self.decides[:4])
             more = ", …" if len(self.decides) > 4 else ""
             return f"{replace(self, decides=())}, until decided for {known}{more}"
+        if self.distribution:
+            return f"a probability for each of {replace(self, distribution=False)}"
         if self.of_group:
             return f"one of {self.query}"
         if self.query is not None:
@@ -211,6 +216,14 @@ class Task:
         if not self.constraint.decides:
             return self
         return replace(self, constraint=replace(self.constraint, decides=()))
+
+    @property
+    def with_single_answer(self) -> Task:
+        """This question with one option or point as its answer, where it has the probability of
+        each."""
+        if not self.constraint.distribution:
+            return self
+        return replace(self, constraint=replace(self.constraint, distribution=False))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.prompts.canonical import Value, canonical
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.scores.distribution import distribution_of
 from blendfusion.models.scores.logprobs import likeliest
 from blendfusion.types import Answer, ModelInfo, Request, Task, Usage
 
@@ -104,7 +105,9 @@ class ScriptedModel:
         if value is None:
             return self._failure("no answer", tokens, calls)
         constraint, logprob = request.constraint, None
-        if isinstance(value, Mapping) and constraint.kind in ("boolean", "choice"):
+        if isinstance(value, Mapping) and constraint.distribution:
+            text = distribution_of(value, constraint) or str(value)
+        elif isinstance(value, Mapping) and constraint.kind in ("boolean", "choice"):
             text, logprob = likeliest(value, constraint) or (str(value), None)
         else:
             text = canonical(value, constraint)

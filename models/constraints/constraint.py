@@ -22,6 +22,8 @@ BOOLEAN = ("true", "false")
 MOST_DIGITS: Mapping[ConstraintKind, int] = {"integer": 18, "number": 15}
 """Maximum digits of an answer before the point."""
 _MOST_DECIMALS = 6
+_MOST_ROUNDING = 1e-6
+"""The most by which probabilities that were rounded may miss one, together."""
 
 _YEAR = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
 _FOURTH = "(0[48]|[2468][048]|[13579][26])"
@@ -198,6 +200,8 @@ def holds(constraint: Constraint, text: str) -> bool:
     >>> holds(Constraint("date"), "2024-02-31")
     False
     """
+    if constraint.distribution:
+        return is_distribution(constraint, text)
     options = closed_set(constraint)
     if options is not None:
         return text in options
@@ -215,6 +219,33 @@ def holds(constraint: Constraint, text: str) -> bool:
     if re.fullmatch(regex_of(constraint), text) is None:
         return False
     return constraint.kind not in ("date", "timestamp") or _in_calendar(text)
+
+
+def is_distribution(constraint: Constraint, text: str) -> bool:
+    """Whether ``text`` is a JSON object of probabilities, one for each option of a closed set or
+    point of a scale, which add up to one.
+
+    >>> is_distribution(Constraint("choice", options=("a", "b")), '{"a": 0.25, "b": 0.75}')
+    True
+    """
+    try:
+        stated = json.loads(text, object_pairs_hook=_object)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(stated, dict) or tuple(stated) != possible_answers(constraint):
+        return False
+    shares = [share for share in stated.values() if isinstance(share, float | int)]
+    return (
+        len(shares) == len(stated)
+        and not any(isinstance(share, bool) for share in shares)
+        and all(0 <= share <= 1 for share in shares)
+        and abs(sum(shares) - 1) < _MOST_ROUNDING
+    )
+
+
+def possible_answers(constraint: Constraint) -> tuple[str, ...]:
+    """The options of a closed set, or the points of a scale, in their order; none of others."""
+    return closed_set(constraint) or points(constraint)
 
 
 def _is_encodable(text: str) -> bool:

@@ -29,14 +29,16 @@ from blendfusion.models.http.transport import Client, Request
 from blendfusion.models.protocol.events import model_call
 from blendfusion.models.protocol.images import content, is_image, plain_image, url_in, url_of
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.scores.expected_score import of_tokens
-from blendfusion.models.scores.logprobs import written_odds
+from blendfusion.models.scores.distribution import distribution_of
+from blendfusion.models.scores.expected_score import of_tokens, point_odds
+from blendfusion.models.scores.logprobs import written_odds, written_shares
 from blendfusion.redaction import without_secrets
 from blendfusion.types import Answer, Constraint, Usage
 
 _SHOWN = 80
 """Characters of a reply that an error repeats."""
 _SHOWN_FROM = 10_000
+_NO_ODDS = "the server states no probabilities of its answers"
 _PAUSE_SECONDS = 0.02
 """Between two looks whether another request has found out what the server refuses."""
 
@@ -89,7 +91,8 @@ class Exchange:
         try:
             reply = await self._next_reply()
             answer = self._read(reply)
-            if answer.error is not None and reply.whole and self._patient:
+            again = answer.error is not None and answer.error != _NO_ODDS
+            if again and reply.whole and self._patient:
                 self._content = None
                 self._messages = [*self._messages, *_correction(reply.text, self._constraint)]
                 answer = self._read(await self._next_reply())
@@ -318,7 +321,23 @@ class Exchange:
             shown_text = without_secrets(reply.text[:_SHOWN_FROM].strip(), self._chat.endpoint.key)
             shown = repr(shown_text[:_SHOWN]) if shown_text else "nothing"
             return Answer.failed(f"answered {shown}, which is not {self._constraint}")
+        if self._requests.distribution is not None:
+            shares = self._shares(reply, text)
+            stated = shares and distribution_of(shares, self._requests.distribution)
+            return Answer(stated) if stated else Answer.failed(_NO_ODDS)
         return Answer(text, logprob=self._logprob(reply, text))
+
+    def _shares(self, reply: Completion, text: str) -> dict[str, float] | None:
+        """The shares of the options or points of a scale, if the server returns them."""
+        if not reply.tokens or not reply.whole:
+            return None
+        options = closed_set(self._constraint)
+        if options is None:
+            odds = point_odds(reply.tokens, self._constraint)
+            return {str(point): share for point, share in odds.items()}
+        replies = closed_set(self._sent) or options
+        shares = written_shares(reply.tokens, replies, replies[options.index(text)])
+        return None if shares is None else dict(zip(options, shares, strict=True))
 
     def _logprob(self, reply: Completion, text: str) -> float | None:
         """The log probability of the answer among the options of its closed set, if the server

@@ -26,6 +26,10 @@ class TaskRequests:
     """The part that all requests for ``task`` share. For one event loop."""
 
     def __init__(self, chat: Chat, task: Task) -> None:
+        self.distribution = task.constraint if task.constraint.distribution else None
+        """The constraint of answers that are probabilities: the server is asked for one option, and
+        they are those of the tokens of its reply."""
+        task = task.with_single_answer
         self.task, self.constraint = task, task.constraint
         self.sent = sent_constraint(task)
         self.prompt = render(task, shots=chat.shots)

@@ -53,7 +53,7 @@ class ChoiceDecoder:
         """Settle the rows; those at which some fork was nearer to a tie than ``noise`` are
         returned."""
         at = [self.root] * len(rows)
-        similar = self._similar(rows)
+        similar = self.similar(rows)
         logprobs = [0.0] * len(rows)
         ties: set[int] = set()
 
@@ -78,7 +78,7 @@ class ChoiceDecoder:
         run(rows, step, self.reserve)
         return [rows[row] for row in sorted(ties)]
 
-    def _similar(self, rows: Sequence[Row]) -> Scores | None:
+    def similar(self, rows: Sequence[Row]) -> Scores | None:
         """The similarity of each row's text adds so much to the options, one row a text; None where
         it does not count."""
         if not self._label_weight:

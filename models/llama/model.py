@@ -393,8 +393,8 @@ def answer_values(
     elif not asking.layout.prompt.replies:
         method = TextDecoder(asking)
     else:
-        is_score = asking.task.constraint.kind == "score"
-        method = ScaleDecoder(asking) if is_score else ChoiceDecoder(asking, way)
+        weighs_all = asking.task.constraint.kind == "score" or asking.task.constraint.distribution
+        method = ScaleDecoder(asking, way) if weighs_all else ChoiceDecoder(asking, way)
     rows = asking.fitting(values, method.reserve)
     if rows:
         try:

@@ -1,4 +1,4 @@
-"""Scores as the expected value over all points of a scale.
+"""The probabilities of all options of a closed set, and scores as their expected value.
 
 Rows go exactly: where other rows change every score a little, there is no tie to tell where
 that matters.
@@ -7,21 +7,25 @@ that matters.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import exp
 from typing import Any
 
 from blendfusion.models.llama.batch import Row, TaskBatch
 from blendfusion.models.llama.closed_set import ChoiceDecoder
+from blendfusion.models.scores.distribution import distribution_text
 from blendfusion.models.scores.expected_score import chains, expected_score, spread
 from blendfusion.models.scores.option_trie import Fork, Scores, forks
+from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Answer
 
 
 class ScaleDecoder:
-    """Weighs the points of a scale, which are the options of a ``ChoiceDecoder``."""
+    """Weighs the points of a scale, or the options of a closed set, which are those of a
+    ``ChoiceDecoder``."""
 
-    def __init__(self, asking: TaskBatch) -> None:
+    def __init__(self, asking: TaskBatch, way: Way | None = None) -> None:
         self._asking = asking
-        self._choosing = ChoiceDecoder(asking)
+        self._choosing = ChoiceDecoder(asking, way)
         self._root = self._choosing.root
         self.reserve = self._choosing.reserve
 
@@ -29,21 +33,31 @@ class ScaleDecoder:
         """Settle all rows."""
         priors = dict(zip(forks(self._root), self._choosing.priors(rows), strict=True))
         seen: list[dict[Fork, Scores]] = [{} for _ in rows]
-        *ways, last = chains(self._root)
-        for way in ways:
-            self._follow(rows, way, priors, seen, lambda _: None)
+        constraint = self._asking.task.constraint
+        similar = self._choosing.similar(rows)
 
         def settle(place: int) -> None:
-            text = expected_score(spread(self._root, seen[place]), self._asking.task.constraint)
+            logprobs = spread(self._root, seen[place])
+            if constraint.distribution:
+                text = distribution_text([exp(logprobs[at]) for at in sorted(logprobs)], constraint)
+            else:
+                text = expected_score(logprobs, constraint)
             self._asking.settle(rows[place], Answer(text))
 
-        self._follow(rows, last, priors, seen, settle)
+        def scores(place: int, fork: Fork, logits: Any) -> Scores:
+            more = 0.0 if similar is None else fork.highest(similar[place])
+            return fork.scores(logits, priors[fork] - more)
+
+        *ways, last = chains(self._root)
+        for way in ways:
+            self._follow(rows, way, scores, seen, lambda _: None)
+        self._follow(rows, last, scores, seen, settle)
 
     def _follow(
         self,
         rows: Sequence[Row],
         way: Sequence[Fork],
-        priors: dict[Fork, Scores],
+        scores: Callable[[int, Fork, Any], Scores],
         seen: list[dict[Fork, Scores]],
         ended: Callable[[int], None],
     ) -> None:
@@ -54,7 +68,7 @@ class ScaleDecoder:
 
         def step(place: int, logits: Any) -> Sequence[int]:
             fork = at[place]
-            seen[place][fork] = fork.scores(logits, priors[fork])
+            seen[place][fork] = scores(place, fork, logits)
             below = next(following[place], None)
             if below is None:
                 ended(place)

@@ -28,7 +28,13 @@ def expected_score(logprobs: Mapping[int, float], constraint: Constraint) -> str
 
 def of_tokens(tokens: Sequence[Token], constraint: Constraint) -> str | None:
     """The score by the probabilities of a generated reply; None if they cover no point of the
-    scale.
+    scale."""
+    odds = point_odds(tokens, constraint)
+    return canonical(odds, constraint) if sum(odds.values()) > 0 else None
+
+
+def point_odds(tokens: Sequence[Token], constraint: Constraint) -> dict[int, float]:
+    """The probabilities of the points of a scale, by those of a generated reply.
 
     Other tokens do not count. For a point of several tokens that shares its beginning with others
     (1 and 10), the probabilities after the generated beginning are known; another beginning counts
@@ -51,7 +57,7 @@ def of_tokens(tokens: Sequence[Token], constraint: Constraint) -> str | None:
     else:
         if begun in scale:
             odds[int(begun)] += share
-    return canonical(odds, constraint) if sum(odds.values()) > 0 else None
+    return dict(odds)
 
 
 def _first(tokens: Sequence[Token]) -> int:

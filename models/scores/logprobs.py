@@ -41,38 +41,46 @@ def likeliest(odds: Mapping[Any, Any], constraint: Constraint) -> tuple[str, flo
 
 
 def written_odds(tokens: Sequence[Token], replies: Sequence[str], chosen: str) -> float | None:
-    """The logarithm of the probability of ``chosen`` among ``replies``, by the tokens of a
-    generated reply and their alternatives; None if they do not determine it.
+    """The logarithm of the probability of ``chosen`` among ``replies``: see ``written_shares``."""
+    shares = written_shares(tokens, replies, chosen)
+    share = None if shares is None else shares[replies.index(chosen)] / sum(shares)
+    return log(share) if share else None
+
+
+def written_shares(
+    tokens: Sequence[Token], replies: Sequence[str], chosen: str
+) -> list[float] | None:
+    """The shares of ``replies``, in their order, by the tokens of a generated reply, which is
+    ``chosen``, and their alternatives; None if they do not determine them.
 
     Tokens that begin no reply do not count, nor do tokens that may still become the chosen reply or
-    another.
+    another. What begins several other replies counts for each of them alike.
     """
-    known = {reply: reply.casefold().strip(_AROUND) for reply in replies}
-    own = known[chosen].strip(_AROUND)
-    yes = no = 0.0
+    known = [reply.casefold().strip(_AROUND) for reply in replies]
+    own = known[replies.index(chosen)]
+    shares = dict.fromkeys(known, 0.0)
     begun, reached = "", 1.0
     for token in tokens[_first(tokens, own) :]:
         for text, logprob in token.logprobs.items():
             if text == token.text or not text.strip(_AROUND):
                 continue
             reply_start = (begun + text).strip(_AROUND).casefold()
-            fits = [reply for reply in known.values() if reply.startswith(reply_start)]
-            if fits == [own]:
-                yes += reached * exp(logprob)
-            elif fits and own not in fits:
-                no += reached * exp(logprob)
+            fits = [reply for reply in known if reply.startswith(reply_start)]
+            if fits == [own] or own not in fits:
+                for reply in fits:
+                    shares[reply] += reached * exp(logprob) / len(fits)
         if token.text not in token.logprobs:
             return None
         begun += token.text
         reached *= exp(token.logprobs[token.text])
         reply_start = begun.strip(_AROUND).casefold()
-        if [reply for reply in known.values() if reply.startswith(reply_start)] == [own]:
+        if [reply for reply in known if reply.startswith(reply_start)] == [own]:
             break
     else:
         if begun.strip(_AROUND).casefold() != own:
             return None
-    yes += reached
-    return log(yes / (yes + no)) if yes > 0 else None
+    shares[own] += reached
+    return [shares[reply] for reply in known] if shares[own] > 0 else None
 
 
 def _first(tokens: Sequence[Token], answer: str) -> int:

@@ -39,6 +39,7 @@ SQL = {
     "sample": "['u', 'w']",
     "consistency": "3",
     "confidence": "0.9",
+    "threshold": "0.8",
     "evidence": "TRUE",
     "reasoning": "99",
     "reasons": "TRUE",
@@ -83,6 +84,7 @@ PYTHON = {
     "sample": ["w", "u", None],
     "consistency": 3,
     "confidence": 0.9,
+    "threshold": 0.8,
     "evidence": True,
     "reasoning": 99,
     "reasons": True,
@@ -135,6 +137,8 @@ def sql_of(ingredient: Ingredient, option: AnyParameter) -> tuple[str, object]:
     """An argument of an option, as SQL and as a Python object."""
     if option.name == "returns":
         return ("'list{1,3}'", "list{1,3}") if "lists" in option.doc else ("'int'", "int")
+    if option.name == "confidence" and ingredient.name == "llm_score":
+        return "'all'", "all"
     if option.name == "examples" and ingredient.name == "llm_extract":
         return "[['v', {'name': 'w', 'year': 3}]]", [["v", {"name": "w", "year": 3}]]
     if option.name == "examples" and ingredient.returns is not None:

@@ -17,7 +17,7 @@ def decode(answers: Sequence[str | None], to: pa.DataType) -> pa.Array:
     """One value an answer, in order; None stays NULL.
 
     Answers are canonical text (see ``blendfusion.types.Constraint``): a boolean is ``true``, a date
-    ISO 8601, a list a JSON array, a struct a JSON object.
+    ISO 8601, a list a JSON array, a struct or a map a JSON object.
 
     >>> decode(["3", None], pa.int64()).to_pylist()
     [3, None]
@@ -41,6 +41,8 @@ def value(text: str | None, to: pa.DataType) -> object:
         return datetime.date.fromisoformat(text)
     if pa.types.is_timestamp(to):
         return datetime.datetime.fromisoformat(text)
+    if pa.types.is_map(to):
+        return list(json.loads(text).items())
     if pa.types.is_list(to) or pa.types.is_struct(to):
         return part_value(json.loads(text), to)
     return text

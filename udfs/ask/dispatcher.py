@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -223,6 +224,8 @@ class Dispatcher:
             return None
         if not choice.options:
             return Answer(None)
+        if choice.distribution:
+            return Answer(json.dumps({choice.options[0]: 1.0}, ensure_ascii=False))
         return Answer(choice.options[0], logprob=0.0) if constraint.item is None else None
 
     def ask(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ class NoConfidence(QueryError):
 
 _ROUNDING = 1e-9
 """A probability is stored as its logarithm."""
+_DECIMALS = 9
+"""Digits after the point of the probabilities that are results."""
 
 
 def outcomes(
@@ -50,7 +53,9 @@ def outcomes(
     confidence is NULL, noted by the observer, and no failure. ``task`` and ``to``: the task and the
     type of its answers, where these are not the call's own. Raises QueryError where the call needs
     probabilities and the model gives none."""
-    to = call.answer_type if to is None else to
+    to = call.value_type if to is None else to
+    if call.gives_probabilities or call.threshold is not None:
+        answers = _by_probability(call, answers, dispatcher)
     policy = on_error or dispatcher.policy(call)
     errors = policy == "keep"
     failed = {v: a for v, a in zip(values, answers, strict=True) if a.error is not None}
@@ -58,7 +63,7 @@ def outcomes(
         raise failure(call, failed, len(values), dispatcher.redaction)
     if failed and not errors:
         dispatcher.observer.note_failures(task or call.task, failed)
-    if call.confidence is not None:
+    if call.confidence is not None and not call.gives_probabilities:
         _check_probabilities(call, answers, dispatcher)
     if isinstance(call.confidence, float):
         answers = _sure(call, call.confidence, answers, values, dispatcher)
@@ -100,6 +105,33 @@ def _result_struct(
     if errors:
         kept[ERROR] = answer.error
     return kept
+
+
+def _by_probability(
+    call: Call, answers: Sequence[Answer], dispatcher: Dispatcher
+) -> Sequence[Answer]:
+    """The answers with the results of probabilities as their texts; those to other questions than
+    yes or no have them already."""
+    if call.task.constraint.kind != "boolean":
+        return answers
+    _check_probabilities(call, answers, dispatcher)
+    return [_read_yes(call, answer) for answer in answers]
+
+
+def _read_yes(call: Call, answer: Answer) -> Answer:
+    if answer.text is None:
+        return answer
+    if answer.probability is None:
+        return replace(answer, text=None, error="its probability is not known")
+    yes = answer.probability if answer.text == "true" else 1 - answer.probability
+    yes = round(yes, _DECIMALS)
+    if call.threshold is not None:
+        text = "true" if yes >= call.threshold - _ROUNDING else "false"
+    elif call.ingredient.probability:
+        text = repr(yes)
+    else:
+        text = json.dumps({"true": yes, "false": round(1 - yes, _DECIMALS)})
+    return replace(answer, text=text)
 
 
 def _check_probabilities(call: Call, answers: Sequence[Answer], dispatcher: Dispatcher) -> None:

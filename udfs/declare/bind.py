@@ -28,7 +28,7 @@ from blendfusion.udfs.declare.arguments import (
     Value,
     sql_literal,
 )
-from blendfusion.udfs.declare.call import Call, evidence_type, kept_type
+from blendfusion.udfs.declare.call import DISTRIBUTION, Call, evidence_type, kept_type
 from blendfusion.udfs.declare.comparison import OPERATOR, SIDES, Comparing
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import GroupQuestion, PairMatch, RowQuestion, UserBody
@@ -53,6 +53,7 @@ from blendfusion.udfs.declare.options import (
     RETURN_TYPE,
     SAMPLE,
     SAMPLE_HINT,
+    THRESHOLD,
     USUAL_RETRIES,
     Choices,
     Confidence,
@@ -122,7 +123,7 @@ class _Binder:
         targets = promised_targets(constraint, self.read, self.error)
         pairing = self._pairing(on_error)
         comparing = self._comparing(columns)
-        result = self.kind.result or self._type(constraint)
+        result = self._result_type(constraint, confidence)
         evidence = self.get(EVIDENCE) is True
         stated = self._needs_statement(constraint, len(values))
         if evidence:
@@ -135,7 +136,7 @@ class _Binder:
         task = Task(
             ingredient=self.ingredient.name,
             question=question if comparing is None else comparing.question,
-            constraint=constraint,
+            constraint=_constraint_to_ask(constraint, confidence),
             columns=columns if comparing is None else SIDES,
             examples=examples,
             aggregate=self.kind.many_texts,
@@ -165,6 +166,7 @@ class _Binder:
             stated,
             reasons,
             *self._checks(constraint),
+            self._threshold(confidence),
             self._argument_texts(task),
         )
 
@@ -393,6 +395,14 @@ class _Binder:
             return arrow_type(needed)
         return arrow_type(constraint)
 
+    def _result_type(self, constraint: Constraint, confidence: Confidence | None) -> pa.DataType:
+        """The type of a result without what is kept beside it."""
+        if confidence == "all":
+            return DISTRIBUTION
+        if self.ingredient.probability:
+            return pa.float64()
+        return self.kind.result or self._type(constraint)
+
     def _reasons(self, *, evidence: bool) -> bool:
         """Whether results have reasons. Raises ArgumentError for what does not go with them."""
         if self.get(REASONING) is None:
@@ -517,11 +527,42 @@ class _Binder:
 
     def _confidence(self, constraint: Constraint) -> Confidence | None:
         given = self.get(CONFIDENCE)
-        if given is not None and constraint.kind not in ("boolean", "choice"):
+        if given is None:
+            return None
+        scales = ("score",) if given == "all" else ()
+        if constraint.kind not in ("boolean", "choice", *scales):
             raise self.error(
                 f"confidence is of answers from a closed set, not of {constraint}",
                 "Ask a yes/no question, or say options => ['a', 'b'].",
             )
+        if given == "all":
+            self._check_distribution(constraint)
+        return given
+
+    def _check_distribution(self, constraint: Constraint) -> None:
+        """Raise ArgumentError for what does not go with the probabilities of all answers."""
+        others = {
+            "several texts": self.kind.many_texts,
+            "consistency": constraint.kind != "boolean" and (self.get(CONSISTENCY) or 1) > 1,
+            "a cascade": any(self.get(option) is not None for option in CASCADE),
+            "reasons => true": self.get(REASONS) is True,
+            "check": CHECK in self.ingredient.options and self.get(CHECK) is not None,
+        }
+        for other in (name for name, given in others.items() if given):
+            raise self.error(
+                f"confidence => 'all' does not go with {other}", "Leave one of them out."
+            )
+
+    def _threshold(self, confidence: Confidence | None) -> float | None:
+        given = self.get(THRESHOLD)
+        if given is None:
+            return None
+        others = {
+            "confidence": confidence is not None,
+            "a cascade": any(self.get(option) is not None for option in CASCADE),
+        }
+        for other in (name for name, also in others.items() if also):
+            raise self.error(f"threshold does not go with {other}", "Leave one of them out.")
         return given
 
     def _checks(self, constraint: Constraint) -> tuple[str, int]:
@@ -580,3 +621,11 @@ def _text(value: Literal) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def _constraint_to_ask(constraint: Constraint, confidence: Confidence | None) -> Constraint:
+    """The answer to a yes/no question and its probability give both probabilities; of more answers
+    each is asked for."""
+    if confidence != "all" or constraint.kind == "boolean":
+        return constraint
+    return replace(constraint, distribution=True)

@@ -18,6 +18,7 @@ from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import RowQuestion
 from blendfusion.udfs.declare.options import Confidence
 from blendfusion.udfs.declare.pairing import Pairing
+from blendfusion.udfs.declare.returns import arrow_type
 
 VALUE, CONFIDENCE, ERROR = "value", "confidence", "error"
 """The fields of a kept result."""
@@ -25,6 +26,10 @@ BYTES = pa.binary_view()
 """The type of bytes to which DataFusion casts all others, and nothing else."""
 EVIDENCE, ITEM, START, END, REASON = "evidence", "item", "start", "end", "reason"
 """The further fields of a result with its evidence; ``item`` only where the texts are a list."""
+
+
+DISTRIBUTION = pa.map_(pa.string(), pa.float64())
+"""The type of results that are the probabilities of all possible answers."""
 
 
 def kept_type(
@@ -87,6 +92,8 @@ class Call:
     """The SQL predicate that each ``answer`` must satisfy; '' for none."""
     retries: int = field(default=0, metadata=ADDED)
     """How often an answer that does not satisfy it is asked for again."""
+    threshold: float | None = field(default=None, metadata=ADDED)
+    """The minimum probability of a yes; None: the likelier answer counts."""
     shown: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     """The arguments but defaults, as SQL, by the names of their parameters in their order."""
     in_bytes: tuple[int, ...] = field(default=(), metadata=ADDED)
@@ -134,10 +141,18 @@ class Call:
         and its probability, or of all three."""
         return self.evidence or self.reasons or "keep" in (self.on_error, self.confidence)
 
+    @property
+    def gives_probabilities(self) -> bool:
+        """The results are probabilities, rather than the answers."""
+        return self.ingredient.probability or self.confidence == "all"
+
     def targets_with(self, usual: Targets | None) -> Targets | None:
         """The targets of its cascade, where ``usual`` are those of the session. None where it has
-        none: a cascade needs many values that are asked one by one."""
+        none: a cascade needs many values that are asked one by one, and decides by probabilities of
+        its own."""
         if not self.ingredient.kind.can_cascade:
+            return None
+        if self.gives_probabilities or self.threshold is not None:
             return None
         if self.targets is None:
             if usual is None or len(self.models) == 1:
@@ -155,6 +170,11 @@ class Call:
     @property
     def answer_type(self) -> pa.DataType:
         """The type of the answers."""
+        return arrow_type(self.task.constraint) if self.gives_probabilities else self.value_type
+
+    @property
+    def value_type(self) -> pa.DataType:
+        """The type of its result without the fields kept beside it."""
         if self.evidence and self.ingredient.has_fields:
             return pa.struct([(field.name, field.type.field(VALUE).type) for field in self.type])
         return self.type.field(VALUE).type if self.is_struct else self.type

@@ -54,6 +54,8 @@ class Ingredient:
     reads: bool = False
     """Whether numbers and dates of its answers are copied out of the text, rather than counted or
     judged: those that it does not state are NULL."""
+    probability: bool = False
+    """Whether the results are the probabilities of a yes, rather than the answers."""
     form: TaskForm = "question"
     doc: str = ""
     """The first paragraphs of the docstring."""

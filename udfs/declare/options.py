@@ -22,8 +22,9 @@ from blendfusion.udfs.declare.returns import RETURNS, constraint_named, type_nam
 from blendfusion.udfs.declare.sample import MOST
 from blendfusion.udfs.declare.struct_schema import fields_of, schema_text
 
-Confidence: TypeAlias = "float | OneOf['keep']"
-"""The minimum probability of an answer; ``keep``: the probability stands beside the answer."""
+Confidence: TypeAlias = "float | OneOf['keep', 'all']"
+"""The minimum probability of an answer; ``keep``: the probability stands beside the answer;
+``all``: the probabilities of all possible answers are the result."""
 
 MOST_WAYS = 9
 """The maximum of ``consistency``."""
@@ -200,11 +201,14 @@ EXAMPLES_HINT = "Write examples => [['a value', 'its answer'], …], one value a
 def _confidence(given: Literal, name: str) -> Confidence:
     if given == "keep":
         return "keep"
+    if given == "all":
+        return "all"
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 1:
         raise ArgumentError(
             f"{name} => {given!r} is not possible",
-            hint="Write the least probability of an answer, above 0 and at most 1, or 'keep', "
-            "which gives a struct of value and confidence.",
+            hint="Write the least probability of an answer, above 0 and at most 1; or 'keep', which "
+            "gives a struct of value and confidence; or 'all', which gives a map of each possible "
+            "answer and its probability.",
         )
     return float(given)
 
@@ -322,10 +326,20 @@ MOST_REASONING = 4_096
 CONFIDENCE = Parameter(
     "confidence",
     "The minimum probability of a yes, a no or an option; an answer below it is NULL. 'keep' gives "
-    "a struct of ``value`` and ``confidence``.",
+    "a struct of ``value`` and ``confidence``; 'all' a map of each possible answer (``true`` and "
+    "``false``, the options, the points of a scale) and its probability.",
     _confidence,
     annotation="float | str",
-    example="llm_filter('Is it late?', text, confidence => 0.9)",
+    example="llm_filter('Is it late?', text, confidence => 0.9); "
+    "llm_classify(text, ['a', 'b'], confidence => 'all')['a']",
+)
+THRESHOLD = Parameter(
+    "threshold",
+    "The minimum probability of a yes for the answer to be yes; below it the answer is no. Without "
+    "this option, the likelier of the two counts.",
+    _share,
+    annotation="float",
+    example="llm_filter('Is it late?', text, threshold => 0.8)",
 )
 EVIDENCE = Parameter(
     "evidence",

@@ -14,6 +14,7 @@ from blendfusion.udfs.declare.options import (
     REASONING,
     REASONS,
     SAMPLE,
+    THRESHOLD,
 )
 
 LLM_BOOL = Ingredient(
@@ -25,6 +26,7 @@ LLM_BOOL = Ingredient(
         SAMPLE,
         CONSISTENCY,
         CONFIDENCE,
+        THRESHOLD,
         REASONING,
         REASONS,
         MODEL,

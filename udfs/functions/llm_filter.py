@@ -14,6 +14,7 @@ from blendfusion.udfs.declare.options import (
     REASONING,
     REASONS,
     SAMPLE,
+    THRESHOLD,
 )
 
 LLM_FILTER = Ingredient(
@@ -25,6 +26,7 @@ LLM_FILTER = Ingredient(
         SAMPLE,
         CONSISTENCY,
         CONFIDENCE,
+        THRESHOLD,
         REASONING,
         REASONS,
         MODEL,

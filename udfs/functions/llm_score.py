@@ -9,7 +9,14 @@ from blendfusion.errors import ArgumentError
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.arguments import Literal
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.declare.options import EXAMPLES, MODEL, ON_ERROR, REASONING, REASONS
+from blendfusion.udfs.declare.options import (
+    CONFIDENCE,
+    EXAMPLES,
+    MODEL,
+    ON_ERROR,
+    REASONING,
+    REASONS,
+)
 from blendfusion.udfs.declare.parameter import Parameter
 
 LOWEST, HIGHEST = 0, 10
@@ -57,7 +64,7 @@ LLM_SCORE = Ingredient(
     name="llm_score",
     summary="a degree, on a scale of whole numbers",
     example="SELECT text FROM reviews ORDER BY llm_score('How angry is the customer?', text) DESC LIMIT 3",
-    options=(LOW, HIGH, EXAMPLES, REASONING, REASONS, MODEL, ON_ERROR),
+    options=(LOW, HIGH, EXAMPLES, CONFIDENCE, REASONING, REASONS, MODEL, ON_ERROR),
     returns=Constraint("score", scale=(LOWEST, HIGHEST)),
     answers=_answers,
     result="DOUBLE, 0 to 10",

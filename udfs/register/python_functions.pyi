@@ -27,6 +27,7 @@ __all__ = [
     "llm_map",
     "llm_members",
     "llm_prefers",
+    "llm_probability",
     "llm_qa",
     "llm_redact",
     "llm_same",
@@ -49,6 +50,7 @@ def llm_filter(
     sample: Sequence[str | None] | Sequence[Sequence[str | None]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
+    threshold: float | None = None,
     reasoning: str | int | None = None,
     reasons: bool = False,
     model: str | Sequence[str] | None = None,
@@ -74,7 +76,10 @@ def llm_filter(
       does not apply then; a model without odds ignores the sample.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
-      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
+      answer (``true`` and ``false``, the options, the points of a scale) and its probability.
+    - ``threshold``: The minimum probability of a yes for the answer to be yes; below it the answer
+      is no. Without this option, the likelier of the two counts.
     - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
       tokens of it. A reason is a question of its own, and a value of the one for the answer; an
       example may have one behind its answer.
@@ -137,7 +142,8 @@ def llm_map(
       does not apply then; a model without odds ignores the sample.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
-      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
+      answer (``true`` and ``false``, the options, the points of a scale) and its probability.
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
       the text does not state is NULL. Without this option, so are the numbers and dates of
@@ -175,6 +181,7 @@ def llm_bool(
     sample: Sequence[str | None] | Sequence[Sequence[str | None]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
+    threshold: float | None = None,
     reasoning: str | int | None = None,
     reasons: bool = False,
     model: str | Sequence[str] | None = None,
@@ -200,7 +207,10 @@ def llm_bool(
       does not apply then; a model without odds ignores the sample.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
-      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
+      answer (``true`` and ``false``, the options, the points of a scale) and its probability.
+    - ``threshold``: The minimum probability of a yes for the answer to be yes; below it the answer
+      is no. Without this option, the likelier of the two counts.
     - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
       tokens of it. A reason is a question of its own, and a value of the one for the answer; an
       example may have one behind its answer.
@@ -371,7 +381,8 @@ def llm_text(
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
-      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
+      answer (``true`` and ``false``, the options, the points of a scale) and its probability.
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
       the text does not state is NULL. Without this option, so are the numbers and dates of
@@ -472,7 +483,8 @@ def llm_classify(
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
-      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
+      answer (``true`` and ``false``, the options, the points of a scale) and its probability.
     - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
       tokens of it. A reason is a question of its own, and a value of the one for the answer; an
       example may have one behind its answer.
@@ -547,6 +559,7 @@ def llm_score(
     low: int = 0,
     high: int = 10,
     examples: Sequence[Sequence[object]] | None = None,
+    confidence: float | str | None = None,
     reasoning: str | int | None = None,
     reasons: bool = False,
     model: str | Sequence[str] | None = None,
@@ -567,10 +580,52 @@ def llm_score(
     - ``low``: The lowest point of the scale.
     - ``high``: The highest point of the scale, which has 11 points at most.
     - ``examples``: Worked examples: the values, then the answer.
+    - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
+      answer (``true`` and ``false``, the options, the points of a scale) and its probability.
     - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
       tokens of it. A reason is a question of its own, and a value of the one for the answer; an
       example may have one behind its answer.
     - ``reasons``: Whether each result is a struct of ``value`` and ``reason``.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_probability(
+    question: str,
+    *values: ColumnLike,
+    examples: Sequence[Sequence[object]] | None = None,
+    sample: Sequence[str | None] | Sequence[Sequence[str | None]] | None = None,
+    consistency: int = 1,
+    reasoning: str | int | None = None,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """The probability that the answer to ``question`` is yes, for each row, as DOUBLE from 0 to
+    1. It is the question of ``llm_filter`` and ``llm_bool``, and shares its answers with them. Whether
+    0.8 means that eight of ten such answers are right depends on the model and the wording:
+    ``frame.evaluate`` measures it.
+
+    A model without probabilities is refused: local models have them, servers that give logprobs, and
+    decision models.
+
+    Values are columns (or names of columns): texts, or images for a model that sees them,
+    as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.
+
+    - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
+    - ``examples``: Worked examples: the values, then the answer.
+    - ``sample``: Values like those that a yes/no question is asked about, without answers; best of
+      all some with a yes and some with a no. Their mean score places the threshold of a yes,
+      halfway from that of neutral texts. An answer depends on its value and the sample alone; of
+      more than 20 distinct values, the same 20 always count. The session's ``calibration='column'``
+      does not apply then; a model without odds ignores the sample.
+    - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
+      tokens of it. A reason is a question of its own, and a value of the one for the answer; an
+      example may have one behind its answer.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -671,7 +726,8 @@ def llm_vqa(
       meaning.
     - ``regex``: A pattern for the whole answer.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
-      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
+      answer (``true`` and ``false``, the options, the points of a scale) and its probability.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
@@ -712,7 +768,8 @@ def llm_answer(
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
-      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
+      answer (``true`` and ``false``, the options, the points of a scale) and its probability.
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
       the text does not state is NULL. Without this option, so are the numbers and dates of
@@ -953,7 +1010,8 @@ def llm_sentiment(
 
     - ``examples``: Worked examples: the values, then the answer.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
-      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
+      answer (``true`` and ``false``, the options, the points of a scale) and its probability.
     - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
       tokens of it. A reason is a question of its own, and a value of the one for the answer; an
       example may have one behind its answer.
@@ -1068,7 +1126,8 @@ def llm_qa(
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
-      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
+      answer (``true`` and ``false``, the options, the points of a scale) and its probability.
     - ``check``: A SQL predicate over ``answer``, as in 'answer > 0'. An answer for which it does
       not hold is asked for again, with the reason, ``retries`` times at most; then it has failed.
     - ``retries``: How often an answer that fails ``check`` is asked for again.
@@ -1111,7 +1170,8 @@ def llm_validate(
     - ``examples``: Worked examples: the values, then the answer.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
-      NULL. 'keep' gives a struct of ``value`` and ``confidence``.
+      NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
+      answer (``true`` and ``false``, the options, the points of a scale) and its probability.
     - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
       tokens of it. A reason is a question of its own, and a value of the one for the answer; an
       example may have one behind its answer.

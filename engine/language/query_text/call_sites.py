@@ -81,6 +81,11 @@ class Site:
         return with_value or "keep" in (self.named.get("on_error"), self.named.get("confidence"))
 
     @property
+    def gives_map(self) -> bool:
+        """The result is a map of answers and their probabilities."""
+        return self.named.get("confidence") == "all"
+
+    @property
     def struct(self) -> bool:
         """The result has fields."""
         return self.keeps_struct or self.ingredient.has_fields

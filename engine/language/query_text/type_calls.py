@@ -250,7 +250,8 @@ def _places(
     if known:
         syntax = _with_literals(syntax, known)
     refers = References(syntax, columns)
-    kept = {name for name, site in zip(names, sites, strict=True) if site.keeps_struct}
+    named = list(zip(names, sites, strict=True))
+    kept = {name for name, site in named if site.keeps_struct or site.gives_map}
     found = contexts(syntax, names, refers, kept)
     unread = tuple(" ".join(tree.text[start:end].split()) for start, end in gaps)
     behind: list[int] = []
@@ -277,6 +278,13 @@ _KEEP = {"confidence": CONFIDENCE, "on_error": ERROR}
 def _check_place(site: Site, needed: Constraint | None) -> None:
     """A struct of a value and its confidence, evidence or error cannot stand where an answer is
     needed."""
+    if needed is not None and site.gives_map:
+        raise ArgumentError(
+            f"{site.ingredient.name}: confidence => 'all' gives a map of answers and their "
+            f"probabilities, where one answer is needed ({needed.kind})",
+            hint="Take the probability of one answer out of it: "
+            f"{site.ingredient.name}(…, confidence => 'all')['an answer'] > 0.5.",
+        )
     if needed is not None:
         kept = " and ".join(
             f"{option} => 'keep'" for option in _KEEP if site.named.get(option) == "keep"

@@ -15,6 +15,7 @@ from blendfusion.models.constraints.constraint import points
 from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.registry.model_names import ModelNames
+from blendfusion.models.scores.distribution import distribution_of
 from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
@@ -196,7 +197,10 @@ class SimulatedDispatcher(Dispatcher):
             return ["true" if yes else "false" for yes in self._shares[task].deal(values)]
         choices = earlier or constraint.options or points(constraint)
         if choices:
-            return [choices[digest(v) % len(choices)] for v in values]
+            dealt = [choices[digest(v) % len(choices)] for v in values]
+            if not constraint.distribution or earlier:
+                return dealt
+            return [distribution_of({choice: 1}, constraint) or "{}" for choice in dealt]
         self.blind.add(task)
         return [_placeholder(constraint, start + i) for i in range(len(values))]
 
@@ -204,6 +208,8 @@ class SimulatedDispatcher(Dispatcher):
 def _placeholder(constraint: Constraint, number: int) -> str:
     """A text with the type of an answer, distinct for each number."""
     kind = constraint.kind
+    if constraint.distribution:
+        return "{}"
     if kind == "date":
         return (date(2000, 1, 1) + timedelta(days=number)).isoformat()
     if kind == "timestamp":

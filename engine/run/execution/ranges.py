@@ -158,7 +158,9 @@ def range_of_answers(ask: Ask, n: int, present: Masks) -> Range:
     call, constraint = ask.call, ask.call.task.constraint
     found = between(n, -np.inf, np.inf, kind_of(call.type))
     plain = not call.is_struct and call.type == call.answer_type
-    if plain and pa.types.is_boolean(call.type):
+    if call.ingredient.probability and not call.is_struct:
+        found = between(n, 0.0, 1.0, "float")
+    elif plain and pa.types.is_boolean(call.type):
         found = between(n, 0.0, 1.0, "bool")
     elif plain and constraint.kind == "score" and constraint.scale is not None:
         low, high = constraint.scale

@@ -29,6 +29,7 @@ from blendfusion.models.protocol.events import model_call
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.protocol.run_coroutine import run_confined
 from blendfusion.models.protocol.together import open_questions
+from blendfusion.models.scores.distribution import distribution_of
 from blendfusion.models.services.decisions.independence import differ, known_independence
 from blendfusion.models.services.decisions.protocols import (
     PROTOCOLS,
@@ -415,6 +416,9 @@ def _answer(task: Task, question: Question, odds: list[float] | UnusableAnswerEr
     """The answer by the probabilities of a question's options or levels."""
     if isinstance(odds, UnusableAnswerError):
         return Answer.failed(str(odds))
+    if task.constraint.distribution:
+        stated = dict(zip(question.levels or question.options, odds, strict=True))
+        return Answer(distribution_of(stated, task.constraint))
     if question.kind == "score":
         expected = sum(level * p for level, p in zip(question.levels, odds, strict=True))
         return Answer(canonical(expected, task.constraint))
