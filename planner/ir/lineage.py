@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
+from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
 from substrait.proto import Type as TypeMessage
 
@@ -15,6 +16,7 @@ from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
     Field,
+    Node,
     Plan,
     Rel,
     StoredRows,
@@ -28,6 +30,10 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.opaque_names import TABLES, leaf_text
 from blendfusion.planner.ir.traversal import asks_anything
 
+T = TypeVar("T")
+_DICTIONARY = 1
+"""The variation of maps as which DataFusion writes the type of dictionaries."""
+
 
 class Column(NamedTuple):
     """The names of a table and of a column in it."""
@@ -39,6 +45,32 @@ class Column(NamedTuple):
 def column_of(expr: Expr, plan: Plan) -> Column | None:
     """The table column that ``expr`` copies on every row of ``plan``, perhaps cast to text; None if
     there is none, or if the value may be NULL instead."""
+    found = _read_of(expr, plan)
+    if found is None:
+        return None
+    read, i = found
+    names = table_names(read)
+    table = leaf_text(names, TABLES) or ".".join(names)
+    return Column(table, read_names(read)[i]) if table else None
+
+
+def is_own_cast(expr: Expr, plan: Plan) -> bool:
+    """Whether an expression casts a table column of dictionaries to the type of their values, which
+    never fails."""
+    if not isinstance(expr, Node) or expr.name != "cast":
+        return False
+    found = _read_of(expr.children[0], plan)
+    if found is None:
+        return False
+    read, i = found
+    kind = _types(read)[i]
+    of_dictionary = kind.HasField("map") and kind.map.type_variation_reference == _DICTIONARY
+    to = ExpressionMessage.FromString(expr.template).cast.type
+    return bool(of_dictionary and kind.map.value == to)
+
+
+def _read_of(expr: Expr, plan: Plan) -> tuple[Rel, int] | None:
+    """The read whose column ``expr`` copies, and the number of the column."""
     while True:
         expr = cast_to_text(expr) or expr
         if not isinstance(expr, Field):
@@ -48,9 +80,7 @@ def column_of(expr: Expr, plan: Plan) -> Column | None:
         elif not isinstance(plan, Rel):
             return None
         elif plan.kind == "read":
-            names = table_names(plan)
-            table = leaf_text(names, TABLES) or ".".join(names)
-            return Column(table, read_names(plan)[expr.index]) if table else None
+            return plan, expr.index
         elif plan.kind == "project":
             expr, plan = plan.exprs[expr.index], plan.inputs[0]
         elif plan.kind in ("filter", "sort", "fetch"):
@@ -128,11 +158,19 @@ _ROWS_OF_LEFT = ("inner", "left", "left_semi", "left_anti", "left_mark")
 
 def read_names(plan: Rel) -> list[str]:
     """The names of the columns that a read returns."""
-    names = base_names(plan)
-    body = RelMessage.FromString(plan.template).read
+    return _columns_read(plan, base_names(plan))
+
+
+def _types(plan: Rel) -> Sequence[TypeMessage]:
+    """The types of the columns that a read returns."""
+    return _columns_read(plan, RelMessage.FromString(plan.template).read.base_schema.struct.types)
+
+
+def _columns_read(plan: Rel, columns: Iterable[T]) -> list[T]:
+    body, every = RelMessage.FromString(plan.template).read, [*columns]
     if body.HasField("projection"):
-        return [names[item.field] for item in body.projection.select.struct_items]
-    return names
+        return [every[item.field] for item in body.projection.select.struct_items]
+    return every
 
 
 def base_names(plan: Rel) -> list[str]:

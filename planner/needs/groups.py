@@ -14,6 +14,7 @@ from blendfusion.planner.ir.aggregates import (
 )
 from blendfusion.planner.ir.builders import fetch_bounds
 from blendfusion.planner.ir.groups import GroupNeed
+from blendfusion.planner.ir.lineage import is_own_cast
 from blendfusion.planner.ir.necessary import never_fails
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -86,7 +87,9 @@ def _may_wait(block: Block, measure: Measure) -> bool:
     n = measure.n_sorts
     if n and (not has_order(measure) or any(map(needs_model, measure.exprs[: n + measure.n_args]))):
         return False
-    return not block.where or all(needs_model(e) or never_fails(e) for e in measure.exprs)
+    return not block.where or all(
+        needs_model(e) or never_fails(e) or is_own_cast(e, block.source) for e in measure.exprs
+    )
 
 
 def _need(agg: Aggregation, measures: tuple[Measure, ...], above: Sequence[Rel]) -> GroupNeed:

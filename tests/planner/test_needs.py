@@ -5,10 +5,15 @@ from __future__ import annotations
 
 import random
 
+import pyarrow as pa
 import pytest
 from first_row_queries import FirstRowQueries
 from group_queries import Adversary, check_rows, grouped_rows, seeded_script
 from scripts import Counted
+from seconds import least_seconds
+
+import blendfusion as bf
+from blendfusion.run.execution import first_rows
 
 F = "llm_filter('f', x)"
 N = 400
@@ -16,9 +21,10 @@ N = 400
 
 @pytest.mark.filterwarnings("ignore:.*got no valid answer:blendfusion.AnswerWarning")
 def test_random_queries_of_first_rows_have_the_rows_of_all_answers(
-    pytestconfig: pytest.Config,
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for seed in range(pytestconfig.getoption("--cases") // 20):
+        monkeypatch.setattr(first_rows, "_PART", (1, 1_024)[seed % 2])
         sql = FirstRowQueries(random.Random(f"query {seed}")).query()
         script = Adversary() if seed % 4 == 3 else seeded_script(seed)
         check_rows(sql, grouped_rows(random.Random(seed)), script)
@@ -78,3 +84,27 @@ def test_only_the_rows_that_are_read_are_asked_about(db: Counted, sql: str, most
 )  # fmt: skip
 def test_windows_that_look_ahead_need_all_rows(db: Counted, window: str) -> None:
     assert db.asked(f"SELECT id, {window} AS v FROM t WHERE {F} ORDER BY id LIMIT 3") == N
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT id FROM ({_FIRST} WHERE {F}) WHERE r = 1 ORDER BY g LIMIT 5",
+        f"SELECT id FROM t WHERE {F} QUALIFY rank() OVER (ORDER BY d) <= 3",
+        f"SELECT id FROM t WHERE {F} QUALIFY rank() OVER (PARTITION BY g ORDER BY d) = 1",
+        f"SELECT DISTINCT d FROM t WHERE {F} ORDER BY d LIMIT 5",
+    ],
+)
+def test_the_time_grows_with_the_rows_where_a_limit_is_never_full(sql: str) -> None:
+    """They looked at all rows in each round: 1,000,000 took a minute."""
+    rows = 100_000
+    texts = pa.array([f"text {i % 100}" for i in range(rows)])
+    keys = {"id": pa.array(range(rows)), "g": pa.array([i % 1_000 for i in range(rows)])}
+    table = pa.table({**keys, "d": pa.array([i * 37 % 101 for i in range(rows)]), "x": texts})
+
+    def run() -> None:
+        session = bf.connect(bf.ScriptedModel(lambda call: False), cache=None, progress="off")
+        session.from_arrow(table, name="t")
+        assert session.sql(sql).to_pylist() == []
+
+    assert least_seconds(run, 1.5) < 1.5

@@ -25,6 +25,7 @@ _ORDERED = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
 """Types of columns by whose values rows are sorted."""
 _MOST_KEYS = 1_000_000
 """The most keys that are remembered from chunk to chunk."""
+_MOST_CODES = 2**62
 
 
 class EqualRows:
@@ -111,17 +112,39 @@ def ranks(places: np.ndarray) -> np.ndarray:
 def distinct_keys(columns: Sequence[Column], n: int) -> tuple[list[Key], np.ndarray] | None:
     """(the distinct keys, the place of each row's key among them); None for columns of a type that
     has no hash."""
-    keys: list[Key] = [()]
-    places = np.zeros(n, dtype=np.int64)
+    codes = codes_of(columns, n)
+    if codes is None:
+        return None
+    first, places = np.unique(codes, return_index=True, return_inverse=True)[1:]
+    return keys_at(columns, first), places.reshape(-1)
+
+
+def codes_of(columns: Sequence[Column], n: int) -> np.ndarray | None:
+    """A number for each row, equal for equal values of all columns; None for columns of a type that
+    has no hash."""
+    codes, most = np.zeros(n, dtype=np.int64), 1
     for column in columns:
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        if isinstance(whole, pa.ChunkedArray):
+            return None
         try:
             encoded = pc.dictionary_encode(whole, null_encoding="encode")
         except pa.ArrowNotImplementedError:
             return None
-        # A NaN equals no other one in Python.
-        values = ["NaN" if value != value else value for value in encoded.dictionary.to_pylist()]
-        mixed = places * max(len(values), 1) + encoded.indices.to_numpy(zero_copy_only=False)
-        numbers, places = np.unique(mixed, return_inverse=True)
-        keys = [(*keys[m // len(values)], values[m % len(values)]) for m in numbers.tolist()]
-    return (keys if n else []), places
+        values = max(len(encoded.dictionary), 1)
+        if most * values > _MOST_CODES:
+            codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
+            most = n
+        codes = codes * values + encoded.indices.to_numpy(zero_copy_only=False)
+        most *= values
+    return codes
+
+
+def keys_at(columns: Sequence[Column], places: np.ndarray) -> list[Key]:
+    """The keys of some rows. A NaN equals no other one in Python."""
+    at = pa.array(places, pa.int64())
+    values = [column.take(at).to_pylist() for column in columns]
+    if not values:
+        return [()] * len(places)
+    of_nan = ((("NaN" if v != v else v) for v in column) for column in values)
+    return [*zip(*of_nan, strict=True)]

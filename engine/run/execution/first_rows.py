@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from blendfusion.planner.ir.nodes import Expr, Field
 from blendfusion.planner.ir.takes import Take
-from blendfusion.run.execution.equal_rows import Key, distinct_keys
+from blendfusion.run.execution.equal_rows import Key, codes_of, distinct_keys, keys_at
 from blendfusion.run.execution.expressions import Column, Rows
 
 Columns: TypeAlias = Callable[[Sequence[Expr], Rows], Sequence[Column]]
@@ -32,6 +32,9 @@ _SHARE, _SHARE_OF_ALL = 4, 64
 """A round is at most one in so many of the rows asked before: of a group, of all groups."""
 _MOST_KEYS = 1_000_000
 """The most groups that are remembered from chunk to chunk."""
+_PART, _PART_OF_ALL = 1_024, 16
+"""Where a limit counts the rows of all groups, a chunk is divided into parts of at least so many
+rows, and of one in so many of the rows so far: what comes late is looked at late."""
 
 
 class FirstRows:
@@ -42,6 +45,7 @@ class FirstRows:
         self._takes = takes
         self._seen: list[dict[Key, _GroupCounts]] = [{} for _ in takes]
         self._at_once = at_once
+        self._rows = 0
         self.is_full = False
         """Whether no later row is wanted."""
 
@@ -53,6 +57,22 @@ class FirstRows:
     ) -> Iterator[Rows]:
         """The ``survivors`` of predicates, at least those that are wanted. They keep the column of
         row numbers that they are given. None: all rows pass."""
+        start = 0
+        while start < len(rows) and not self.is_full:
+            size = len(rows)
+            if not all(take.per for take in self._takes):
+                size = max(_PART, _SHARE_OF_ALL * self._at_once(), self._rows // _PART_OF_ALL)
+            part = rows if size >= len(rows) else rows.slice(start, size)
+            yield from self._survivors_of_part(part, columns, survivors)
+            self._rows += len(part)
+            start += size
+
+    def _survivors_of_part(
+        self,
+        rows: Rows,
+        columns: Columns,
+        survivors: Callable[[Rows, Field], Rows] | None,
+    ) -> Iterator[Rows]:
         levels: list[_Level] = []
         for take, seen in zip(self._takes, self._seen, strict=True):
             level = _level(take, seen, rows, columns)
@@ -123,10 +143,11 @@ def _level(
     """The rows of a chunk as ``take`` divides them; None for columns without a hash."""
     order = [_without_signed_zeros(c) for c in columns(take.order, rows)]
     groups = distinct_keys(columns(take.per, rows), len(rows))
-    equal, tied = (distinct_keys(part, len(rows)) for part in (order, order[: take.ties]))
+    equal, tied = (codes_of(part, len(rows)) for part in (order, order[: take.ties]))
     if groups is None or equal is None or tied is None:
         return None
-    return _Level(take, groups, equal, tied, [seen.get(key, _GroupCounts()) for key in groups[0]])
+    earlier = [seen.get(key, _GroupCounts()) for key in groups[0]]
+    return _Level(take, groups, order, equal, tied, earlier)
 
 
 def _without_signed_zeros(column: Column) -> Column:
@@ -134,30 +155,46 @@ def _without_signed_zeros(column: Column) -> Column:
 
 
 class _Level:
-    """The rows of a chunk as a take divides them into groups. Each row has the numbers of its
-    group, of its values of the order, and of those that tie; rows that are equal in these are
-    neighbours in their group."""
+    """The rows of a chunk as a take divides them into groups. Each row has the number of its group,
+    and codes of its values of the order, and of those that tie; rows that are equal in these are
+    neighbours in their group, so that those that equal an earlier chunk's last one come first."""
 
     def __init__(
         self,
         take: Take,
         groups: tuple[list[Key], Places],
-        equal: tuple[list[Key], Places],
-        tied: tuple[list[Key], Places],
+        order: Sequence[Column],
+        equal: Places,
+        tied: Places,
         earlier: Sequence[_GroupCounts],
     ) -> None:
         self.take, self._earlier = take, earlier
         self._keys, self._group = groups
-        self._values, self._equal = equal
-        self._tied = tied[1]
+        self._order, self._equal, self._tied = order, equal, tied
         self._count_before = np.array([e.questions for e in earlier], dtype=np.int64)
         self._before = np.array([e.counted for e in earlier], dtype=np.int64)
-        self._last_before = _numbers_of([e.last for e in earlier], self._values)
-        ends = [None if e.last is None else e.last[: take.ties] for e in earlier]
-        self._closing = _numbers_of(ends, tied[0])
+        self._last_before, self._closing = self._codes_before()
         self.counted, self._last = self._before, self._last_before
-        """The rows of each group that count so far, or combinations of values; the number of the
+        """The rows of each group that count so far, or combinations of values; the code of the
         values of the last one, -1 if the chunk has none."""
+        self._last_row = np.full(len(earlier), -1, dtype=np.int64)
+
+    def _codes_before(self) -> tuple[Places, Places]:
+        """The codes of each group's last values of earlier chunks, and of those that tie with them;
+        -1: the chunk has none."""
+        last, closing = np.full((2, len(self._earlier)), -1, dtype=np.int64)
+        known = [i for i, e in enumerate(self._earlier) if e.last is not None]
+        first = np.zeros(len(self._earlier), dtype=np.int64)
+        first[self._group[::-1]] = np.arange(len(self._group))[::-1]
+        ties = self.take.ties
+        for i, key in zip(known, keys_at(self._order, first[known]), strict=True):
+            before = self._earlier[i].last
+            assert before is not None
+            if key == before:
+                last[i] = self._equal[first[i]]
+            if key[:ties] == before[:ties]:
+                closing[i] = self._tied[first[i]]
+        return last, closing
 
     def inside(self, counted: Places) -> Masks:
         """The rows that are not behind the last one of their group, if the rows at the places
@@ -165,7 +202,7 @@ class _Level:
         count = self.take.count
         end = np.where(self._before >= count, -1, len(self._group))
         closing, times, last = (a.copy() for a in (self._closing, self._before, self._last_before))
-        places, number, new = self._counts(counted, self._last_before)
+        places, _, number, new = self._counts(counted, self._last_before)
         group = self._group[places]
         number = number + self._before[group]
         full = new & (number == count)
@@ -176,6 +213,7 @@ class _Level:
             inside |= full_groups[self._group] & (self._tied == closing[self._group])
         kept = inside[places]
         times[group[kept]], last[group[kept]] = number[kept], self._equal[places[kept]]
+        self._last_row[group[kept]] = places[kept]
         self.counted, self._last = np.minimum(times, count), last
         return inside
 
@@ -183,45 +221,43 @@ class _Level:
         """Whether rows are among those that their groups lack; all of those that only tie."""
         missing = self.take.count - self.counted
         size = self._count_now(chosen) // (_SHARE if self.take.per else _SHARE_OF_ALL)
-        size = np.maximum(size, at_once // len(np.unique(self._group[places])))
-        ordered, number, _ = self._counts(places, self._last)
+        size = np.maximum(size, at_once // np.count_nonzero(np.bincount(self._group[places])))
+        ordered, place, number, _ = self._counts(places, self._last)
         group = self._group[ordered]
-        wanted = (missing[group] <= 0) | (number <= missing[group])
-        wanted |= _sums(np.full(len(ordered), True), _starts(group)) <= size[group]
-        lacking = np.full(len(self._group), False)
-        lacking[ordered[wanted]] = True
-        return lacking[places]
+        lacking = np.where(missing > 0, missing, len(self._group))
+        wanted = (number <= lacking[group]) | (place <= size[group])
+        found = np.full(len(self._group), False)
+        found[ordered[wanted]] = True
+        return found[places]
 
-    def _counts(self, places: Places, last: Places) -> tuple[Places, Places, Masks]:
-        """(the rows at some places by group, how many rows of its group, or combinations of values
-        behind the ``last`` ones, there are up to each, whether it is the first of these)"""
+    def _counts(self, places: Places, last: Places) -> tuple[Places, Places, Places, Masks]:
+        """(the rows at some places by group, how many rows of its group there are up to each, and
+        how many combinations of values behind the ``last`` ones if these count, whether it is the
+        first of these)"""
         ordered = places[np.argsort(self._group[places], kind="stable")]
-        group, equal = self._group[ordered], self._equal[ordered]
+        group = self._group[ordered]
         starts = _starts(group)
-        new = np.full(len(ordered), True)
-        if self.take.dense:
-            new = starts | (equal != np.roll(equal, 1))
-            new &= ~(starts & (equal == last[group]))
-        return ordered, _sums(new, starts), new
+        number = np.arange(1, len(ordered) + 1)
+        place = number - np.maximum.accumulate(np.where(starts, number - 1, 0))
+        if not self.take.dense:
+            return ordered, place, place, np.full(len(ordered), True)
+        equal = self._equal[ordered]
+        new = starts | (equal != np.roll(equal, 1))
+        new &= ~(starts & (equal == last[group]))
+        return ordered, place, _sums(new, starts), new
 
     def _count_now(self, chosen: Masks) -> Places:
         return self._count_before + np.bincount(self._group[chosen], minlength=len(self._keys))
 
     def seen(self, chosen: Masks) -> dict[Key, _GroupCounts]:
         """The rows of each group so far, by its key."""
-        parts = (a.tolist() for a in (self._count_now(chosen), self.counted, self._last))
-        lines = zip(self._keys, *parts, self._earlier, strict=True)
-        return {
-            key: _GroupCounts(times, counted, earlier.last if last < 0 else self._values[last])
-            for key, times, counted, last, earlier in lines
-        }
-
-
-def _numbers_of(keys: Sequence[Key | None], values: Sequence[Key]) -> Places:
-    """The number of each key among ``values``; -1: none."""
-    number = {value: i for i, value in enumerate(values)}
-    found = (-1 if key is None else number.get(key, -1) for key in keys)
-    return np.fromiter(found, dtype=np.int64, count=len(keys))
+        last: list[Key | None] = [e.last for e in self._earlier]
+        new = np.flatnonzero(self._last_row >= 0)
+        for i, key in zip(new, keys_at(self._order, self._last_row[new]), strict=True):
+            last[i] = key
+        counts = self._count_now(chosen).tolist(), self.counted.tolist()
+        lines = zip(self._keys, *counts, last, strict=True)
+        return {key: _GroupCounts(*line) for key, *line in lines}
 
 
 def _starts(group: Places) -> Masks:

@@ -109,8 +109,9 @@ def range_of_distinct(rows: MeasureRows, codes: Places, groups: GroupedRows) -> 
 
 
 def _distinct(own: Places, codes: Places, mask: Masks, n: int) -> Numbers:
-    pairs = np.unique(np.stack([own[mask], codes[mask]]), axis=1)
-    return np.bincount(pairs[0], minlength=n).astype(np.float64)
+    values = int(codes.max(initial=0)) + 1
+    pairs = np.unique(own[mask] * values + codes[mask])
+    return np.bincount(pairs // values, minlength=n).astype(np.float64)
 
 
 def weight(measure: Measure, rows: MeasureRows) -> Numbers:

@@ -18,6 +18,7 @@ from blendfusion.planner.ir.necessary import ALWAYS, never_fails, not_null
 from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, asks, fields, needs_model
 from blendfusion.planner.ir.possible_answers import over_answers
 from blendfusion.planner.ir.sorts import ASC, DESC, Direction, reverse
+from blendfusion.run.execution import equal_rows
 from blendfusion.run.execution.expressions import Column, Rows, RowWise
 from blendfusion.run.execution.ranges import (
     Masks,
@@ -46,20 +47,12 @@ _ORDERED = (pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal, 
 def codes_of(columns: Sequence[Column], n: int) -> Places | None:
     """A number for each row, equal for equal values of all columns; None for columns of a type
     that has no hash, or that DataFusion may tell apart otherwise."""
-    codes = np.zeros(n, dtype=np.int64)
-    for column in columns:
-        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        if isinstance(whole, pa.ChunkedArray) or pa.types.is_floating(whole.type):
-            return None
-        try:
-            encoded = pc.dictionary_encode(whole, null_encoding="encode")
-        except pa.ArrowNotImplementedError:
-            return None
-        own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        codes = codes * max(len(encoded.dictionary), 1) + own
-        if len(columns) > 1:
-            codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
-    return codes
+    if any(pa.types.is_floating(column.type) for column in columns):
+        return None
+    codes = equal_rows.codes_of(columns, n)
+    if codes is None or len(columns) < 2:
+        return codes
+    return np.asarray(np.unique(codes, return_inverse=True)[1].reshape(-1))
 
 
 def _places_of(column: Column, direction: Direction) -> Places | None:
