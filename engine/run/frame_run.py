@@ -17,6 +17,7 @@ from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.language.doubts.plan_warnings import warn_of_plain, warn_of_refusal
 from blendfusion.language.unsupported.nested_stages import NOTHING
 from blendfusion.language.unsupported.provenance import parameter_texts, written_sql
+from blendfusion.language.unsupported.right_joins import keeping_rows
 from blendfusion.planner.driver import reason
 from blendfusion.run.execution.executor import Execution
 from blendfusion.run.observe.progress import progress
@@ -111,11 +112,17 @@ def _plain_tables(frame: Frame, dispatcher: Dispatcher, schema: pa.Schema) -> It
             yield as_schema(pa.Table.from_batches([batch]), schema)
 
 
+def _own_frame(frame: Frame) -> DataFrame:
+    if frame.prepared.calls:
+        return with_one_sort(frame.session, DataFrame(frame.df))
+    return keeping_rows(frame)
+
+
 def _plain_batches(frame: Frame, dispatcher: Dispatcher) -> Iterator[pa.RecordBatch]:
     try:
         pump = Pump()
         with dispatcher.served_by(pump.serve):
-            plain = with_one_sort(frame.session, DataFrame(frame.df))
+            plain = _own_frame(frame)
             yield from pump.batches(plain.execute_stream, asks=True)
     except Exception:
         # DataFusion passes on only the text of a function's exception.

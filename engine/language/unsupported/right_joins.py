@@ -1,8 +1,9 @@
 """Frames without calls that DataFusion 55 runs wrongly, or refuses, and that Substrait mends.
 
 Right joins become left ones on the way: see ``planner.substrait.right_join_bug``. Truth tests below
-groups become comparisons: see ``planner.substrait.truth_test_bug``. A query that Substrait cannot
-carry runs as it is. Branches of unions are sorted together: see ``datafusion.one_sort``.
+groups become comparisons: see ``planner.substrait.truth_test_bug``. A CASE among keys becomes a
+column: see ``planner.substrait.case_key_bug``. A query that Substrait cannot carry runs as it is.
+Branches of unions are sorted together: see ``datafusion.one_sort``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import pyarrow as pa
 from datafusion import DataFrame
 
 from blendfusion.datafusion.one_sort import may_split_sorts, with_one_sort
+from blendfusion.datafusion.sort_keys import is_row_change
+from blendfusion.planner.substrait.case_key_bug import REFUSAL, with_computed_cases
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -21,28 +24,33 @@ if TYPE_CHECKING:
 _MAY_BE_RIGHT = re.compile(r"^ *(Right|Full) Join:", re.MULTILINE)
 _RIGHT = re.compile(r"^ *Right Join:", re.MULTILINE)
 _GROUPS = re.compile(r"^ *(Aggregate|Distinct|DistinctOn):", re.MULTILINE)
+_CASE_KEY = re.compile(r"^ *(Sort|WindowAggr|Aggregate|DistinctOn): .*\bCASE\b", re.MULTILINE)
 _TRUTH_TEST = re.compile(r"\bIS (NOT )?(TRUE|FALSE|UNKNOWN)\b")
 
 
 def may_lose_rows(plan: str) -> bool:
-    """Whether DataFusion may run a logical plan, of which this is the text, wrongly."""
-    return bool(_MAY_BE_RIGHT.search(plan)) or _tests_truth(plan) or may_split_sorts(plan)
+    """Whether DataFusion may run a logical plan, of which this is the text, wrongly, or refuse
+    it."""
+    mended = (_MAY_BE_RIGHT, _CASE_KEY)
+    return any(p.search(plan) for p in mended) or _tests_truth(plan) or may_split_sorts(plan)
 
 
 def keeping_rows(frame: Frame) -> DataFrame:
     """DataFusion's own frame of ``frame``, to be run by DataFusion alone."""
-    return with_one_sort(frame.session, _without_right_joins(frame))
+    return with_one_sort(frame.session, _mend(frame))
 
 
 def _tests_truth(plan: str) -> bool:
     return bool(_TRUTH_TEST.search(plan)) and bool(_GROUPS.search(plan) or "(DISTINCT" in plan)
 
 
-def _without_right_joins(frame: Frame) -> DataFrame:
+def _mend(frame: Frame) -> DataFrame:
+    """A frame of the same rows that has been through Substrait, or DataFusion's own."""
     plain = DataFrame(frame.df)
     text = plain.logical_plan().display_indent()
     tests_truth = _tests_truth(text)
-    if not (tests_truth or _MAY_BE_RIGHT.search(text)):
+    refused = bool(_CASE_KEY.search(text)) and _is_refused(plain)
+    if not (tests_truth or refused or _MAY_BE_RIGHT.search(text)):
         return plain
     from blendfusion.datafusion.bridge import through_substrait
     from blendfusion.datafusion.substrait_io import frame_of
@@ -53,14 +61,26 @@ def _without_right_joins(frame: Frame) -> DataFrame:
 
     try:
         plan = plain.optimized_logical_plan()
-        if not (tests_truth or _RIGHT.search(plan.display_indent())):
+        if not (tests_truth or refused or _RIGHT.search(plan.display_indent())):
             return plain
         root = through_substrait(frame.session, plan)
         turned = transform(root.plan, lambda join: as_left_join(readable(join)), ("join",))
+        turned = with_computed_cases(turned) if refused else turned
         made = frame_of(frame.session, write(turned, {}, root.names))
         return made if _columns(made) == _columns(plain) else plain
     except Exception:
         return plain
+
+
+def _is_refused(frame: DataFrame) -> bool:
+    """Whether DataFusion refuses its own plan for a CASE."""
+    if is_row_change(frame.logical_plan()):
+        return False
+    try:
+        frame.execution_plan()
+    except Exception as problem:
+        return REFUSAL in str(problem)
+    return False
 
 
 def _columns(frame: DataFrame) -> list[tuple[str, pa.DataType]]:

@@ -300,7 +300,7 @@ class DryRun(Execution):
 
     def _any(self, source: Plan) -> Sample:
         frame = self._frame(source)
-        sample = any_rows(stream(frame), frame.schema())
+        sample = any_rows(self._start(source, stream), frame.schema())
         if sample.counted:
             return sample
         rows = _known_count(frame)

@@ -30,6 +30,7 @@ from blendfusion.planner.ir.traversal import branches
 from blendfusion.planner.run_switches import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICATE_ORDER
 from blendfusion.planner.stages.interleave import LimitedStages, limited_stages
 from blendfusion.planner.stages.split import Stage, StagedPlan
+from blendfusion.planner.substrait.case_key_bug import REFUSAL, with_computed_cases
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.interleaved_stages import IncrementalStage, run_interleaved
 from blendfusion.run.execution.pair_order import few_values_first
@@ -121,7 +122,7 @@ class Execution:
         def look() -> int:
             if limited.own:
                 return self._count_passed(above)
-            found[:] = stream(self.source(above))
+            found[:] = self._start(above.block.source, stream)
             return sum(batch.num_rows for batch in found)
 
         turns = [
@@ -174,7 +175,7 @@ class Execution:
         elif stage.block.has_limit or stage.block.until is not None or most is not None:
             batches = self._in_order(stage.block.source)
         else:
-            batches = stream(frame)
+            batches = self._start(stage.block.source, stream)
         chunks = Chunks(batches, frame.schema())
         with self._rowwise.dispatcher.observer.stage(stage.number, self.counts[stage.number]):
             yield from self._pipe(stage, chunks, eager=eager, most=most)
@@ -218,13 +219,25 @@ class Execution:
         the next unopened, and the order is the same each time."""
         for number, branch in enumerate(branches(source)):
             try:
-                batches = self._partitions(self._frame(branch))
+                batches = self._start(branch, self._partitions)
             except PlanError as problem:
                 if number == 0:
                     raise
                 # Some rows were returned already, so the query cannot restart on the plain path.
                 raise BlendFusionError(problem.message) from problem
             yield from batches
+
+    def _start(
+        self, source: Plan, begin: Callable[[DataFrame], Iterator[pa.RecordBatch]]
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches of a source, with each CASE among its keys as a column where DataFusion
+        refuses it otherwise."""
+        try:
+            return begin(self._frame(source))
+        except PlanError as problem:
+            if REFUSAL not in problem.message:
+                raise
+            return begin(self._frame(with_computed_cases(source)))
 
     def _partitions(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
         """The batches of a frame, partition by partition, in the same order each time, so that a
