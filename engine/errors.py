@@ -40,6 +40,9 @@ class BlendFusionError(Exception):
     ``hint`` is printed on a line of its own.
     """
 
+    excerpt: str = ""
+    """Lines that point at the mistake in what a person typed: a terminal shows them."""
+
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         self.reword(message, hint)
 
@@ -53,8 +56,9 @@ class BlendFusionError(Exception):
     def print(self) -> None:
         """Print the message and the hint on standard error, in place of a traceback; on a terminal,
         lines are broken between words."""
-        shown = [f"error: {self.message}"] + [f"Hint: {self.hint}"] * bool(self.hint)
-        print("\n".join(map(fit_terminal, shown)), file=sys.stderr)
+        hint = [fit_terminal(f"Hint: {self.hint}")] * bool(self.hint)
+        place = [self.excerpt] * bool(self.excerpt and sys.stderr.isatty())
+        print("\n".join([fit_terminal(f"error: {self.message}"), *place, *hint]), file=sys.stderr)
 
     def _render_traceback_(self) -> list[str]:
         """The lines that a notebook shows: the error and its hint, without DataFusion's own."""

@@ -478,7 +478,7 @@ def test_the_command_takes_a_budget(
     command: tuple[bf.ScriptedModel, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, arguments = command
-    assert main([*arguments, "--budget", "values=25,seconds=60"]) == 2
+    assert main([*arguments, "--budget", "values=25,seconds=60"]) == 3
     assert "error: the query's budget is spent: values=25." in capsys.readouterr().err
     assert asked(model) == 25
     assert main([*arguments, "--budget", "cost=1"]) == 2

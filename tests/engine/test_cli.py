@@ -97,7 +97,7 @@ def test_a_page_of_the_run_is_written_however_it_ends(
     page, command = tmp_path / "trace.html", ["query", QUERY, "--table", fruits]
     assert main([*command, "--cache", "off", "--trace", str(page)]) == 0
     assert "done in" in page.read_text("utf-8")
-    assert main([*command, "--cache", "off", "--trace", str(page), "--budget", "values=0"]) == 2
+    assert main([*command, "--cache", "off", "--trace", str(page), "--budget", "values=0"]) == 3
     assert "BudgetExceeded" in page.read_text("utf-8")
     asked = len(model.calls)
     assert main([*command, "--cache", "off", "--trace", str(tmp_path / "none" / "a.html")]) == 2
@@ -137,7 +137,6 @@ def test_explain_asks_nothing_and_analyze_does(
         (["SELECT nothing FROM nowhere"], "nowhere"),
         (["SELECT FROM WHERE"], ""),
         (["SELECT llm_fliter('x', 'y')"], "llm_filter"),
-        (["SELECT 1", "--model", "nonsense:x"], "nonsense"),
         (["SELECT 1", "--format", "parquet"], "--output"),
         ([""], "empty"),
     ],

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prompt_toolkit.application import create_app_session
@@ -17,7 +20,14 @@ import blendfusion as bf
 from blendfusion.apps.cli import main as cli
 from blendfusion.apps.cli.completion import SqlCompleter
 from blendfusion.apps.cli.main import main
-from blendfusion.apps.cli.shell import COMMANDS, Shell, _history, _prompt, is_complete
+from blendfusion.apps.cli.shell import (
+    COMMANDS,
+    Shell,
+    _continuation,
+    _history,
+    _prompt,
+    is_complete,
+)
 from blendfusion.apps.cli.statements import Statement, script, split
 
 
@@ -277,3 +287,94 @@ def test_a_shell_without_a_place_for_its_history_opens(
         "blendfusion.apps.cli.shell.cache_folder", lambda: tmp_path / "file" / "folder"
     )
     assert _history() is None
+
+
+@pytest.fixture
+def many(shell: Shell) -> Shell:
+    shell.session.from_pydict({"n": list(range(100))}, name="many")
+    return shell
+
+
+def test_more_shows_the_rows_that_follow(
+    many: Shell,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("LINES", "26")
+    keys = "SELECT n FROM many ORDER BY n;\r\\more\r\\q\r"
+    typed(many, keys, tmp_path, monkeypatch)
+    shown = capsys.readouterr().out
+    assert [int(n) for n in re.findall(r"^ *(\d+)$", shown, re.MULTILINE)] == list(range(40))
+    assert "… 80 more rows (\\more shows them, \\o FILE keeps all)" in shown
+    assert "rows 21 to 40; … 60 more rows" in shown
+    with pytest.raises(bf.QueryError, match=r"\\more 7"):
+        many.run("\\more 7")
+    monkeypatch.setattr(Shell, "show", lambda self, text: print(text))
+    many.run("\\more all")
+    assert "rows 41 to 100" in capsys.readouterr().out
+    with pytest.raises(bf.QueryError, match="no more rows"):
+        many.run("\\more")
+
+
+@pytest.mark.parametrize(
+    ("mode", "shown"),
+    [
+        ("csv", '"n"\n0\n'),
+        ("tsv", '"n"\n0\n'),
+        ("json", '{"n": 0}\n'),
+        ("markdown", "| n |\n| ---: |\n| 0 |\n"),
+        ("html", "<tr><td>0</td></tr>"),
+        ("line", "n = 0\n"),
+    ],
+)
+def test_modes(mode: str, shown: str, many: Shell, capfdbinary: Any) -> None:
+    many.run(f".mode {mode}")
+    many.run("SELECT n FROM many WHERE n = 0")
+    assert shown in capfdbinary.readouterr().out.decode()
+    with pytest.raises(bf.QueryError, match="no mode 'cvs'") as caught:
+        many.run("\\mode cvs")
+    assert caught.value.hint == "Did you mean 'csv'?"
+
+
+def test_an_editor_gets_the_last_statement_and_gives_the_next(
+    many: Shell,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    editor = tmp_path / "editor.py"
+    editor.write_text(
+        "import sys; p = sys.argv[1]; t = open(p).read()\nopen(p, 'w').write(t.replace('7', '42'))"
+    )
+    monkeypatch.setenv("VISUAL", f"{sys.executable} {editor}")
+    typed(many, "SELECT 7 AS n;\r\\e\r\r\\q\r", tmp_path, monkeypatch)
+    assert re.findall(r"^ *(\d+)$", capsys.readouterr().out, re.MULTILINE) == ["7", "42"]
+    monkeypatch.setenv("VISUAL", "/no/such/editor")
+    with pytest.raises(bf.QueryError, match="cannot run the editor"):
+        many.run("\\e")
+
+
+def test_an_open_quote_shows_itself_and_has_a_way_out(
+    many: Shell,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert _continuation("SELECT 'it\n", 0).strip() == "quote>"
+    assert _continuation("SELECT 1\n", 0).strip() == "...>"
+    typed(many, "SELECT 'it;\r\\c\rSELECT 5 AS n;\r\\q\r", tmp_path, monkeypatch)
+    shown = capsys.readouterr()
+    assert re.findall(r"^ *(\d+)$", shown.out, re.MULTILINE) == ["5"]
+    assert shown.err == ""
+
+
+def test_a_mistake_on_a_terminal_has_a_caret(
+    many: Shell,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    typed(many, "SELECT n,\r  oops FROM many;\r\\q\r", tmp_path, monkeypatch)
+    assert "\n  oops FROM many\n  ^^^^\n" in capsys.readouterr().err

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 import blendfusion as bf
-from blendfusion.apps.cli import results
+from blendfusion.apps.cli import screens
 from blendfusion.apps.cli.main import main
 from blendfusion.apps.cli.results import write
 from blendfusion.run.observe.progress import Reporter
@@ -195,7 +195,7 @@ def test_the_line_of_progress_ends_before_a_pipe_gets_rows(
         def close(self) -> None:
             seen.append(("close", capsysbinary.readouterr().out[:3]))
 
-    monkeypatch.setattr(results, "progress", lambda mode: Line())
+    monkeypatch.setattr(screens, "progress", lambda mode: Line())
     assert write(session.sql("SELECT llm_map('q', t) AS a FROM t LIMIT 9"), "csv", None) == 9
     events = [event for event, _ in seen]
     assert events[0] == "update"

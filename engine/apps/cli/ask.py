@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from blendfusion.apps.cli.results import FORMATS, write
+from blendfusion.apps.cli.results import FORMATS, format_for, write
 from blendfusion.apps.cli.sessions import add_session, budget_of, session_of
 from blendfusion.errors import OptionError
 from blendfusion.run.observe.progress import count_noun
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"with --run, the rows to compute at most (default: {_ROWS}; 0: all)",
     )
-    parser.add_argument("--format", choices=FORMATS, default="table", help="of the rows")
+    parser.add_argument("--format", choices=FORMATS, help="of the rows")
 
 
 def _run(draft: Draft, arguments: argparse.Namespace) -> None:
@@ -50,7 +50,9 @@ def _run(draft: Draft, arguments: argparse.Namespace) -> None:
         draft = replace(draft, frame=draft.frame.limit(most + 1))
     rows = draft.run()
     more = 0 < most < len(rows)
-    write(rows[:most] if more else rows, arguments.format, None, full_cells=arguments.full_cells)
+    style = arguments.format or format_for(None)
+    shown = rows[:most] if more else rows
+    write(shown, style, None, full_cells=arguments.full_cells, most_rows=most)
     if more:
         note = f"The query gives more than these {count_noun(most, 'row')}: --rows 0 writes all."
         print(note, file=sys.stderr)

@@ -15,10 +15,18 @@ from importlib.metadata import version
 from typing import NoReturn, TextIO
 
 from blendfusion.apps.cli.termination import Termination, terminable
-from blendfusion.errors import BlendFusionError, QueryError, close_matches, fit_terminal
+from blendfusion.errors import (
+    AnswerError,
+    BlendFusionError,
+    BudgetExceeded,
+    ModelError,
+    QueryError,
+    close_matches,
+    fit_terminal,
+)
 from blendfusion.redaction import printable
 
-EXIT_ERROR = 2
+EXIT_ERROR, EXIT_BUDGET, EXIT_MODEL = 2, 3, 4
 _EXAMPLES = """\
 examples:
   blendfusion --table reviews.csv
@@ -46,8 +54,8 @@ _COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, 2 for an error, 130 after Ctrl-C, 143 after
-    SIGTERM, 129 after SIGHUP."""
+    """Run the command and return its exit status: 0, 2 for an error, 3 where a budget ended it, 4
+    where a model could not answer, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed when the command began
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - to the end
@@ -81,7 +89,7 @@ def _main(given: Sequence[str]) -> int:
             sys.stdout.flush()
         except BlendFusionError as error:
             error.print()
-            return EXIT_ERROR
+            return status_of(error)
         except BrokenPipeError:
             # The reader (head, less) has stopped; the remaining buffer is discarded.
             _discard_output()
@@ -92,6 +100,13 @@ def _main(given: Sequence[str]) -> int:
             _discard_output()
             return EXIT_ERROR
     return status
+
+
+def status_of(error: BlendFusionError) -> int:
+    """The exit status of an error, by its cause: what was asked for, a budget, or a model."""
+    if isinstance(error, BudgetExceeded):
+        return EXIT_BUDGET
+    return EXIT_MODEL if isinstance(error, ModelError | AnswerError) else EXIT_ERROR
 
 
 def _discard_output() -> None:

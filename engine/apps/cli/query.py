@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import blendfusion as bf
-from blendfusion.apps.cli.results import FORMATS, Rows, check_output, format_for, write
+from blendfusion.apps.cli.results import FORMATS, check_output, format_for, write
+from blendfusion.apps.cli.screens import SCREEN_ROWS, Rows
 from blendfusion.apps.cli.sessions import add_session, budget_of, session_of
-from blendfusion.errors import QueryError
+from blendfusion.apps.cli.typed_text import pointed_at
+from blendfusion.errors import OptionError, QueryError
 from blendfusion.language.query_text.statements import first_word
-from blendfusion.run.observe.progress import spending_line
+from blendfusion.run.observe.progress import count_noun, spending_line
 
 _STATEMENTS = ("CREATE", "INSERT", "COPY", "UPDATE", "DELETE", "DROP")
 
@@ -25,6 +27,13 @@ def add_arguments(query: argparse.ArgumentParser) -> None:
     add_session(query)
     query.add_argument("--format", choices=FORMATS, help="default: by the extension of --output")
     query.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
+    query.add_argument(
+        "--rows",
+        type=int,
+        default=SCREEN_ROWS,
+        metavar="N",
+        help="the most rows of a table on the screen; 0: all (default: 40). Files and pipes get all",
+    )
     query.add_argument(
         "--trace",
         type=Path,
@@ -50,6 +59,8 @@ def _query(arguments: argparse.Namespace) -> int:
     text = sys.stdin.read() if arguments.sql == "-" else arguments.sql
     if not text.strip():
         raise QueryError("the query is empty")
+    if arguments.rows < 0:
+        raise OptionError(f"--rows {arguments.rows} is not possible", hint="0 shows all rows.")
     style = arguments.format or format_for(arguments.output)
     check_output(style, arguments.output)
     unwritten = [n for n in ("output", "manifest") if getattr(arguments, n) is not None]
@@ -64,7 +75,7 @@ def _query(arguments: argparse.Namespace) -> int:
         raise QueryError(
             f"--manifest records a query, and this is {first}", hint="Record the query in it."
         )
-    with session_of(arguments) as session:
+    with pointed_at(text), session_of(arguments) as session:
         frame = session.sql(text, budget=budget_of(arguments), dialect=arguments.dialect)
         with _write_trace(frame, arguments.trace):
             if arguments.explain or arguments.analyze:
@@ -79,12 +90,27 @@ def _query(arguments: argparse.Namespace) -> int:
                 manifest = record(frame, files, dialect=arguments.dialect)
                 manifest.save(arguments.manifest)
                 rows = manifest.result
-            write(rows, style, arguments.output, full_cells=arguments.full_cells)
-            if sys.stderr.isatty():
-                trace = frame.trace
-                vectors = str(trace.vectors) if trace.vectors.embedded else ""
-                print(spending_line(trace.usage, trace.cost, vectors), file=sys.stderr)
+            count = write(
+                rows,
+                style,
+                arguments.output,
+                full_cells=arguments.full_cells,
+                most_rows=arguments.rows,
+            )
+            _report(frame, arguments.output, count)
     return 0
+
+
+def _report(frame: bf.Frame, output: Path | None, count: int) -> None:
+    """Say on standard error what was written and spent, in one line: always for a file, else on a
+    terminal."""
+    trace = frame.trace
+    vectors = str(trace.vectors) if trace.vectors.embedded else ""
+    spent = spending_line(trace.usage, trace.cost, vectors)
+    if output is not None:
+        print(f"written: {output}, {count_noun(count, 'row')} · {spent}", file=sys.stderr)
+    elif sys.stderr.isatty():
+        print(spent, file=sys.stderr)
 
 
 @contextmanager

@@ -7,26 +7,28 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import IO, Literal, TypeAlias, get_args
+from typing import IO, Literal, get_args
 
 import pyarrow as pa
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 import blendfusion as bf
+from blendfusion.apps.cli.screens import SCREEN_ROWS, Rows, first_screen, reporting, tables_of
+from blendfusion.apps.cli.text_tables import GAP, draw_table
 from blendfusion.errors import QueryError
-from blendfusion.files.row_writers import ROW_WRITERS, flat, text_of
+from blendfusion.files.page_writers import WRITERS
+from blendfusion.files.row_writers import flat
 from blendfusion.files.spreadsheets import write_sheet
 from blendfusion.places.whole_file import replacing
 from blendfusion.redaction import printable
-from blendfusion.run.observe.progress import progress
+from blendfusion.run.observe.progress import count_noun
 
-Format = Literal["table", "csv", "tsv", "json", "arrow", "parquet", "xlsx"]
+Format = Literal[
+    "table", "csv", "tsv", "json", "markdown", "html", "line", "arrow", "parquet", "xlsx"
+]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 _CELL_CHARACTERS = 60
@@ -35,11 +37,6 @@ _PIPE_WIDTH = 160
 """Characters a line where there is no terminal to ask."""
 _FILE_WIDTH = 100_000
 """Characters a line in a file: no line is broken."""
-_READABLE = 12
-"""The characters that a wide column has at least, before values stand below one another."""
-_GAP = 3
-"""Characters between two columns."""
-
 
 _FORMAT_OF: dict[str, Format] = {
     ".csv": "csv",
@@ -47,6 +44,8 @@ _FORMAT_OF: dict[str, Format] = {
     ".json": "json",
     ".ndjson": "json",
     ".jsonl": "json",
+    ".md": "markdown",
+    ".html": "html",
     ".arrow": "arrow",
     ".parquet": "parquet",
     ".xlsx": "xlsx",
@@ -59,12 +58,12 @@ _NEEDS_FILE: frozenset[Format] = frozenset({"arrow", "parquet", "xlsx"})
 
 def format_for(output: Path | None) -> Format:
     """The format that the name of the output file asks for, as o.csv or o.csv.gz; a table for
-    screens.
+    screens, and tab-separated values for a pipe.
 
     Raises QueryError for an extension that no format has.
     """
     if output is None:
-        return "table"
+        return "tsv" if is_pipe(sys.stdout) else "table"
     compression = _compression(output)
     plain = output if compression is None else output.with_suffix("")
     style = _FORMAT_OF.get(plain.suffix.lower())
@@ -95,21 +94,25 @@ def check_output(style: Format, output: Path | None) -> None:
         )
 
 
-Rows: TypeAlias = "pa.Table | bf.Frame"
-"""A result: a table, or a frame that is run now."""
-
-
-def write(rows: Rows, style: Format, output: Path | None, *, full_cells: bool = False) -> int:
+def write(
+    rows: Rows,
+    style: Format,
+    output: Path | None,
+    *,
+    full_cells: bool = False,
+    most_rows: int = SCREEN_ROWS,
+) -> int:
     """Write ``rows`` to the file ``output``, or to standard output if it is None; returns their
     number.
 
-    The rows of a frame are written as they come, except tables for screens and spreadsheets, and
-    except on a terminal. A file is written whole or not at all. ``full_cells`` shows the whole text
-    of each cell of a table that is drawn; files have it anyway. Raises QueryError if the file
-    cannot be written, and the errors of the frame."""
+    The rows of a frame are written as they come, except spreadsheets and tables of a file. A file
+    is written whole or not at all. A table on a screen has its first ``most_rows`` rows (0: all),
+    and says how many follow. ``full_cells`` shows the whole text of
+    each cell of a table that is drawn; files have it anyway. Raises QueryError if the file cannot
+    be written, and the errors of the frame."""
     check_output(style, output)
     if output is None:
-        return _print(rows, style, full_cells)
+        return _print(rows, style, full_cells, most_rows)
     try:
         with replacing(output) as part:
             return _write_file(rows, style, part, _compression(output))
@@ -119,29 +122,51 @@ def write(rows: Rows, style: Format, output: Path | None, *, full_cells: bool = 
         raise QueryError(f"cannot write '{output}': {error.strerror or error}") from error
 
 
-def page_of(table: pa.Table, *, full_cells: bool = False) -> str:
-    """``table`` as it is drawn on the terminal, as text."""
+def page_of(table: pa.Table, *, full_cells: bool = False, last: str | None = None) -> str:
+    """``table`` as it is drawn on the terminal, as text. ``last``: the line below it in place of
+    the number of rows; "" for none."""
     text = io.StringIO()
-    _draw(table, text, full_cells, shutil.get_terminal_size((_PIPE_WIDTH, 0)).columns)
+    width = shutil.get_terminal_size((_PIPE_WIDTH, 0)).columns
+    _draw(table, text, full_cells, width)
+    if last != "" and not is_plan(table):
+        text.write(f"{last or count_noun(len(table), 'row')}\n")
     return text.getvalue()
 
 
-def _print(rows: Rows, style: Format, full_cells: bool) -> int:
-    if style not in ROW_WRITERS:
-        table = _whole(rows)
-        _draw(table, sys.stdout, full_cells)
-        return len(table)
+def _print(rows: Rows, style: Format, full_cells: bool, most_rows: int) -> int:
+    if style not in WRITERS or (style == "tsv" and is_plan(rows)):
+        return _show(rows, full_cells, 0 if is_pipe(sys.stdout) else most_rows)
     if sys.stdout.isatty():
         rows = _whole(rows)  # first, since the line of progress is on the same screen
     sys.stdout.flush()
     if not isinstance(rows, bf.Frame) or _is_file(sys.stdout):
         return _write_rows(rows, style, sys.stdout.buffer)
     # What reads the pipe may draw on the screen, as a pager does: the line ends with the first row.
-    rows.session.reporter = reporter = progress(rows.session.options.progress)
-    try:
+    with reporting(rows) as reporter:
         return _write_rows(rows, style, sys.stdout.buffer, begin=reporter.close)
-    finally:
-        rows.session.reporter = None
+
+
+def _show(rows: Rows, full_cells: bool, most_rows: int) -> int:
+    def draw(part: pa.Table) -> None:
+        _draw(part, sys.stdout, full_cells)
+        sys.stdout.flush()
+
+    if is_plan(rows):
+        draw(_whole(rows))
+        return 0
+    screens = first_screen(rows, most_rows, draw)
+    print(screens.following("--rows 0 shows all, --output FILE keeps them"))
+    return len(screens.held)
+
+
+def is_pipe(stream: IO[str]) -> bool:
+    """Whether another program or a file takes what is written: nothing is drawn for it. A stream of
+    this process is none."""
+    try:
+        mode = os.fstat(stream.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    return not stream.isatty() and not stat.S_ISCHR(mode)
 
 
 def _is_file(stream: IO[str]) -> bool:
@@ -171,28 +196,13 @@ def _write_rows(
             if begin is not None:
                 file.flush()
 
-    with closing(_tables(rows)) as tables:
-        ROW_WRITERS[style](pass_on(tables), file)
+    with closing(tables_of(rows)) as tables:
+        WRITERS[style](pass_on(tables), file)
     return count
 
 
-def _tables(rows: Rows) -> Generator[pa.Table, None, None]:
-    """Tables of one schema; at least one."""
-    if not isinstance(rows, bf.Frame):
-        yield rows
-        return
-    schema: pa.Schema | None = None
-    with rows.stream(eager=True) as stream:
-        for batch in stream:
-            table = pa.Table.from_batches([batch.to_pyarrow()])
-            schema = schema or table.schema
-            yield table.cast(schema)
-        if schema is None:
-            yield stream.schema.empty_table()
-
-
 def _write_file(rows: Rows, style: Format, file: Path, compression: str | None) -> int:
-    if style in ROW_WRITERS:
+    if style in WRITERS:
         with _open(file, compression) as sink:
             return _write_rows(rows, style, sink)
     table = _whole(rows)
@@ -201,6 +211,8 @@ def _write_file(rows: Rows, style: Format, file: Path, compression: str | None) 
     else:
         with file.open("w", encoding="utf-8", newline="") as text:
             _draw(table, text, full_cells=True, screen_width=_FILE_WIDTH)
+            if not is_plan(table):
+                text.write(count_noun(len(table), "row") + "\n")
     return len(table)
 
 
@@ -211,14 +223,26 @@ def _open(file: Path, compression: str | None) -> IO[bytes]:
     return compressed
 
 
+def is_plan(rows: Rows) -> bool:
+    """Whether the rows are those of EXPLAIN, whose lines are a tree."""
+    names = rows.columns if isinstance(rows, bf.Frame) else rows.column_names
+    return names in (["plan"], ["plan_type", "plan"])
+
+
 def _draw(
     table: pa.Table, file: IO[str], full_cells: bool, screen_width: int | None = None
 ) -> None:
     """``screen_width``: the characters of a line of the screen that shows ``file``."""
-    if table.column_names in (["plan"], ["plan_type", "plan"]):
+    if is_plan(table):
         _write_plan(table, file)
-    else:
-        _write_table(table, file, full_cells, screen_width)
+        return
+    width = screen_width or (None if file.isatty() else _PIPE_WIDTH)
+    console = _Console(file=file, width=width, highlight=False)
+    most: int | None = None
+    if not full_cells:
+        room = console.width // max(1, table.num_columns) - GAP
+        most = max(_CELL_CHARACTERS, room if file.isatty() or screen_width else 0)
+    draw_table(table, console, most)
 
 
 def _write_plan(table: pa.Table, file: IO[str]) -> None:
@@ -228,70 +252,7 @@ def _write_plan(table: pa.Table, file: IO[str]) -> None:
         file.write((f"{kind}:\n" if kind else "") + printable(row["plan"].rstrip("\n")) + "\n")
 
 
-def _write_table(
-    table: pa.Table, file: IO[str], full_cells: bool, screen_width: int | None
-) -> None:
-    """Draws rows below one another, or, where the columns find no room, value below value."""
-    width = screen_width or (None if file.isatty() else _PIPE_WIDTH)
-    console = _Console(file=file, width=width, highlight=False)
-    most: int | None = None
-    if not full_cells:
-        room = console.width // max(1, table.num_columns) - _GAP
-        most = max(_CELL_CHARACTERS, room if file.isatty() or screen_width else 0)
-    names = [Text(printable(name)) for name in table.column_names]
-    rows = [
-        [_cell(value, most) for value in row]
-        for batch in table.to_batches(max_chunksize=4096)
-        for row in _values(batch)
-    ]
-    if _needed_width(names, rows) <= console.width:
-        drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for name, kind in zip(names, table.schema.types, strict=True):
-            numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-            drawn.add_column(name, justify="right" if numeric else "left", overflow="fold")
-        for cells in rows:
-            drawn.add_row(*cells)
-        console.print(drawn)
-    else:
-        for number, cells in enumerate(rows, 1):
-            console.rule(f"row {number:,}", align="left", style="dim", characters="─")
-            drawn = Table(box=None, show_header=False, padding=(0, _GAP, 0, 0))
-            drawn.add_column(overflow="fold", max_width=console.width // 2)
-            drawn.add_column(overflow="fold")
-            for name, cell in zip(names, cells, strict=True):
-                drawn.add_row(name, cell)
-            console.print(drawn)
-    console.print(f"{table.num_rows:,} row{'' if table.num_rows == 1 else 's'}")
-
-
 class _Console(Console):
     def on_broken_pipe(self) -> None:
         """Leaves the error to the command, which ends quietly."""
         raise
-
-
-def _values(batch: pa.RecordBatch) -> Iterator[tuple[object, ...]]:
-    """The rows of a batch; names may be there twice."""
-    columns = [column.to_pylist(maps_as_pydicts="lossy") for column in batch.columns]
-    return zip(*columns, strict=True) if columns else iter([()] * len(batch))
-
-
-def _needed_width(names: list[Text], rows: list[list[Text]]) -> int:
-    """The characters of a line in which every column is readable."""
-    widths = [name.cell_len for name in names]
-    for cells in rows:
-        widths = [max(width, cell.cell_len) for width, cell in zip(widths, cells, strict=True)]
-    return sum(min(width, _READABLE) + _GAP for width in widths) - _GAP
-
-
-def _cell(value: object, most: int | None) -> Text:
-    """Text, never markup, nor what a terminal obeys: data may hold square brackets and escapes. It
-    is cut at ``most`` characters."""
-    if value is None:
-        return Text("NULL", style="dim")
-    if isinstance(value, float):
-        return Text(f"{value:.6g}")
-    shown = printable(
-        " ".join((repr(value) if isinstance(value, bytes) else text_of(value)).split())
-    )
-    return Text(shown if most is None or len(shown) <= most else shown[: most - 1] + "…")

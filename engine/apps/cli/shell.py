@@ -11,18 +11,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from rich.console import Console
 
 import blendfusion as bf
-from blendfusion.apps.cli.results import Rows, check_output, format_for, page_of, write
+from blendfusion.apps.cli.results import (
+    Format,
+    check_output,
+    format_for,
+    is_plan,
+    page_of,
+    write,
+)
+from blendfusion.apps.cli.screens import SCREEN_ROWS, Rows, Screens, first_screen
 from blendfusion.apps.cli.sessions import add_session, budget_of, interruption, session_of
-from blendfusion.apps.cli.statements import script, split
+from blendfusion.apps.cli.statements import has_open_quote, script, split
 from blendfusion.apps.cli.termination import Termination
+from blendfusion.apps.cli.typed_text import edit_text, pointed_at
 from blendfusion.errors import BlendFusionError, QueryError, close_matches, fit_terminal
 from blendfusion.files.reading import register_spec
 from blendfusion.models.weights.python_packages import cache_folder
 from blendfusion.redaction import printable
-from blendfusion.run.observe.progress import spending_line
+from blendfusion.run.observe.progress import count_noun, spending_line
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 if TYPE_CHECKING:
@@ -31,7 +41,10 @@ if TYPE_CHECKING:
 WELCOME = """\
 BlendFusion: SQL with language-model functions. End a statement with a semicolon.
 \\? lists the commands, \\q leaves."""
+_MORE = "\\more shows them, \\o FILE keeps all"
+_MODES: tuple[Format, ...] = ("table", "csv", "tsv", "json", "markdown", "html", "line")
 PROMPT, CONTINUED = "blendfusion> ", "        ...> "
+_QUOTED = "      quote> "
 
 
 def add_arguments(shell: argparse.ArgumentParser) -> None:
@@ -80,6 +93,14 @@ class Shell:
     """The conversation since the last ``\\ask``."""
     last: bf.Frame | None = None
     """The frame of the last query."""
+    mode: Format = "table"
+    """How results are written that go to no file."""
+    screens: Screens | None = None
+    """The rows of the last query, and how many of them were shown."""
+    typed: str = ""
+    """The last text that was run: ``\\e`` opens it."""
+    draft: str = ""
+    """The text that the next prompt begins with."""
     done: bool = False
 
     def run_script(self, text: str, source: str) -> int:
@@ -95,9 +116,8 @@ class Shell:
                         self.run(statement.text)
             except BlendFusionError as error:
                 where = line if part.startswith("\\") else place
-                raise QueryError(
-                    f"{source}, line {where}: {error.message}", hint=error.hint
-                ) from error
+                error.reword(f"{source}, line {where}: {error.message}", error.hint)
+                raise
             line += part.count("\n") + 1
             if self.done:
                 break
@@ -109,10 +129,12 @@ class Shell:
         text = text.strip()
         text = WORDS.get(text.rstrip("; ").lower(), text)
         if text.startswith("."):
-            raise QueryError(
-                f"no command {text.split()[0]}",
-                hint="Commands begin with a backslash: \\? lists them.",
-            )
+            if f"\\{text[1:].split(' ')[0]}" not in COMMANDS:
+                raise QueryError(
+                    f"no command {text.split()[0]}",
+                    hint="Commands begin with a backslash: \\? lists them.",
+                )
+            text = f"\\{text[1:]}"
         if text.startswith("\\"):
             name, _, rest = text.partition(" ")
             command = COMMANDS.get(name)
@@ -120,7 +142,9 @@ class Shell:
                 raise QueryError(f"no command {name}", hint=close_matches(name, COMMANDS))
             command.run(self, rest.strip().rstrip(";"))
         elif text:
-            self.query(text)
+            self.typed = text
+            with pointed_at(text):
+                self.query(text)
 
     def query(self, text: str) -> None:
         """Run one query and show its result."""
@@ -135,15 +159,53 @@ class Shell:
             self.print(f"{time.perf_counter() - start:.3f} s")
 
     def write(self, rows: Rows) -> None:
-        """Show rows, or write them to the file that ``\\o`` named."""
-        if self.output is not None or not self.interactive:
+        """Show the first rows, or write all of them in the shell's mode, or to the file that
+        ``\\o`` named."""
+        if self.output is not None:
             count = write(rows, format_for(self.output), self.output, full_cells=self.full_cells)
-            if self.output is not None and self.interactive:
-                self.print(f"written: {self.output}, {count:,} rows")
+            if self.interactive:
+                self.print(f"written: {self.output}, {count_noun(count, 'row')}")
+        elif self.mode != "table" or not self.interactive:
+            style = format_for(None) if self.mode == "table" else self.mode
+            write(rows, style, None, full_cells=self.full_cells)
+        elif is_plan(rows):
+            self.show(page_of(rows.to_arrow_table() if isinstance(rows, bf.Frame) else rows))
         else:
-            table = rows.to_arrow_table() if isinstance(rows, bf.Frame) else rows
-            self.show(page_of(table, full_cells=self.full_cells))
+            self._write_screen(rows)
         self.output = None
+
+    def _write_screen(self, rows: Rows) -> None:
+        """Show the first rows as soon as they are there; a page that is higher than the screen
+        waits for the others."""
+        height = Console().height
+        long: list[str] = []
+
+        def show(part: pa.Table) -> None:
+            page = page_of(part, full_cells=self.full_cells, last="")
+            if page.count("\n") >= height:
+                long.append(page)
+            else:
+                print(page, end="", flush=True)
+
+        self.screens = first_screen(rows, self.screen_rows, show)
+        self.show("".join(long) + self.screens.following(_MORE))
+
+    @property
+    def screen_rows(self) -> int:
+        """Rows of a table that the screen holds, with its head and what stands below it."""
+        return max(5, min(SCREEN_ROWS, Console().height - 6))
+
+    def show_more(self, *, all_of_them: bool) -> None:
+        """Show the next rows of the last query."""
+        screens = self.screens
+        if screens is None or screens.shown == len(screens.held):
+            raise QueryError("no more rows are held", hint="\\o FILE, then the query, writes all.")
+        most = len(screens.held) if all_of_them else self.screen_rows
+        part, first = screens.next(most), screens.shown
+        page = page_of(part, full_cells=self.full_cells, last="")
+        done = screens.whole and screens.shown == len(screens.held)
+        last = f"rows {first - len(part) + 1:,} to {first:,}"
+        self.show(page + (last if done else f"{last}; {screens.following(_MORE)}"))
 
     def frame(self, text: str) -> bf.Frame:
         return self.session.sql(text, budget=self.budget, dialect=self.dialect)
@@ -256,6 +318,30 @@ def _timing(shell: Shell, argument: str) -> None:
     shell.print(f"timing is {'on' if shell.timing else 'off'}")
 
 
+def _mode(shell: Shell, argument: str) -> None:
+    if argument:
+        if argument not in _MODES:
+            raise QueryError(f"no mode {argument!r}", hint=close_matches(argument, _MODES))
+        shell.mode = next(mode for mode in _MODES if mode == argument)
+    shell.print(f"mode: {shell.mode}; others: {', '.join(m for m in _MODES if m != shell.mode)}")
+
+
+def _more(shell: Shell, argument: str) -> None:
+    if argument not in ("", "all"):
+        raise QueryError(f"\\more {argument}?", hint="\\more, or \\more all.")
+    shell.show_more(all_of_them=argument == "all")
+
+
+def _edit(shell: Shell, argument: str) -> None:
+    if not shell.interactive:
+        raise QueryError("\\e needs a terminal")
+    shell.draft = edit_text(argument or (f"{shell.typed};" if shell.typed else ""))
+
+
+def _forget(shell: Shell, argument: str) -> None:
+    shell.draft = ""
+
+
 def _full_cells(shell: Shell, argument: str) -> None:
     shell.full_cells = not shell.full_cells
     shell.print(f"cells are {'whole' if shell.full_cells else 'cut at 60 characters'}")
@@ -306,7 +392,11 @@ COMMANDS = {
     "\\analyze": Command("QUERY", "run it, and show the plan with measurements", _analyze),
     "\\estimate": Command("QUERY", "what a query is expected to ask and to spend", _estimate),
     "\\trace": Command("[FILE.html]", "the calls of the last query, or a page of them", _trace),
+    "\\more": Command("[all]", "the next rows of the last query, or all of them", _more),
+    "\\mode": Command("[NAME]", "how results are written: " + ", ".join(_MODES), _mode),
     "\\o": Command("[FILE]", "write the next result to a file, by its extension", _output),
+    "\\e": Command("[QUERY]", "edit the last statement in your editor ($EDITOR)", _edit),
+    "\\c": Command("", "forget what was typed; the way out of an open quote", _forget),
     "\\i": Command("SCRIPT", "run the statements of a file", _script),
     "\\dialect": Command(
         "[NAME]", "sql, blendsql, suql, mysql, snowflake, bigquery, databricks", _dialect
@@ -363,7 +453,9 @@ def _prompt(shell: Shell) -> int:
     @keys.add("enter")
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        if not buffer.text.strip() or is_complete(buffer.text):
+        if buffer.document.current_line.strip() == "\\c":
+            buffer.reset()
+        elif not buffer.text.strip() or is_complete(buffer.text):
             buffer.validate_and_handle()
         else:
             buffer.insert_text("\n")
@@ -375,12 +467,15 @@ def _prompt(shell: Shell) -> int:
         lexer=PygmentsLexer(SqlLexer),
         key_bindings=keys,
         multiline=True,
-        prompt_continuation=lambda width, line, wrapped: ANSI(CONTINUED),
+        prompt_continuation=lambda width, line, wrapped: ANSI(
+            _continuation(prompt.default_buffer.text, line)
+        ),
     )
     shell.print(WELCOME)
     while not shell.done:
         try:
-            text = prompt.prompt(PROMPT)
+            text = prompt.prompt(PROMPT, default=shell.draft)
+            shell.draft = ""
         except Termination:
             raise
         except KeyboardInterrupt:
@@ -391,6 +486,12 @@ def _prompt(shell: Shell) -> int:
             if not _survives(shell, statement if isinstance(statement, str) else statement.text):
                 break
     return 0
+
+
+def _continuation(text: str, line: int) -> str:
+    """The prompt of a further line; one inside quotes says so."""
+    before = "\n".join(text.split("\n")[: line + 1])
+    return _QUOTED if has_open_quote(before) else CONTINUED
 
 
 def _survives(shell: Shell, text: str) -> bool:

@@ -35,6 +35,17 @@ def split(text: str) -> tuple[list[Statement], str]:
     return found, rest.strip() if tokenize(rest) or not found else ""
 
 
+def has_open_quote(text: str) -> bool:
+    """Whether the end of ``text`` stands inside quotes.
+
+    >>> has_open_quote("SELECT 'it"), has_open_quote("SELECT 'it''s'")
+    (True, False)
+    """
+    if not text.strip() or tokenize(text):
+        return False
+    return any(tokenize(f"{text}{quote}") for quote in ("'", '"'))
+
+
 def script(text: str) -> list[Statement]:
     """Every statement of a script; the last one needs no semicolon."""
     found, rest = split(text)

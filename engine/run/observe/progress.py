@@ -49,6 +49,9 @@ class Reporter:
     def close(self) -> None:
         """End the line, before the work ends."""
 
+    def pause(self) -> None:
+        """Remove the line until the next news: something else is written to the screen."""
+
     def expect(self, seconds: float) -> None:
         """Report how long the work is expected to take in all, before its first answers."""
 
@@ -102,6 +105,10 @@ class ProgressLine(Reporter):
         if self._ticker is not None:
             self._ticker.join()
             self._ticker = None
+        with self._lock:
+            self.clear()
+
+    def pause(self) -> None:
         with self._lock:
             self.clear()
 
