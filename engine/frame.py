@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -56,13 +56,14 @@ from blendfusion.prepare.verbs.methods import verb, writer
 from blendfusion.prepare.verbs.names import apply, expression, found_names
 from blendfusion.prepare.verbs.placement import in_place_of
 from blendfusion.redaction import WITHHELD, printable
-from blendfusion.services import missing_method
+from blendfusion.services import missing_method, parts
 from blendfusion.services.frame_methods import FrameMethods
 from blendfusion.udfs.declare.call_registry import readable
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    from datafusion import DataFrameWriteOptions
 
     from blendfusion.run.estimates.estimate import Estimate
     from blendfusion.run.execution.executor import Execution
@@ -635,4 +636,33 @@ class Frame(FrameMethods):
     write_json = writer(DataFrame.write_json)
     write_parquet = writer(DataFrame.write_parquet)  # type: ignore[assignment]
     write_parquet_with_options = writer(DataFrame.write_parquet_with_options)
-    write_table = writer(DataFrame.write_table)
+
+    def write_table(
+        self,
+        table_name: str,
+        write_options: DataFrameWriteOptions | None = None,
+        *,
+        mode: str = "append",
+        key: str | Sequence[str] | None = None,
+    ) -> Any:
+        """Write the result to a table: of an attached database (``shop.answers``), or of the
+        session.
+
+        All rows are written or none. ``mode`` is "append"; "replace", the table then has these rows
+        and no others; or "upsert", a row whose ``key`` (a column, or several) the table has changes
+        that row. A table that is missing is made, with ``key`` as its primary key. Columns go by
+        their names. A table of the session takes "append" alone, and ``write_options`` of
+        DataFusion. Returns a report that says how many rows were written, None for a table of the
+        session. Raises QueryError, before anything is asked, for a database that is attached for
+        reading only, columns that the table does not have and types that do not fit.
+        """
+        for module in parts("destinations"):
+            report = module.write_frame(self, table_name, mode, key)
+            if report is not None:
+                return report
+        if mode != "append" or key is not None:
+            raise QueryError(
+                f"'{table_name}' is of no attached database, and takes mode='append' alone",
+                hint="session.attach(…, read_only=False), and its name in front: 'shop.answers'.",
+            )
+        return writer(DataFrame.write_table)(self, table_name, write_options)

@@ -315,10 +315,12 @@ class Session(SessionMethods):
         self.models.forget()
 
     def close(self) -> None:
-        """Free the models and the file of stored answers; the next question opens them again."""
+        """Free the models, the file of stored answers and attached databases; the next question
+        opens them again."""
         self.models.close()
         if self.cluster is not None:
             self.cluster.close()
+        self.release()
         self._store.close()
         self.lazy_embedder.close()
 

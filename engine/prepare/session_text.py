@@ -32,7 +32,7 @@ from blendfusion.prepare.external_tables import external_table
 from blendfusion.prepare.queries_in_statements import create_table, with_source
 from blendfusion.prepare.query import Query
 from blendfusion.prepare.translators import OURS, by_number, dialect_of, translators
-from blendfusion.services import offers
+from blendfusion.services import offers, parts
 from blendfusion.udfs.declare.call_registry import without_digests
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class SessionText:
         if not isinstance(parsed, Explain):
             if options is not READING and selects_into(query.text):
                 return _created_by_into(session, query)
-            made = create_table(session, query)
+            made = _written_elsewhere(session, query) or create_table(session, query)
             return made or with_source(session, query, query.plan(session))
         return _explain(session, parsed, query) or query.plan(session)
 
@@ -123,12 +123,22 @@ class SessionText:
         check_text(self.text, session.table_functions, inserted)
 
 
+def _written_elsewhere(session: Session, query: Query) -> Frame | None:
+    """The frame of a statement that writes to a table of a service; None for any other."""
+    if first_word(query.text) not in ("INSERT", "CREATE"):
+        return None
+    frames = (module.write_rows(session, query) for module in parts("destinations"))
+    found: Frame | None = next((frame for frame in frames if frame is not None), None)
+    return found
+
+
 def _created_by_into(session: Session, query: Query) -> Frame:
     """The frame of SELECT … INTO, carried out as CREATE TABLE … AS."""
     text = created_by_into(query.text)
     created = replace(query, text=text.sql)
     try:
-        return create_table(session, created) or created.plan(session)
+        made = _written_elsewhere(session, created) or create_table(session, created)
+        return made or created.plan(session)
     except QueryError as problem:
         raise within(problem, text) from None
 

@@ -57,6 +57,9 @@ class Hooks:
         a query without stages."""
         return [[]] * (1 if plan is None else len(plan.stages))
 
+    def release(self) -> None:
+        """Close what services hold until it is next used."""
+
     def scan_notes(self, frame: DataFrame) -> list[str]:
         """The queries that scans of a DataFusion frame send to other systems, for EXPLAIN."""
         return []

@@ -37,6 +37,10 @@ class Service:
     statements: Mapping[str, str] = field(default_factory=dict)
     """The statements that it carries out, by their first words: ``run(session, sql)`` returns a
     frame. A read-only query has none of them."""
+    destinations: str = ""
+    """The module that writes to tables of its own: ``write_rows(session, query)`` is the frame of
+    an INSERT or CREATE TABLE … AS, and ``write_frame(frame, name, mode, key)`` a report; each is
+    None for another table."""
     dialects: str = ""
     """The module that translates the queries of other systems: see ``prepare.translators``."""
     dialect_names: tuple[str, ...] = ()

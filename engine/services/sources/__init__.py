@@ -4,6 +4,7 @@ from blendfusion.services import Service
 
 SERVICE = Service(
     session="session:Attaching",
+    destinations="write_statements",
     statements={
         "ATTACH": "statements:attach_database",
         "DETACH": "statements:detach_database",

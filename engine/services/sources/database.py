@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from blendfusion.errors import ModelNotFound, QueryError
 from blendfusion.services.sources.places import Place
+from blendfusion.services.sources.table_changes import Writable
 
 Kind = Literal["number", "float", "text", "boolean", "date", "timestamp", "other"]
 
@@ -30,6 +31,10 @@ class Column:
     """Whether an equality means the same there. If not, equal bytes are equal there, and other
     values may be, too: such a condition is checked again here, and NULL may be read otherwise."""
     comment: str = ""
+    cast_to: str = ""
+    """The type there, for values that are written as texts; '' for those written as they are."""
+    is_loose: bool = False
+    """Whether it takes numbers of any type."""
 
     @property
     def here(self) -> exp.Column:
@@ -44,11 +49,9 @@ class Column:
         return exp.alias_(self.read, exp.to_identifier(self.name, quoted=True))
 
 
-class Database(Protocol):
+class Database(Writable, Protocol):
     """An attached database. Its methods may be called on several threads at a time."""
 
-    dialect: str
-    """Its name for sqlglot."""
     default_schema: str
     """The schema of tables without one."""
     place: Place
@@ -68,7 +71,9 @@ class Database(Protocol):
         """The rows of a query, in batches of about so many rows and of this schema."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Free what it holds; the next query opens it again."""
+        ...
 
 
 def open_database(place: Place, *, read_only: bool) -> Database:

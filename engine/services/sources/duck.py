@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from threading import Lock
 from typing import Any
 
@@ -12,7 +12,9 @@ from sqlglot import exp
 
 from blendfusion.errors import ExecutionError, QueryError
 from blendfusion.services.sources.database import Column, Kind, cast_batch, missing_library
+from blendfusion.services.sources.fit_values import plain_type
 from blendfusion.services.sources.places import Place
+from blendfusion.services.sources.table_changes import StoredType
 
 _LISTED = (
     "SELECT table_name FROM information_schema.tables "
@@ -27,7 +29,7 @@ _AS_TEXT = ("BIT", "TIME WITH TIME ZONE", "VARIANT", "GEOMETRY", "UNION")
 
 
 class DuckDatabase:
-    """A file of DuckDB, opened once; each scan has a cursor."""
+    """A file of DuckDB, opened once until it is closed; each scan has a cursor."""
 
     dialect = "duckdb"
     default_schema = "main"
@@ -38,10 +40,10 @@ class DuckDatabase:
         except ImportError as problem:
             raise missing_library("duckdb") from problem
         self.place, self.is_read_only = place, read_only
-        self._error, self._lock = duckdb.Error, Lock()
+        self._driver, self._error, self._lock = duckdb, duckdb.Error, Lock()
+        self._connection: Any = None
         with self._errors():
-            self._connection = duckdb.connect(place.location, read_only=read_only)
-            self._connection.execute("SET TimeZone = 'UTC'")
+            self._cursor().close()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -59,6 +61,10 @@ class DuckDatabase:
 
     def _cursor(self) -> Any:
         with self._lock:
+            if self._connection is None:
+                place = self.place.location
+                self._connection = self._driver.connect(place, read_only=self.is_read_only)
+                self._connection.execute("SET TimeZone = 'UTC'")
             return self._connection.cursor()
 
     def schemas(self) -> Sequence[str]:
@@ -103,8 +109,83 @@ class DuckDatabase:
             for batch in found.to_arrow_reader(rows):
                 yield cast_batch(batch, schema)
 
+    def stored_type(self, kind: pa.DataType, *, is_key: bool) -> StoredType | None:
+        name = _stored_name(kind)
+        return None if name is None else StoredType(name, kind)
+
+    @contextmanager
+    def transaction(self) -> Iterator[DuckTransaction]:
+        with self._errors(), closing(self._cursor()) as cursor:
+            cursor.begin()
+            yield DuckTransaction(cursor)
+            cursor.commit()
+
     def close(self) -> None:
-        self._connection.close()
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+
+
+class DuckTransaction:
+    """A transaction of one cursor."""
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+
+    def load(self, rows: pa.Table) -> str:
+        self._cursor.register("bf_rows", rows)
+        return "bf_rows"
+
+    def execute(self, statement: str) -> None:
+        self._cursor.execute(statement)
+
+
+_STORED = {
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.uint8(): "UTINYINT",
+    pa.uint16(): "USMALLINT",
+    pa.uint32(): "UINTEGER",
+    pa.uint64(): "UBIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "VARCHAR",
+    pa.binary(): "BLOB",
+    pa.date32(): "DATE",
+    pa.time64("us"): "TIME",
+    pa.timestamp("s"): "TIMESTAMP_S",
+    pa.timestamp("ms"): "TIMESTAMP_MS",
+    pa.timestamp("us"): "TIMESTAMP",
+    pa.timestamp("ns"): "TIMESTAMP_NS",
+    pa.month_day_nano_interval(): "INTERVAL",
+}
+"""The types of new tables."""
+
+
+def _stored_name(kind: pa.DataType) -> str | None:
+    if pa.types.is_list(kind):
+        inner = _stored_name(plain_type(kind.value_type))
+        return None if inner is None else f"{inner}[]"
+    if pa.types.is_struct(kind):
+        fields = [(field.name, _stored_name(plain_type(field.type))) for field in kind]
+        known = [f"{_quote(name)} {inner}" for name, inner in fields if inner is not None]
+        return f"STRUCT({', '.join(known)})" if len(known) == len(fields) else None
+    if pa.types.is_map(kind):
+        names = [_stored_name(plain_type(inner)) for inner in (kind.key_type, kind.item_type)]
+        return f"MAP({names[0]}, {names[1]})" if None not in names else None
+    if pa.types.is_decimal(kind) and kind.precision <= 38 and kind.scale >= 0:
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return "TIMESTAMPTZ" if kind.unit != "ns" else None
+    return _STORED.get(kind)
+
+
+def _quote(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql(dialect="duckdb")
 
 
 def _read(name: str, kind: str) -> exp.Expr | None:

@@ -14,7 +14,9 @@ from sqlglot import exp
 from blendfusion.errors import ExecutionError, QueryError
 from blendfusion.redaction import without_secrets
 from blendfusion.services.sources.database import Column, missing_library, table_batch
+from blendfusion.services.sources.mysql_values import MysqlTransaction, stored_type
 from blendfusion.services.sources.places import Place
+from blendfusion.services.sources.table_changes import StoredType
 
 _COLUMNS = (
     "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, NUMERIC_PRECISION, NUMERIC_SCALE, COLUMN_COMMENT "
@@ -54,7 +56,7 @@ class MysqlDatabase:
             )
         self.default_schema = str(found)
 
-    def _connect(self) -> Any:
+    def _connect(self, *, writes: bool = False) -> Any:
         connection = self._driver.connect(
             **{name: value for name, value in self._arguments.items() if value is not None},
             charset="utf8mb4",
@@ -62,7 +64,8 @@ class MysqlDatabase:
         )
         with connection.cursor() as cursor:
             cursor.execute("SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES'")
-            cursor.execute("SET SESSION TRANSACTION READ ONLY")
+            if not writes:
+                cursor.execute("SET SESSION TRANSACTION READ ONLY")
         return connection
 
     @contextmanager
@@ -121,6 +124,20 @@ class MysqlDatabase:
             cursor.execute(query)
             while found := cursor.fetchmany(rows):
                 yield table_batch([tuple(map(_read, row)) for row in found], schema, reading)
+
+    def stored_type(self, kind: pa.DataType, *, is_key: bool) -> StoredType | None:
+        return stored_type(kind, is_key=is_key)
+
+    @contextmanager
+    def transaction(self) -> Iterator[MysqlTransaction]:
+        with (
+            self._errors(),
+            closing(self._connect(writes=True)) as connection,
+            connection.cursor() as cursor,
+        ):
+            connection.autocommit(False)
+            yield MysqlTransaction(cursor)
+            connection.commit()
 
     def close(self) -> None:
         pass

@@ -12,7 +12,9 @@ from sqlglot import exp
 from blendfusion.errors import ExecutionError, QueryError
 from blendfusion.redaction import without_secrets
 from blendfusion.services.sources.database import Column, Kind, cast_batch, missing_library
+from blendfusion.services.sources.fit_values import plain_type
 from blendfusion.services.sources.places import Place
+from blendfusion.services.sources.table_changes import StoredType
 
 _LISTED = (
     "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n "
@@ -72,12 +74,12 @@ class PostgresDatabase:
         self._driver, self._error = driver, adbc_driver_manager.Error
         self._rows("SELECT 1")
 
-    def _connect(self) -> Any:
-        connection = self._driver.connect(self.place.location, autocommit=True)
+    def _connect(self, *, writes: bool = False) -> Any:
+        connection = self._driver.connect(self.place.location, autocommit=not writes)
         settings = [
             "SET standard_conforming_strings = on",
             "SET TimeZone = 'UTC'",
-            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY" if self.is_read_only else "",
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY" if not writes else "",
         ]
         with connection.cursor() as cursor:
             for setting in filter(None, settings):
@@ -133,8 +135,72 @@ class PostgresDatabase:
                 for start in range(0, batch.num_rows, rows):
                     yield cast_batch(batch.slice(start, rows), schema)
 
+    def stored_type(self, kind: pa.DataType, *, is_key: bool) -> StoredType | None:
+        return _stored_type(kind)
+
+    @contextmanager
+    def transaction(self) -> Iterator[PostgresTransaction]:
+        with (
+            self._errors(),
+            closing(self._connect(writes=True)) as connection,
+            connection.cursor() as cursor,
+        ):
+            yield PostgresTransaction(cursor)
+            connection.commit()
+
     def close(self) -> None:
         pass
+
+
+class PostgresTransaction:
+    """A transaction of one connection."""
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+
+    def load(self, rows: pa.Table) -> str:
+        self._cursor.adbc_ingest("bf_rows", rows, mode="create", temporary=True)
+        return "pg_temp.bf_rows"
+
+    def execute(self, statement: str) -> None:
+        self._cursor.execute(statement)
+
+
+_STORED: dict[pa.DataType, StoredType] = {
+    pa.bool_(): StoredType("boolean", pa.bool_()),
+    pa.int8(): StoredType("smallint", pa.int16()),
+    pa.int16(): StoredType("smallint", pa.int16()),
+    pa.int32(): StoredType("integer", pa.int32()),
+    pa.int64(): StoredType("bigint", pa.int64()),
+    pa.uint8(): StoredType("smallint", pa.int16()),
+    pa.uint16(): StoredType("integer", pa.int32()),
+    pa.uint32(): StoredType("bigint", pa.int64()),
+    pa.uint64(): StoredType("numeric(20,0)", pa.decimal128(20, 0)),
+    pa.float32(): StoredType("real", pa.float32()),
+    pa.float64(): StoredType("double precision", pa.float64()),
+    pa.string(): StoredType("text", pa.string()),
+    pa.binary(): StoredType("bytea", pa.binary()),
+    pa.date32(): StoredType("date", pa.date32()),
+    pa.month_day_nano_interval(): StoredType("interval", pa.month_day_nano_interval()),
+}
+"""The types of new tables."""
+
+
+def _stored_type(kind: pa.DataType) -> StoredType | None:
+    if pa.types.is_list(kind):
+        inner = _stored_type(plain_type(kind.value_type))
+        is_list = inner is None or inner.name.endswith("[]")
+        return (
+            None
+            if inner is None or is_list
+            else StoredType(f"{inner.name}[]", pa.list_(inner.kind))
+        )
+    if pa.types.is_decimal(kind) and kind.scale >= 0:
+        return StoredType(f"numeric({kind.precision},{kind.scale})", kind)
+    if pa.types.is_timestamp(kind):
+        zone = None if kind.tz is None else "UTC"
+        return StoredType("timestamptz" if zone else "timestamp", pa.timestamp("us", zone))
+    return StoredType("time", pa.time64("us")) if pa.types.is_time(kind) else _STORED.get(kind)
 
 
 def _width_tests(name: str) -> str:
@@ -156,19 +222,27 @@ def _column(row: tuple[Any, ...], width: pa.DataType | None) -> Column:
         return Column(name, arrow, compared, is_exact=binary, comment=comment)
     if kind == "numeric":
         if width is not None and pa.types.is_floating(width):
-            return Column(name, width, read=exp.cast(here, "DOUBLE"), comment=comment)
-        arrow = width or _decimal_type(full)
-        return Column(name, arrow, "number", exp.cast(here, "TEXT"), comment=comment)
-    if kind in _LISTS:
-        return Column(name, pa.list_(_LISTS[kind]), comment=comment)
-    if kind.endswith("[]"):
+            return Column(
+                name, width, read=exp.cast(here, "DOUBLE"), comment=comment, is_loose=True
+            )
         return Column(
             name,
-            pa.list_(pa.string()),
-            read=exp.cast(here, "TEXT[]", dialect="postgres"),
+            width or _decimal_type(full),
+            "number",
+            exp.cast(here, "TEXT"),
             comment=comment,
+            is_loose=full == "numeric",
         )
-    return Column(name, pa.string(), read=exp.cast(here, "TEXT"), comment=comment)
+    if kind in _LISTS:
+        return Column(name, pa.list_(_LISTS[kind]), comment=comment)
+    is_list = kind.endswith("[]")
+    return Column(
+        name,
+        pa.list_(pa.string()) if is_list else pa.string(),
+        read=exp.cast(here, "TEXT[]" if is_list else "TEXT", dialect="postgres"),
+        comment=comment,
+        cast_to="" if kind == "character" else full,
+    )
 
 
 def _decimal_type(full: str) -> pa.DataType:

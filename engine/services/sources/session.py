@@ -39,10 +39,10 @@ class Attaching(FrameSources):
         ``name`` (None: from the file or the database) stands in front of tables: ``shop.orders`` is
         a table of the default schema, ``shop.public.orders`` one of any. ``kind`` is the kind of a
         file whose bytes do not tell it. Rows stream in when a query reads them; columns, and
-        filters that mean the same there, are left to the database (docs/databases.md). No query
-        writes to it; ``read_only`` says whether its connection refuses to. Raises QueryError for a
-        place without a database, or a name that is taken, and ModelNotFound without the extra
-        'databases'.
+        filters that mean the same there, are left to the database (docs/databases.md).
+        ``read_only``: nothing writes to it; else INSERT, CREATE TABLE … AS and
+        ``Frame.write_table`` do. Raises QueryError for a place without a database, or a name that
+        is taken, and ModelNotFound without the extra 'databases'.
         """
         from blendfusion.services.sources.attachment import attach_database
 
@@ -69,6 +69,12 @@ class Attaching(FrameSources):
         from blendfusion.services.sources.heard_queries import frame_lines
 
         return frame_lines(self, frame)
+
+    def release(self) -> None:
+        """Close the files of attached databases until the next query."""
+        super().release()
+        for found in self.attached.values():
+            found.database.close()
 
     def detach(self, name: str) -> None:
         """Take the tables of the database ``name`` out of the session. Raises QueryError if there

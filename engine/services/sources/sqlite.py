@@ -15,11 +15,15 @@ from sqlglot import exp
 from blendfusion.errors import ExecutionError, QueryError
 from blendfusion.services.sources.database import Column, Kind, changed_type, table_batch
 from blendfusion.services.sources.places import Place
+from blendfusion.services.sources.sqlite_values import SqliteTransaction, stored_type
+from blendfusion.services.sources.table_changes import StoredType
 
 _CLASSES = ("integer", "real", "text", "blob")
-_TEXT_OF = {pa.date32(), pa.timestamp("us")}
+_TEXT_OF = {pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")}
 """The types that are kept as text."""
 _DAY = "[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]"
+_DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
+_ZONE = "+00:00"
 _TIME = "[0-2][0-9]:[0-5][0-9]:[0-5][0-9]"
 
 
@@ -35,13 +39,27 @@ class SqliteDatabase:
         with self._errors(), closing(self._connect()) as connection:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, *, writes: bool = False) -> sqlite3.Connection:
         path = quote(str(Path(self.place.location).absolute()))
+        # One that may write undoes what a killed program left, also before it reads.
+        mode = "ro" if self.is_read_only else "rw"
         connection = sqlite3.connect(
-            f"file:{path}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
+            f"file:{path}?mode={mode}", uri=True, check_same_thread=False, isolation_level=None
         )
-        connection.execute("PRAGMA query_only = ON")
+        if not writes:
+            connection.execute("PRAGMA query_only = ON")
         return connection
+
+    def stored_type(self, kind: pa.DataType, *, is_key: bool) -> StoredType | None:
+        return stored_type(kind)
+
+    @contextmanager
+    def transaction(self) -> Iterator[SqliteTransaction]:
+        with self._errors(), closing(self._connect(writes=True)) as connection:
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("BEGIN IMMEDIATE")
+            yield SqliteTransaction(connection)
+            connection.execute("COMMIT")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -70,7 +88,7 @@ class SqliteDatabase:
             ).fetchall()
             if not declared:
                 return ()
-            held = connection.execute(_held_classes([name for name, _ in declared], table))
+            held = connection.execute(_held_classes(declared, table))
             seen = held.fetchone()
         width = len(seen) // len(declared)
         return [
@@ -81,6 +99,7 @@ class SqliteDatabase:
     def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
         reading = [pa.string() if f.type in _TEXT_OF else f.type for f in schema]
         reading = [pa.int64() if kind == pa.bool_() else kind for kind in reading]
+        reading = [pa.float64() if pa.types.is_decimal(kind) else kind for kind in reading]
         with self._errors(), closing(self._connect()) as connection:
             cursor = connection.execute(query)
             while found := cursor.fetchmany(rows):
@@ -100,32 +119,53 @@ def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _held_classes(names: Sequence[str], table: str) -> str:
+def _has_zone(declared: str) -> bool:
+    return bool(re.fullmatch(r"(DATETIME|TIMESTAMP)( WITH TIME ZONE|TZ)", declared.upper()))
+
+
+def _decimal(declared: str) -> pa.DataType | None:
+    """The type of ``DECIMAL(10,2)``, as far as a DOUBLE keeps all its digits; else None."""
+    found = _DECIMAL.fullmatch(declared.upper())
+    digits, scale = map(int, found.groups()) if found else (16, 0)
+    return pa.decimal128(digits, scale) if scale <= digits <= 15 else None
+
+
+def _held_classes(declared: Sequence[tuple[str, str]], table: str) -> str:
     """A query for what each column holds: whether values of each storage class, other numbers than
-    0 and 1, other texts than dates, and than times."""
+    0 and 1, other texts than dates, and than times, and numbers with more digits than declared."""
     tests = []
-    for name in map(_quote, names):
+    for name, kind in declared:
+        name, decimal = _quote(name), _decimal(kind)
+        here = f"replace({name}, '{_ZONE}', '')" if _has_zone(kind) else name
+        unzoned = f"{name} NOT GLOB '*{_ZONE}' OR " if _has_zone(kind) else ""
         tests += [f"max(typeof({name}) = '{kind}')" for kind in _CLASSES]
         tests += [
             f"max({name} NOT IN (0, 1))",
             f"max({name} NOT GLOB '{_DAY}' OR date({name}) IS NOT {name})",
-            f"max({name} IS NOT NULL AND NOT ({name} GLOB '{_DAY} {_TIME}*' AND length({name}) <= 26 "
-            f"AND substr({name}, 20) NOT GLOB '*[^.0-9]*' AND datetime({name}) IS NOT NULL))",
+            f"max({name} IS NOT NULL AND ({unzoned}NOT ({here} GLOB '{_DAY} {_TIME}*' AND "
+            f"length({here}) <= 26 AND substr({here}, 20) NOT GLOB '*[^.0-9]*' AND "
+            f"datetime({here}) IS NOT NULL)))",
+            "1"
+            if decimal is None
+            else f"max({name} <> round({name}, {decimal.scale}) "
+            f"OR abs({name}) >= 1e{decimal.precision - decimal.scale})",
         ]
     return f"SELECT {', '.join(tests)} FROM {_quote(table)}"
 
 
 def _column(name: str, declared: str, seen: Sequence[int | None]) -> Column:
     held = {kind for kind, there in zip(_CLASSES, seen, strict=False) if there}
-    not_boolean, not_date, not_time = (there != 0 for there in seen[len(_CLASSES) :])
+    not_boolean, not_date, not_time, not_decimal = (there != 0 for there in seen[len(_CLASSES) :])
     here = exp.column(exp.to_identifier(name, quoted=True))
     if not held:
         kind = _declared_type(declared)
-        return Column(name, kind, _kind_of(kind))
+        return Column(name, kind, _kind_of(kind), is_loose=_is_loose(declared))
+    if held <= {"integer", "real"} and not not_decimal:
+        return Column(name, _declared_type(declared), read=exp.cast(here, "REAL"))
     if held == {"integer"}:
         if declared.startswith("BOOL") and not not_boolean:
             return Column(name, pa.bool_(), "boolean")
-        return Column(name, pa.int64(), "number")
+        return Column(name, pa.int64(), "number", is_loose=_is_loose(declared))
     if held <= {"integer", "real"}:
         mixed = exp.cast(here, "REAL") if "integer" in held else None
         return Column(name, pa.float64(), "float", mixed)
@@ -133,13 +173,19 @@ def _column(name: str, declared: str, seen: Sequence[int | None]) -> Column:
         if declared == "DATE" and not not_date:
             return Column(name, pa.date32(), "date")
         if re.match("DATETIME|TIMESTAMP", declared) and not not_time:
-            return Column(name, pa.timestamp("us"), "other")
+            return Column(name, _declared_type(declared), "other")
         return Column(name, pa.string(), "text")
     if held == {"blob"}:
         return Column(name, pa.binary())
     if "blob" in held:
         return Column(name, pa.binary(), read=exp.cast(here, "BLOB", dialect="sqlite"))
     return Column(name, pa.string(), read=exp.cast(here, "TEXT"))
+
+
+def _is_loose(declared: str) -> bool:
+    """Whether a column keeps any number as it is."""
+    others = re.search("INT|CHAR|CLOB|TEXT|BLOB|BOOL|DATE|TIME", declared)
+    return others is None and _decimal(declared) is None
 
 
 def _declared_type(declared: str) -> pa.DataType:
@@ -149,7 +195,10 @@ def _declared_type(declared: str) -> pa.DataType:
     if declared == "DATE":
         return pa.date32()
     if re.match("DATETIME|TIMESTAMP", declared):
-        return pa.timestamp("us")
+        return pa.timestamp("us", "UTC" if _has_zone(declared) else None)
+    decimal = _decimal(declared)
+    if decimal is not None:
+        return decimal
     if "INT" in declared:
         return pa.int64()
     if re.search("CHAR|CLOB|TEXT", declared):
