@@ -176,6 +176,12 @@ def integer_literal(value: int) -> Node:
     return Node("literal", serialize(message))
 
 
+def float_literal(value: float) -> Node:
+    message = ExpressionMessage()
+    message.literal.fp64 = value
+    return Node("literal", serialize(message))
+
+
 def fetch_bounds(rel: Rel) -> tuple[int, int | None]:
     """(offset, count) of a fetch; count None without a limit. Raises PlanError if not literal."""
     message = RelMessage.FromString(rel.template).fetch

@@ -7,8 +7,18 @@ request 24958.)
 
 from __future__ import annotations
 
-from blendfusion.planner.ir.builders import fetch_bounds
+import re
+
+from blendfusion.planner.ir.builders import (
+    fetch_bounds,
+    filter_rows,
+    float_literal,
+    function,
+)
 from blendfusion.planner.ir.nodes import Plan, Rel
+
+_SKIPS = re.compile(r" *Limit: skip=(?!0,|None,)[^,]+, fetch=(?!None)")
+_ORDERS = re.compile(r" *(Sort|DistinctOn|WindowAggr): | *Aggregate: .* ORDER BY ")
 
 
 def may_lose_rows(plan: Plan) -> bool:
@@ -17,3 +27,22 @@ def may_lose_rows(plan: Plan) -> bool:
         return False
     offset, count = fetch_bounds(plan)
     return offset > 0 and count is not None
+
+
+def orders_skipped_rows(text: str) -> bool:
+    """Whether something orders the rows of such a limit, in a logical plan as text."""
+    above: list[str] = []
+    for line in text.splitlines():
+        del above[(len(line) - len(line.lstrip())) // 2 :]
+        if _SKIPS.match(line) and any(map(_ORDERS.match, above)):
+            return True
+        above.append(line)
+    return False
+
+
+def with_barrier(plan: Plan) -> Plan:
+    """Such a limit below a filter that keeps all rows, and below which DataFusion moves no sort,
+    since it takes it for a random one. Any other relation is returned unchanged."""
+    if not may_lose_rows(plan):
+        return plan
+    return filter_rows(plan, (function("lt", (function("random", ()), float_literal(2.0))),))

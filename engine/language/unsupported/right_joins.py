@@ -2,8 +2,8 @@
 
 Right joins become left ones on the way: see ``planner.substrait.right_join_bug``. Truth tests below
 groups become comparisons: see ``planner.substrait.truth_test_bug``. A CASE among keys becomes a
-column: see ``planner.substrait.case_key_bug``. A query that Substrait cannot carry runs as it is.
-Branches of unions are sorted together: see ``datafusion.one_sort``.
+column: see ``planner.substrait.case_key_bug``. A limit with an offset gets a filter above: see
+``planner.substrait.offset_bug``. A query that Substrait cannot carry runs as it is. Branches of unions are sorted together: see ``datafusion.one_sort``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from datafusion import DataFrame
 from blendfusion.datafusion.one_sort import may_split_sorts, with_one_sort
 from blendfusion.datafusion.sort_keys import is_row_change
 from blendfusion.planner.substrait.case_key_bug import REFUSAL, with_computed_cases
+from blendfusion.planner.substrait.offset_bug import orders_skipped_rows, with_barrier
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -31,8 +32,8 @@ _TRUTH_TEST = re.compile(r"\bIS (NOT )?(TRUE|FALSE|UNKNOWN)\b")
 def may_lose_rows(plan: str) -> bool:
     """Whether DataFusion may run a logical plan, of which this is the text, wrongly, or refuse
     it."""
-    mended = (_MAY_BE_RIGHT, _CASE_KEY)
-    return any(p.search(plan) for p in mended) or _tests_truth(plan) or may_split_sorts(plan)
+    found = _MAY_BE_RIGHT.search(plan) or _CASE_KEY.search(plan) or _tests_truth(plan)
+    return bool(found) or may_split_sorts(plan) or orders_skipped_rows(plan)
 
 
 def keeping_rows(frame: Frame) -> DataFrame:
@@ -50,7 +51,8 @@ def _mend(frame: Frame) -> DataFrame:
     text = plain.logical_plan().display_indent()
     tests_truth = _tests_truth(text)
     refused = bool(_CASE_KEY.search(text)) and _is_refused(plain)
-    if not (tests_truth or refused or _MAY_BE_RIGHT.search(text)):
+    skips = orders_skipped_rows(text)
+    if not (tests_truth or refused or skips or _MAY_BE_RIGHT.search(text)):
         return plain
     from blendfusion.datafusion.bridge import through_substrait
     from blendfusion.datafusion.substrait_io import frame_of
@@ -61,11 +63,12 @@ def _mend(frame: Frame) -> DataFrame:
 
     try:
         plan = plain.optimized_logical_plan()
-        if not (tests_truth or refused or _RIGHT.search(plan.display_indent())):
+        if not (tests_truth or refused or skips or _RIGHT.search(plan.display_indent())):
             return plain
         root = through_substrait(frame.session, plan)
         turned = transform(root.plan, lambda join: as_left_join(readable(join)), ("join",))
         turned = with_computed_cases(turned) if refused else turned
+        turned = transform(turned, with_barrier, ("fetch",)) if skips else turned
         made = frame_of(frame.session, write(turned, {}, root.names))
         return made if _columns(made) == _columns(plain) else plain
     except Exception:
