@@ -23,7 +23,8 @@ from blendfusion.errors import BlendFusionError
 from blendfusion.services.ask.doubt_case import Case
 from blendfusion.services.ask.doubt_rules import RULES, Rule, doubts
 from blendfusion.services.ask.links import ValueIndex
-from blendfusion.services.ask.schema.catalog import Catalog, read_catalog
+from blendfusion.services.ask.read_catalog import read_catalog
+from blendfusion.services.ask.schema.catalog import Catalog
 from blendfusion.services.ask.where import parse
 
 _SWAPPED: dict[type[exp.Expr], type[exp.Expr]] = {

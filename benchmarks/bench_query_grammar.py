@@ -32,7 +32,8 @@ from blendfusion.models.constraints.grammar import admits, limits, with_edges
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.registry.load import load
 from blendfusion.services.ask.grammar.lark import grammar_of
-from blendfusion.services.ask.schema.catalog import Catalog, Column, Table, read_catalog
+from blendfusion.services.ask.read_catalog import read_catalog
+from blendfusion.services.ask.schema.catalog import Catalog, Column, Table
 from blendfusion.services.ask.schema.keys import Key
 from blendfusion.services.ask.shown_tables import TableChoice
 from blendfusion.udfs.register.user_functions import known_ingredients

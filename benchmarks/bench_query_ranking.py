@@ -37,7 +37,8 @@ from blendfusion.errors import BlendFusionError
 from blendfusion.models.llama.batch import Row
 from blendfusion.models.llama.context import Logits
 from blendfusion.models.llama.generate import TextDecoder
-from blendfusion.services.ask.schema.catalog import Catalog, Table, read_catalog
+from blendfusion.services.ask.read_catalog import read_catalog
+from blendfusion.services.ask.schema.catalog import Catalog, Table
 from blendfusion.services.evaluate.intervals import sign_test
 from blendfusion.types import Answer
 

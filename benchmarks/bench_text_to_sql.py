@@ -42,7 +42,7 @@ from blendfusion.errors import BlendFusionError
 from blendfusion.models.llama.model import LlamaModel
 from blendfusion.services.ask import draft as drafting
 from blendfusion.services.ask.links import ValueIndex
-from blendfusion.services.ask.schema.catalog import read_catalog
+from blendfusion.services.ask.read_catalog import read_catalog
 from blendfusion.services.ask.templates import Templates
 from blendfusion.services.evaluate.intervals import sign_test, wilson
 

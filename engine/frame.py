@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, update_wrapper
 from io import StringIO
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, cast, get_args
 
 import pyarrow as pa
 from datafusion import DataFrame, Expr, SessionContext, lit
@@ -33,15 +32,9 @@ from blendfusion.errors import BlendFusionError, QueryError, require_package
 from blendfusion.files.csv_lines import place_error
 from blendfusion.language.query_text.distinct_from import distinct_from
 from blendfusion.language.query_text.similar_to import similar_to
-from blendfusion.language.unsupported.execution_path import (
-    PreparedFrame,
-    optimize,
-    prepare,
-    understood_error,
-)
+from blendfusion.language.unsupported.execution_path import optimize, prepare, understood_error
+from blendfusion.language.unsupported.prepared_frame import PreparedFrame
 from blendfusion.language.unsupported.provenance import (
-    Origin,
-    Verb,
     parameter_texts,
     place_error_in,
     unnamed_tables,
@@ -52,10 +45,11 @@ from blendfusion.language.unsupported.right_joins import keeping_rows
 from blendfusion.prepare.result_names import name_columns
 from blendfusion.prepare.verbs.hints import missing
 from blendfusion.prepare.verbs.media_values import with_names_of_media
-from blendfusion.prepare.verbs.methods import verb, writer
+from blendfusion.prepare.verbs.methods import writer
 from blendfusion.prepare.verbs.names import apply, expression, found_names
 from blendfusion.prepare.verbs.placement import in_place_of
 from blendfusion.redaction import WITHHELD, printable
+from blendfusion.run.hooks import BaseSession, Latest, Origin, Verb
 from blendfusion.services import missing_method, parts
 from blendfusion.services.frame_methods import FrameMethods
 from blendfusion.udfs.declare.call_registry import readable
@@ -66,29 +60,30 @@ if TYPE_CHECKING:
     from datafusion import DataFrameWriteOptions
 
     from blendfusion.run.estimates.estimate import Estimate
-    from blendfusion.run.execution.executor import Execution
     from blendfusion.run.execution.pipeline import Counts
     from blendfusion.run.reports.trace import Trace
-    from blendfusion.session import Session
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 
+P = ParamSpec("P")
 JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
+
+
+def verb(
+    inherited: Callable[Concatenate[DataFrame, P], DataFrame],
+) -> Callable[Concatenate[Frame, P], Frame]:
+    """Wraps a method of DataFrame that builds another, so that it builds a Frame."""
+
+    def build(self: Frame, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
+        return self._next(inherited, *args, **kwargs)
+
+    return update_wrapper(build, inherited)
 
 
 def _place(frame: Frame, error: BaseException) -> None:
     """Gives an error its place: in the text of the query, or in a CSV file."""
     place_error(error, frame.session.csv_texts.values())
     place_error_in(frame, error)
-
-
-@dataclass(slots=True)
-class Latest:
-    """The latest run of a frame, and the expected values of the next one, if known."""
-
-    trace: Trace | None = None
-    execution: Execution | None = None
-    expected: int | None = None
 
 
 @gate_errors(lambda frame: frame.session.options.redaction, _place)
@@ -100,7 +95,7 @@ class Frame(FrameMethods):
     """
 
     def __init__(
-        self, df: Any, session: Session, origin: Origin = None, budget: Budget | None = None
+        self, df: Any, session: BaseSession, origin: Origin = None, budget: Budget | None = None
     ) -> None:
         self._session = session
         super().__init__(df)
@@ -329,7 +324,9 @@ class Frame(FrameMethods):
         """A plan of this frame; ``parts``: parts of the query may be staged separately."""
         return prepare(self.source or self, parts=parts)
 
-    def answered(self, dispatcher: Dispatcher, *, eager: bool) -> Generator[pa.Table, None, None]:
+    def answer_tables(
+        self, dispatcher: Dispatcher, *, eager: bool
+    ) -> Generator[pa.Table, None, None]:
         """The result as tables of this frame's schema, at least one, with the answers of
         ``dispatcher``."""
         from blendfusion.run.frame_run import answer_frame
@@ -506,7 +503,7 @@ class Frame(FrameMethods):
     def cache(self) -> Frame:
         """A frame over the stored result: the model is asked once, now."""
         stored = self._result() if self._runs_here else Pump().call(self._plain.cache)
-        cached = self._session.unnamed(stored).with_budget(self.budget)
+        cached = cast("Frame", self._session.new_unnamed(stored)).with_budget(self.budget)
         cached.latest.trace = self.latest.trace
         return cached
 
@@ -566,7 +563,7 @@ class Frame(FrameMethods):
         return list(DataFrame.schema(self).names)
 
     @property
-    def session(self) -> Session:
+    def session(self) -> BaseSession:
         """The session that this frame belongs to."""
         return self._session
 
@@ -577,7 +574,7 @@ class Frame(FrameMethods):
         100,000 of a plan; larger inputs are sampled, as ``basis`` states. Cached answers count as
         ``cached``, not as asked.
         """
-        from blendfusion.run.estimates.estimate import estimate_frame
+        from blendfusion.run.estimates.estimate_frame import estimate_frame
 
         estimate = estimate_frame(self)
         self.latest.expected = estimate.total.values if estimate.complete else None

@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # the rest is imported when it is first used
     from datafusion.catalog import SchemaProvider
     from datafusion.plan import ExecutionPlan
 
+    from blendfusion.datafusion.named_tables import NamedTables
     from blendfusion.datafusion.user_context import UserContext
     from blendfusion.files.csv_lines import CsvFile
     from blendfusion.files.query_files import QueryFiles
@@ -49,7 +50,6 @@ if TYPE_CHECKING:  # the rest is imported when it is first used
     from blendfusion.planner.rules.constant_tests import Outcomes
     from blendfusion.planner.rules.costly_predicates_last import Expected
     from blendfusion.prepare.function_registry import KnownCalls
-    from blendfusion.prepare.information import InformationTables
     from blendfusion.run.execution.scratch_context import Workbench
     from blendfusion.run.hooks import Workers
     from blendfusion.run.observe.progress import Reporter
@@ -62,9 +62,9 @@ INTERNAL = frozenset(
     "answer_outcomes answering as_frame as_run attached calls change_option check_process configured copied_config csv_texts "
     "dispatcher documents "
     "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept "
-    "lazy_embedder leaf_maker measured new_frame new_table own_names places_of plain_dispatcher plain_frame "
+    "lazy_embedder leaf_maker new_frame new_table new_unnamed own_names places_of plain_dispatcher plain_frame "
     "plan_warnings pooled query_files reads_paths remembered_vectors rules_off similar_first_pays small_rows "
-    "add_hidden_schema foreign_table scan_notes table_functions telling time_zone unnamed views whole workbench_source".split()
+    "add_hidden_schema foreign_table scan_notes speeds table_functions telling time_zone views workbench_source".split()
 )
 """The names of a session for other modules of the package; completion and the reference omit
 them."""
@@ -163,12 +163,12 @@ class Session(SessionMethods):
         return KnownCalls()
 
     @cached_property
-    def information(self) -> InformationTables:
+    def information(self) -> NamedTables:
         """The tables behind SHOW and ``information_schema``."""
+        from blendfusion.datafusion.named_tables import NamedTables
         from blendfusion.language.query_text.information import INFORMATION
-        from blendfusion.prepare.information import InformationTables
 
-        tables = InformationTables()
+        tables = NamedTables()
         self.add_hidden_schema(INFORMATION, tables)
         return tables
 
@@ -183,7 +183,7 @@ class Session(SessionMethods):
         return maker
 
     @cached_property
-    def measured(self) -> MeasuredUsage:
+    def speeds(self) -> MeasuredUsage:
         """How fast the session's models answer."""
         from blendfusion.run.observe.throughput import MeasuredUsage
 
@@ -457,7 +457,7 @@ class Session(SessionMethods):
         from blendfusion.run.reports.trace import Trace
 
         trace = Trace(redaction=self.options.redaction)
-        trace.begin(self)
+        trace.begin(self.options)
         return self.dispatcher(trace)
 
     @contextmanager
@@ -491,7 +491,7 @@ class Session(SessionMethods):
         """A frame over a registered table. Raises QueryError, naming close matches."""
         from blendfusion.datafusion.error_translation import translate_error
         from blendfusion.frame import Frame
-        from blendfusion.language.unsupported.provenance import Text
+        from blendfusion.run.hooks import Text
 
         try:
             view = self.views.query(name) is not None

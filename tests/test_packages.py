@@ -1,7 +1,7 @@
 """Packages form a line: each imports only those before it, at run time and for types alike.
 
-The one exception is the pair of classes that users hold, ``Frame`` and ``Session``: any package of
-engine/ may name them in annotations, under TYPE_CHECKING. A test of cycles is the consequence.
+No module below ``Frame`` and ``Session`` names them: ``run.hooks`` declares what they are for such
+modules, and is the one module that names records of packages behind it, under TYPE_CHECKING.
 """
 
 from __future__ import annotations
@@ -39,16 +39,17 @@ ORDER = """
     language language.query_text
     language.doubts
     files
+    run.hooks
     language.unsupported
-    run run.execution run.hooks
+    run run.execution
     run.estimates
     run.reports
-    prepare
     run.frame_run
-    prepare.verbs
+    prepare.result_names prepare.verbs
     services.frame_methods
     frame
     prepare.frame_sources
+    prepare
     services.session_methods
     session
     entry_points
@@ -73,7 +74,7 @@ ORDER = """
 ``engine/__init__.py``. A package may import what stands before it, also in its own line."""
 
 PLACES = {name: place for place, name in enumerate(ORDER.split())}
-HELD_BY_USERS = ("frame", "session")
+DECLARATIONS = "run.hooks"
 SOCKETS = ("services.session_methods", "services.frame_methods")
 """The modules that join the methods of all services: by name for type checkers, at run time as they
 are found."""
@@ -93,7 +94,7 @@ def backward(module: str, text: str) -> list[str]:
         other = package_of(target)
         if other == own or PLACES[other] < PLACES[own]:
             continue
-        if not (types_only and (other in HELD_BY_USERS or own in SOCKETS)):
+        if not (types_only and own in (DECLARATIONS, *SOCKETS)):
             found.append(f"{module}:{line}: {own} imports {other}, which stands behind it in ORDER")
     return found
 
@@ -125,6 +126,11 @@ def test_packages_import_those_before_them(module: str) -> None:
         (
             "language.query_text.nulls_last",
             "if TYPE_CHECKING:\n    from blendfusion.session import Session",
+            True,
+        ),
+        (
+            "run.hooks",
+            "if TYPE_CHECKING:\n    from blendfusion.run.reports.trace import Trace",
             False,
         ),
     ],

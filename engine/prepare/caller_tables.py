@@ -21,7 +21,7 @@ from blendfusion.planner.ir.opaque_names import CATALOG, UNNAMED
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
+    from blendfusion.prepare.frame_sources import FrameSources
 
 Variables = Mapping[str, object]
 """The variables that a program's query may name."""
@@ -63,7 +63,7 @@ def caller_variables(query: object) -> Variables | None:
 
 
 def with_frames(
-    text: str, session: Session, given: Mapping[str, object], variables: Variables | None
+    text: str, session: FrameSources, given: Mapping[str, object], variables: Variables | None
 ) -> tuple[Translation, Mapping[str, UnnamedTable]] | None:
     """``text`` with a table for each frame that it names: those of ``given`` as ``$name``, and
     those among ``variables`` where it reads a table that the catalogue does not have. None if there
@@ -170,7 +170,7 @@ def _variable(
     return names[0] if names else None
 
 
-def _is_known(session: Session, name: str, *, any_case: bool) -> bool:
+def _is_known(session: FrameSources, name: str, *, any_case: bool) -> bool:
     if session.table_exist(quoted_name(name)):
         return True
     tables = session.catalog().schema().names() if any_case else ()

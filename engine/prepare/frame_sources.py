@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from functools import partial, update_wrapper
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import pyarrow as pa
@@ -20,17 +20,19 @@ from blendfusion.files.foreign_tables import (
     table_of_pandas,
 )
 from blendfusion.prepare.verbs.placement import in_place_of
-from blendfusion.run.hooks import Hooks
+from blendfusion.run.hooks import BaseSession
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    from datafusion import SQLOptions
 
     from blendfusion.budget import Budget
+    from blendfusion.datafusion.named_tables import NamedTables
     from blendfusion.files.parts import Table
+    from blendfusion.files.query_files import QueryFiles
     from blendfusion.frame import Frame
-    from blendfusion.language.unsupported.provenance import Origin
-    from blendfusion.session import Session
+    from blendfusion.run.hooks import Origin
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,7 +61,7 @@ def _reader(
     """As ``_source``, for a method whose DataFrame reads a table without a name."""
 
     def reader(self: FrameSources, /, *args: P.args, **kwargs: P.kwargs) -> Frame:
-        return self.unnamed(inherited(self, *args, **kwargs))
+        return self.new_unnamed(inherited(self, *args, **kwargs))
 
     return update_wrapper(reader, inherited)
 
@@ -127,13 +129,28 @@ def _check_types(inherited: Callable[P, T]) -> Callable[P, T]:
     return update_wrapper(call, inherited)
 
 
-class FrameSources(Hooks, OwnContext):
+class FrameSources(BaseSession):
     """A context whose tables, files and data come as frames."""
 
-    @property
-    def whole(self) -> Session:
-        """The session that this is, for the parts of it that services add."""
-        return cast("Session", self)
+    if TYPE_CHECKING:  # what ``Session`` has
+
+        @cached_property
+        def information(self) -> NamedTables: ...
+        @cached_property
+        def query_files(self) -> QueryFiles: ...
+        def change_option(self, name: str, text: str) -> Frame: ...
+        def sql(
+            self,
+            query: str,
+            options: SQLOptions | None = None,
+            param_values: dict[str, Any] | Sequence[Any] | None = None,
+            *,
+            dialect: str | None = None,
+            budget: Budget | None = None,
+            read_only: bool = False,
+            **named_params: Any,
+        ) -> Frame: ...
+        def table(self, name: str) -> Frame: ...
 
     def new_frame(
         self, df: DataFrame, origin: Origin | None = None, budget: Budget | None = None
@@ -141,13 +158,13 @@ class FrameSources(Hooks, OwnContext):
         """A frame of this session over a frame of DataFusion."""
         from blendfusion.frame import Frame
 
-        return Frame(df.df, self.whole, origin, budget)
+        return Frame(df.df, self, origin, budget)
 
     def new_table(self, table: pa.Table) -> Frame:
         """A frame over ``table``, which is not registered."""
-        return self.unnamed(self.plain_frame(table))
+        return self.new_unnamed(self.plain_frame(table))
 
-    def unnamed(self, df: DataFrame) -> Frame:
+    def new_unnamed(self, df: DataFrame) -> Frame:
         """A frame over a frame of DataFusion that reads a table without a name."""
         table = UnnamedTable(self, df, "frame")
         frame = self.new_frame(SessionContext.table(self, table.name))

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from datafusion import ScalarUDF, SessionContext, udf
@@ -26,23 +26,12 @@ from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.run.hooks import BaseFrame, BaseSession, Reading
     from blendfusion.udfs.ask.dispatcher import Dispatcher
     from blendfusion.udfs.register.udf import DispatcherSource
 
 
-class Reading(Protocol):
-    """A query with calls that was read."""
-
-    def __call__(
-        self,
-        types: Mapping[int, Constraint] | None = None,
-        in_bytes: Mapping[int, tuple[int, ...]] | None = None,
-    ) -> TypedQuery: ...
-
-
-def plain_dispatcher(session: Session) -> DispatcherSource:
+def plain_dispatcher(session: BaseSession) -> DispatcherSource:
     """The source of answers for calls that DataFusion evaluates itself. DataFusion holds it, where
     Python's garbage collector does not look: it must not hold the session."""
     held = weakref.ref(session)
@@ -59,13 +48,13 @@ def plain_dispatcher(session: Session) -> DispatcherSource:
     return dispatcher
 
 
-def ingredients(session: Session) -> dict[str, Ingredient]:
+def ingredients(session: BaseSession) -> dict[str, Ingredient]:
     """The ingredients by name; a function that the user registered there goes before them."""
     own = session.own_names
     return {n: i for n, i in known_ingredients().items() if n not in own}
 
 
-def _columns(session: Session, table: str) -> Sequence[str] | None:
+def _columns(session: BaseSession, table: str) -> Sequence[str] | None:
     """The columns of a table, given its name as SQL; None if there is no such table."""
     try:
         return list(SessionContext.table(session, table).schema().names)
@@ -82,13 +71,13 @@ class KnownCalls:
     def __init__(self) -> None:
         self._registered: set[str] = set()
         self._name_of_media: ScalarUDF | None = None
-        self._option_frames: dict[str, Frame] = {}
-        self._labelled_frames: dict[Task, Frame] = {}
-        self._sample_frames: dict[Task, Frame] = {}
+        self._option_frames: dict[str, BaseFrame] = {}
+        self._labelled_frames: dict[Task, BaseFrame] = {}
+        self._sample_frames: dict[Task, BaseFrame] = {}
 
     def type_calls(
         self,
-        session: Session,
+        session: BaseSession,
         query: str,
         parameters: Mapping[str, str] | None = None,
         *,
@@ -100,7 +89,7 @@ class KnownCalls:
 
     def reading(
         self,
-        session: Session,
+        session: BaseSession,
         query: str,
         parameters: Mapping[str, str] | None = None,
         *,
@@ -131,7 +120,7 @@ class KnownCalls:
 
         return type_calls
 
-    def _know(self, session: Session, calls: Sequence[Call]) -> None:
+    def _know(self, session: BaseSession, calls: Sequence[Call]) -> None:
         """Register ``calls``, and read what their arguments name: models, and the frames of their
         subqueries."""
         options = session.options
@@ -147,7 +136,7 @@ class KnownCalls:
             if call.task.sample_query is not None:
                 self._sample_frames[call.task] = self.sample_frame(session, call.task)
 
-    def settle(self, session: Session, calls: Iterable[Call], dispatcher: Dispatcher) -> None:
+    def settle(self, session: BaseSession, calls: Iterable[Call], dispatcher: Dispatcher) -> None:
         """Read the options, examples and samples that subqueries give to ``calls``; ``dispatcher``
         answers the calls in these subqueries."""
         for call in calls:
@@ -173,7 +162,7 @@ class KnownCalls:
                 )
             dispatcher.settle(call.task, task)
 
-    def labelled_frame(self, session: Session, task: Task) -> Frame:
+    def labelled_frame(self, session: BaseSession, task: Task) -> BaseFrame:
         """The rows of which some become the examples of ``task``: see
         ``labelled_rows.labelled_frame``."""
         from blendfusion.prepare.subquery_examples import labelled_frame
@@ -181,25 +170,25 @@ class KnownCalls:
         known = self._labelled_frames.get(task)
         return known or labelled_frame(session, task.examples_query or "", task)
 
-    def sample_frame(self, session: Session, task: Task) -> Frame:
+    def sample_frame(self, session: BaseSession, task: Task) -> BaseFrame:
         """The rows of the sample of ``task``: see ``subquery_sample.sample_frame``."""
         from blendfusion.prepare.subquery_sample import sample_frame
 
         known = self._sample_frames.get(task)
         return known or sample_frame(session, task.sample_query or "", len(task.columns))
 
-    def option_frame(self, session: Session, query: str) -> Frame:
+    def option_frame(self, session: BaseSession, query: str) -> BaseFrame:
         """The options that the subquery of a call gives: see ``option_values.option_frame``."""
         from blendfusion.prepare.subquery_options import option_frame
 
         return self._option_frames.get(query) or option_frame(session, query)
 
-    def know(self, session: Session, text: str) -> None:
+    def know(self, session: BaseSession, text: str) -> None:
         """Register the calls whose functions are named in ``text``, a part of a plan."""
         for call in calls_in(text):
             self._register(session, call)
 
-    def name_of_media(self, session: Session) -> ScalarUDF:
+    def name_of_media(self, session: BaseSession) -> ScalarUDF:
         """The function of the names of bytes. As the user's own, it is known wherever parts of
         plans run."""
         if self._name_of_media is None:
@@ -208,7 +197,7 @@ class KnownCalls:
             self._name_of_media = made
         return self._name_of_media
 
-    def _register(self, session: Session, call: Call) -> None:
+    def _register(self, session: BaseSession, call: Call) -> None:
         """Make the function that stands for ``call`` known to DataFusion."""
         if call.name in self._registered:
             return

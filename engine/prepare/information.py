@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from datafusion import SessionContext
-from datafusion.catalog import SchemaProvider, Table
 
 from blendfusion.language.query_text.information import from_information
 from blendfusion.options import Options, about
@@ -18,31 +17,11 @@ from blendfusion.udfs.declare.call_registry import is_call_name
 from blendfusion.udfs.declare.ingredient import Ingredient
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
-
-
-class InformationTables(SchemaProvider):
-    """A schema whose tables are as they were when the latest query named them. It lists none."""
-
-    def __init__(self) -> None:
-        self.tables: dict[str, pa.Table] = {}
-
-    @property
-    def table_names(self) -> list[str]:  # type: ignore[override]  # what DataFusion reads it as
-        return []
-
-    def table(self, name: str) -> Table | None:
-        import pyarrow.dataset as pads
-
-        rows = self.tables.get(name)
-        return None if rows is None else Table(pads.dataset(rows))
-
-    def table_exist(self, name: str) -> bool:
-        return name in self.tables
+    from blendfusion.prepare.frame_sources import FrameSources
 
 
 def with_information(
-    sql: str, session: Session, ingredients: Callable[[], Mapping[str, Ingredient]]
+    sql: str, session: FrameSources, ingredients: Callable[[], Mapping[str, Ingredient]]
 ) -> str:
     """``sql`` over tables that know BlendFusion's functions and options."""
     offered = offers("tables")
@@ -53,7 +32,7 @@ def with_information(
     return translation.sql
 
 
-def _settings(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Table:
+def _settings(session: FrameSources, ingredients: Mapping[str, Ingredient]) -> pa.Table:
     own = [
         {
             "name": f"blendfusion.{option.name}",
@@ -72,7 +51,7 @@ def _setting_text(value: object) -> str | None:
     return str(value) if isinstance(value, str | int | float) else None
 
 
-def _routines(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Table:
+def _routines(session: FrameSources, ingredients: Mapping[str, Ingredient]) -> pa.Table:
     place = {"catalog": "datafusion", "schema": "public"}
     own = [
         {
@@ -94,7 +73,7 @@ def _routines(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Tab
     return _both(_without_calls(known, "routine_name", ingredients), own)
 
 
-def _functions(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Table:
+def _functions(session: FrameSources, ingredients: Mapping[str, Ingredient]) -> pa.Table:
     own = [
         {
             "function_name": found.name,
@@ -107,12 +86,12 @@ def _functions(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Ta
     return _both(_without_calls(known, "function_name", ingredients), own)
 
 
-def _parameters(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Table:
+def _parameters(session: FrameSources, ingredients: Mapping[str, Ingredient]) -> pa.Table:
     known = _rows(session, "SELECT * FROM information_schema.parameters")
     return _without_calls(known, "specific_name", ingredients)
 
 
-_SOURCES: dict[str, Callable[[Session, Mapping[str, Ingredient]], pa.Table]] = {
+_SOURCES: dict[str, Callable[[FrameSources, Mapping[str, Ingredient]], pa.Table]] = {
     "df_settings": _settings,
     "routines": _routines,
     "functions": _functions,
@@ -129,7 +108,7 @@ def _describe(found: Ingredient) -> dict[str, str]:
     }
 
 
-def _rows(session: Session, sql: str) -> pa.Table:
+def _rows(session: FrameSources, sql: str) -> pa.Table:
     return SessionContext.sql(session, sql).to_arrow_table()
 
 

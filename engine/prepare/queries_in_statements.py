@@ -25,7 +25,7 @@ from blendfusion.prepare.row_changes import with_changes
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.prepare.frame_sources import FrameSources
 
 _NAME = re.compile(
     r"""\bTABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:"(?:[^"]|"")*"|\w+)(?:\s*\.\s*(?:"(?:[^"]|"")*"|\w+))*)""",
@@ -36,7 +36,7 @@ _REPLACES = re.compile(r"\s*CREATE\s+OR\s+REPLACE\b", re.IGNORECASE)
 _ROWS = "written_rows"
 
 
-def create_table(session: Session, query: Query) -> Frame | None:
+def create_table(session: FrameSources, query: Query) -> Frame | None:
     """The frame of CREATE TABLE … AS with calls, or of a query that DataFusion would run wrongly,
     carried out: its trace is that of the query. None for another statement, and for a table whose
     columns' types say what the calls are asked for.
@@ -55,7 +55,7 @@ def create_table(session: Session, query: Query) -> Frame | None:
     return made
 
 
-def with_source(session: Session, query: Query, frame: Frame) -> Frame:
+def with_source(session: FrameSources, query: Query, frame: Frame) -> Frame:
     """``frame`` of ``query``; if that is an INSERT or a COPY of a query with calls, or of one that
     DataFusion would run wrongly, it runs that query first, and so does an UPDATE or a DELETE
     (``row_changes``)."""
@@ -68,7 +68,7 @@ def with_source(session: Session, query: Query, frame: Frame) -> Frame:
     return with_changes(session, query, frame, asks=lambda: bool(_calls(session, query)))
 
 
-def _rows_of(session: Session, query: Query) -> Frame | None:
+def _rows_of(session: FrameSources, query: Query) -> Frame | None:
     """The frame of the query inside of a statement; None if DataFusion can run it there, or if the
     statement says what its calls are asked for."""
     inside = query_inside(query.text)
@@ -87,20 +87,20 @@ def _rows_of(session: Session, query: Query) -> Frame | None:
     return frame if may_lose_rows(frame.logical_plan().display_indent()) else None
 
 
-def _over(session: Session, query: Query, table: pa.Table) -> Frame:
+def _over(session: FrameSources, query: Query, table: pa.Table) -> Frame:
     """The frame of a statement with ``table`` in the place of its query."""
     start, stop = query_inside(query.text) or (0, 0)
     text = f"{query.text[:start]}SELECT * FROM ${_ROWS}{query.text[stop:]}"
     return Query(text, named_params={_ROWS: session.new_table(table)}).plan(session)
 
 
-def _calls(session: Session, query: Query) -> set[str]:
+def _calls(session: FrameSources, query: Query) -> set[str]:
     parameters = spelled_parameters(query.param_values, query.named_params)
     ready = session.calls.type_calls(session, query.text, parameters, whole=True)
     return {call.name for call in ready.calls}
 
 
-def _takes_rows(session: Session, sql: str) -> bool:
+def _takes_rows(session: FrameSources, sql: str) -> bool:
     """Whether a CREATE TABLE makes one: its schema is there, and no table of its name, unless it
     replaces that."""
     found = _NAME.search(sql)

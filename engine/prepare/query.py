@@ -63,7 +63,6 @@ from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.language.query_text.tokenizer import curly_quotes
 from blendfusion.language.query_text.type_calls import TypedQuery
 from blendfusion.language.query_text.unnest import rewrite_unnest
-from blendfusion.language.unsupported.provenance import Text
 from blendfusion.prepare.byte_values import Bytes, values_in_bytes
 from blendfusion.prepare.caller_tables import (
     Variables,
@@ -72,10 +71,11 @@ from blendfusion.prepare.caller_tables import (
     without_hidden_names,
 )
 from blendfusion.prepare.cast_names import with_named_casts
-from blendfusion.prepare.function_registry import Reading, ingredients
+from blendfusion.prepare.function_registry import ingredients
 from blendfusion.prepare.information import with_information
 from blendfusion.prepare.result_names import name_columns
 from blendfusion.prepare.tables_in_any_case import SessionTables
+from blendfusion.run.hooks import Text
 from blendfusion.services import offers
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
@@ -84,7 +84,8 @@ from blendfusion.udfs.register.user_functions import known_ingredients
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.prepare.frame_sources import FrameSources
+    from blendfusion.run.hooks import Reading
 
 
 _ROUNDS = 8
@@ -117,7 +118,7 @@ class Query:
     tables: Mapping[str, UnnamedTable] = field(default_factory=dict)
     """The tables that stand for frames in the text, by their names."""
 
-    def plan(self, session: Session) -> Frame:
+    def plan(self, session: FrameSources) -> Frame:
         """The frame of the query. Raises QueryError for one that cannot be planned.
 
         A query that DataFusion refuses for a name is planned once more with the names that are
@@ -135,7 +136,7 @@ class Query:
 
     def _plan_respelled(
         self,
-        session: Session,
+        session: FrameSources,
         text: Translation,
         named: dict[str, Any],
         tables: Mapping[str, UnnamedTable],
@@ -150,7 +151,7 @@ class Query:
             problem.reword(without_hidden_names(problem.message), hint)
             raise within(problem, text) from None
 
-    def _in_its_case(self, session: Session) -> Frame:
+    def _in_its_case(self, session: FrameSources) -> Frame:
         try:
             return self._plan_numbered(session)
         except QueryError as problem:
@@ -169,7 +170,7 @@ class Query:
             except QueryError as second:
                 raise within(second, respelled) from None
 
-    def _plan_numbered(self, session: Session) -> Frame:
+    def _plan_numbered(self, session: FrameSources) -> Frame:
         try:
             return self._plan(session)
         except QueryError as problem:
@@ -181,7 +182,7 @@ class Query:
             except QueryError:
                 raise problem from None
 
-    def _in_any_case(self, session: Session) -> Translation | None:
+    def _in_any_case(self, session: FrameSources) -> Translation | None:
         """This text with the names that tables and columns have; None if it has no others."""
         if not session.options.names_in_any_case:
             return None
@@ -193,7 +194,7 @@ class Query:
         except QueryError as problem:
             raise place_in_source(problem, identity(self.text)) from None
 
-    def _plan(self, session: Session) -> Frame:
+    def _plan(self, session: FrameSources) -> Frame:
         check_clauses(self.text)
         similar_to(self.text)  # whose refusals have places in this text
         known = partial(_columns, session, self.options, "")
@@ -268,7 +269,7 @@ class Query:
 
     def _frame(
         self,
-        session: Session,
+        session: FrameSources,
         ready: TypedQuery,
         parameters: dict[str, str],
         *,
@@ -327,7 +328,7 @@ class Query:
         return session.new_frame(planned, origin, self.budget)
 
     @contextmanager
-    def _creating(self, session: Session, calls: Sequence[Call]) -> Iterator[Serve]:
+    def _creating(self, session: FrameSources, calls: Sequence[Call]) -> Iterator[Serve]:
         """Runs a statement inside the block: CREATE TABLE … AS runs while DataFusion plans it, and
         its calls are answered as in any run."""
         if not calls or not creates_table(self.text):
@@ -347,7 +348,7 @@ class Query:
             demand(known, options.confirm_above)
         dispatcher, pump = session.dispatcher(trace, self.budget), Pump()
         try:
-            with trace.begin(session, self.text, len(calls)), session.answering(dispatcher):
+            with trace.begin(session.options, self.text, len(calls)), session.answering(dispatcher):
                 session.calls.settle(session, calls, dispatcher)
                 with dispatcher.served_by(pump.serve):
                     yield pump.call
@@ -375,7 +376,7 @@ def _list_owners(error: QueryError, text: str, columns: Columns) -> None:
 
 
 def _columns(
-    session: Session,
+    session: FrameSources,
     options: SQLOptions | None,
     common: str,
     relation: str,

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import pyarrow as pa
 from datafusion import DataFrame
 
 from blendfusion.errors import QueryError
+from blendfusion.run.hooks import BaseFrame
 from blendfusion.udfs.declare.arguments import quoted_name
 from blendfusion.udfs.declare.call_registry import readable
 
-if TYPE_CHECKING:
-    from blendfusion.frame import Frame
+F = TypeVar("F", bound=BaseFrame)
 
 
-def name_columns(frame: Frame, written: Mapping[str, tuple[str, ...]]) -> Frame:
+def name_columns(frame: F, written: Mapping[str, tuple[str, ...]]) -> F:
     """The frame with the columns of unnamed calls called as the user wrote them."""
     try:
         names = DataFrame.schema(frame).names

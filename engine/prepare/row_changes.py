@@ -22,7 +22,7 @@ from blendfusion.prepare.query import Query
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.prepare.frame_sources import FrameSources
 
 _ROWS = "changed_rows"
 _ROW = "row number"
@@ -40,7 +40,7 @@ _SQL_TYPES = {
 
 
 def with_changes(
-    session: Session, query: Query, frame: Frame, *, asks: Callable[[], bool]
+    session: FrameSources, query: Query, frame: Frame, *, asks: Callable[[], bool]
 ) -> Frame:
     """``frame`` of ``query``; if that is an UPDATE or DELETE of some rows of a table in memory, it
     finds them by a query first. Raises QueryError for a clause that DataFusion leaves out, and for
@@ -78,7 +78,7 @@ def _is_in_memory(table: DataFrame) -> bool:
 class _Changes:
     """The changes of one statement, of the rows that its table has when it runs."""
 
-    def __init__(self, session: Session, query: Query, change: RowChange) -> None:
+    def __init__(self, session: FrameSources, query: Query, change: RowChange) -> None:
         self._session, self._query, self._change = session, query, change
         self._rows = pa.table({})
 

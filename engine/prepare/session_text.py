@@ -37,7 +37,7 @@ from blendfusion.udfs.declare.call_registry import without_digests
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.prepare.frame_sources import FrameSources
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class SessionText:
 
     def plan(
         self,
-        session: Session,
+        session: FrameSources,
         param_values: dict[str, Any] | Sequence[Any] | None,
         named_params: Mapping[str, object],
     ) -> Frame:
@@ -69,7 +69,7 @@ class SessionText:
         text = sql_of(self.text)
         named = {name: session.as_frame(value) for name, value in named_params.items()}
         if not (self.read_only or session.options.read_only):
-            session.query_files.open(session, text)
+            session.query_files.open(session, text, session.options.read_files)
         dialect = dialect_of(text, self.dialect)
         ordered = None if isinstance(param_values, Mapping) else param_values
         if ordered is not None and dialect != "blendsql":
@@ -85,7 +85,7 @@ class SessionText:
         return translators().plan(session, text, dialect, run, ordered)
 
     def _in_our_words(
-        self, session: Session, param_values: dict[str, Any] | None, named: dict[str, Any]
+        self, session: FrameSources, param_values: dict[str, Any] | None, named: dict[str, Any]
     ) -> Frame:
         budget, options = checked_budget(self.budget), self.options
         if self.read_only or session.options.read_only:
@@ -113,7 +113,7 @@ class SessionText:
             return made or with_source(session, query, query.plan(session))
         return _explain(session, parsed, query) or query.plan(session)
 
-    def _check_read_only(self, session: Session, named: Mapping[str, object]) -> None:
+    def _check_read_only(self, session: FrameSources, named: Mapping[str, object]) -> None:
         if session.reads_paths:
             raise QueryError(
                 "read-only: the session's context reads files by their paths",
@@ -123,7 +123,7 @@ class SessionText:
         check_text(self.text, session.table_functions, inserted)
 
 
-def _written_elsewhere(session: Session, query: Query) -> Frame | None:
+def _written_elsewhere(session: FrameSources, query: Query) -> Frame | None:
     """The frame of a statement that writes to a table of a service; None for any other."""
     if first_word(query.text) not in ("INSERT", "CREATE"):
         return None
@@ -132,7 +132,7 @@ def _written_elsewhere(session: Session, query: Query) -> Frame | None:
     return found
 
 
-def _created_by_into(session: Session, query: Query) -> Frame:
+def _created_by_into(session: FrameSources, query: Query) -> Frame:
     """The frame of SELECT … INTO, carried out as CREATE TABLE … AS."""
     text = created_by_into(query.text)
     created = replace(query, text=text.sql)
@@ -143,7 +143,7 @@ def _created_by_into(session: Session, query: Query) -> Frame:
         raise within(problem, text) from None
 
 
-def _explain(session: Session, parsed: Explain, query: Query) -> Frame | None:
+def _explain(session: FrameSources, parsed: Explain, query: Query) -> Frame | None:
     """The frame of an EXPLAIN, with the trace of an analysed run; None where DataFusion's own shows
     as much as it should."""
     into = selects_into(parsed.query)

@@ -12,15 +12,14 @@ from blendfusion.errors import QueryError
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.run.hooks import BaseFrame, BaseSession
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 MAX_ROWS = 10_000
 """Rows of examples or of a sample: a few of them count, and a part of more is as good."""
 
 
-def standing_alone(session: Session, query: str, shown: str) -> Frame:
+def standing_alone(session: BaseSession, query: str, shown: str) -> BaseFrame:
     """The frame of a query that stands alone; nothing runs. Raises QueryError, which names it as
     ``shown``."""
     try:
@@ -37,7 +36,7 @@ def option_text(option: str, query: str) -> str:
     return f"{option} => ({' '.join(query.split())})"
 
 
-def text_rows(session: Session, query: str, shown: str, width: int, hint: str) -> Frame:
+def text_rows(session: BaseSession, query: str, shown: str, width: int, hint: str) -> BaseFrame:
     """A frame of the distinct rows of a query that stands alone, as ``width`` texts. Nothing runs.
 
     Raises QueryError for other columns, with ``hint``.
@@ -49,10 +48,10 @@ def text_rows(session: Session, query: str, shown: str, width: int, hint: str) -
     return frame.select(*text_columns(frame, shown)).distinct().limit(MAX_ROWS + 1)
 
 
-def rows_of(frame: Frame, shown: str, dispatcher: Dispatcher) -> list[tuple[str | None, ...]]:
+def rows_of(frame: BaseFrame, shown: str, dispatcher: Dispatcher) -> list[tuple[str | None, ...]]:
     """The rows of a frame of ``text_rows``, in no order; ``dispatcher`` answers the calls in its
     query. Raises QueryError for too many."""
-    with closing(frame.answered(dispatcher, eager=True)) as tables:
+    with closing(frame.answer_tables(dispatcher, eager=True)) as tables:
         table = pa.concat_tables(list(tables))
     if table.num_rows > MAX_ROWS:
         raise QueryError(
@@ -62,7 +61,7 @@ def rows_of(frame: Frame, shown: str, dispatcher: Dispatcher) -> list[tuple[str 
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def text_columns(frame: Frame, shown: str) -> list[Expr]:
+def text_columns(frame: BaseFrame, shown: str) -> list[Expr]:
     """The columns of ``frame`` as texts, by names of their own. Raises QueryError for what has no
     text."""
     schema = frame.schema()

@@ -14,8 +14,7 @@ from blendfusion.udfs.ask.example_selection import pick
 from blendfusion.udfs.declare.sample import filled_rows
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.run.hooks import BaseFrame, BaseSession
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 MAX_CHARACTERS = 1_000
@@ -25,7 +24,7 @@ prompt."""
 Row = tuple[str, ...]
 
 
-def labelled_frame(session: Session, query: str, task: Task) -> Frame:
+def labelled_frame(session: BaseSession, query: str, task: Task) -> BaseFrame:
     """A frame of the rows that ``query`` gives: the values of ``task``, then the right answer, as
     texts.
 
@@ -37,7 +36,7 @@ def labelled_frame(session: Session, query: str, task: Task) -> Frame:
 
 
 def read_examples(
-    frame: Frame, query: str, task: Task, dispatcher: Dispatcher
+    frame: BaseFrame, query: str, task: Task, dispatcher: Dispatcher
 ) -> tuple[Example, ...]:
     """The examples that are picked from the rows of ``frame``; rows with a NULL or a blank text are
     left out. The same rows give the same ones, in whatever order they come.

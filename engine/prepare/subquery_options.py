@@ -14,15 +14,14 @@ from blendfusion.run.reports.trace import AnswerWarning
 from blendfusion.udfs.declare.arguments import INFERRED
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.run.hooks import BaseFrame, BaseSession
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 MAX_OPTIONS = 1_000
 """A model chooses among options one by one: more than these are a task for a join."""
 
 
-def option_frame(session: Session, query: str) -> Frame:
+def option_frame(session: BaseSession, query: str) -> BaseFrame:
     """A frame of the options that ``query`` gives: one column of distinct texts, in no order.
 
     Nothing runs. Raises QueryError for a query that does not stand alone or has not one column.
@@ -35,13 +34,13 @@ def option_frame(session: Session, query: str) -> Frame:
     return frame.select(*text_columns(frame, shown)).distinct().limit(MAX_OPTIONS + 2)
 
 
-def read_options(frame: Frame, query: str, dispatcher: Dispatcher) -> tuple[str, ...] | None:
+def read_options(frame: BaseFrame, query: str, dispatcher: Dispatcher) -> tuple[str, ...] | None:
     """The options, sorted; NULL and blank ones are left out. Raises QueryError if they are too
     many; of inferred ones, warns and returns None.
 
     Calls in the query are answered by ``dispatcher``.
     """
-    with closing(frame.answered(dispatcher, eager=True)) as tables:
+    with closing(frame.answer_tables(dispatcher, eager=True)) as tables:
         column = pa.concat_tables(list(tables)).column(0)
     options = sorted(text for text in column.to_pylist() if text is not None and text.strip())
     if len(options) > MAX_OPTIONS and INFERRED in query:

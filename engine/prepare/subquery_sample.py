@@ -9,12 +9,11 @@ from blendfusion.prepare.subquery_arguments import option_text, rows_of, text_ro
 from blendfusion.udfs.declare.sample import sample_rows
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.run.hooks import BaseFrame, BaseSession
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 
-def sample_frame(session: Session, query: str, width: int) -> Frame:
+def sample_frame(session: BaseSession, query: str, width: int) -> BaseFrame:
     """A frame of the rows that ``query`` gives: ``width`` values, as texts. Nothing runs.
 
     Raises QueryError for a query that does not stand alone or has other columns.
@@ -23,7 +22,9 @@ def sample_frame(session: Session, query: str, width: int) -> Frame:
     return text_rows(session, query, option_text("sample", query), width, hint)
 
 
-def read_sample(frame: Frame, query: str, dispatcher: Dispatcher) -> tuple[tuple[str, ...], ...]:
+def read_sample(
+    frame: BaseFrame, query: str, dispatcher: Dispatcher
+) -> tuple[tuple[str, ...], ...]:
     """The sample among the rows of ``frame``: see ``sample_rows``. Raises QueryError for no rows or
     too many; ``dispatcher`` answers the calls in the query."""
     sample = sample_rows(rows_of(frame, option_text("sample", query), dispatcher))

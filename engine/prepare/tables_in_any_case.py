@@ -9,14 +9,14 @@ from blendfusion.language.query_text.letter_case import Column, Table
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
+    from blendfusion.prepare.frame_sources import FrameSources
 
 
 class SessionTables:
     """Finds tables in all catalogs and schemas of a session. ``hidden`` are tables that stand for
     frames, by the names that the text has for them."""
 
-    def __init__(self, session: Session, hidden: Mapping[str, str]) -> None:
+    def __init__(self, session: FrameSources, hidden: Mapping[str, str]) -> None:
         self.session = session
         self.hidden = hidden
 

@@ -11,7 +11,7 @@ from blendfusion.services import parts, services
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.language.query_text.source_map import Translation
-    from blendfusion.session import Session
+    from blendfusion.prepare.frame_sources import FrameSources
 
 OURS = "sql"
 """BlendFusion's own dialect."""
@@ -29,7 +29,7 @@ class Translators(Protocol):
 
     def plan(
         self,
-        session: Session,
+        session: FrameSources,
         text: str,
         dialect: str,
         run: Callable[[Translation, str], Frame],

@@ -26,23 +26,23 @@ from blendfusion.run.reports.trace import Trace
 from blendfusion.udfs.register.expr import binding
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
+    from blendfusion.run.hooks import BaseFrame
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 
-def tables_of(frame: Frame, *, eager: bool) -> Generator[pa.Table, None, None]:
+def tables_of(frame: BaseFrame, *, eager: bool) -> Generator[pa.Table, None, None]:
     """The result as tables of the frame's schema; at least one."""
     session, latest, options = frame.session, frame.latest, frame.session.options
     if options.confirm_above:
         confirm(frame, options.confirm_above)
     reporter = session.reporter or progress(options.progress)
-    latest.trace = trace = Trace(reporter, session.measured, options.redaction)
+    latest.trace = trace = Trace(reporter, session.speeds, options.redaction)
     dispatcher = session.dispatcher(trace, frame.budget)
     trace.given = parameter_texts(frame) if options.show_values == "off" else set()
     dispatcher.ledger.expected, latest.expected = latest.expected, None
     prepared = frame.prepared
     warn_of_plain(prepared.reason, session.plan_warnings)
-    run = trace.begin(session, written_sql(frame), len(prepared.calls), prepared.shape)
+    run = trace.begin(options, written_sql(frame), len(prepared.calls), prepared.shape)
     with reporter, run, session.media.running(), frame.running():
         try:
             yield from answer_frame(frame, dispatcher, eager=eager)
@@ -53,13 +53,13 @@ def tables_of(frame: Frame, *, eager: bool) -> Generator[pa.Table, None, None]:
 
 
 def answer_frame(
-    frame: Frame, dispatcher: Dispatcher, *, eager: bool
+    frame: BaseFrame, dispatcher: Dispatcher, *, eager: bool
 ) -> Generator[pa.Table, None, None]:
     """The result as tables of the frame's schema, at least one, with the answers of
     ``dispatcher``."""
     if frame.source is not None and frame.statement is not None:
         source = (frame.renewed and frame.renewed()) or frame.source
-        rows = concat(list(source.answered(dispatcher, eager=True)))
+        rows = concat(list(source.answer_tables(dispatcher, eager=True)))
         frame.latest.execution = source.latest.execution
         yield frame.statement(rows).to_arrow_table()
         return
@@ -83,7 +83,7 @@ def answer_frame(
 
 
 def _staged_tables(
-    frame: Frame, dispatcher: Dispatcher, schema: pa.Schema, *, eager: bool
+    frame: BaseFrame, dispatcher: Dispatcher, schema: pa.Schema, *, eager: bool
 ) -> Iterator[pa.Table]:
     """The result by the staged plan; nothing without one. PlanError comes before any table."""
     session = frame.session
@@ -105,20 +105,22 @@ def _staged_tables(
             yield as_schema(table, schema)
 
 
-def _plain_tables(frame: Frame, dispatcher: Dispatcher, schema: pa.Schema) -> Iterator[pa.Table]:
+def _plain_tables(
+    frame: BaseFrame, dispatcher: Dispatcher, schema: pa.Schema
+) -> Iterator[pa.Table]:
     with frame.session.answering(dispatcher), binding(frame.prepared.calls, dispatcher):
         yield pa.Table.from_batches([], schema)  # Arrow has no empty array of some types
         for batch in _plain_batches(frame, dispatcher):
             yield as_schema(pa.Table.from_batches([batch]), schema)
 
 
-def _own_frame(frame: Frame) -> DataFrame:
+def _own_frame(frame: BaseFrame) -> DataFrame:
     if frame.prepared.calls:
         return with_one_sort(frame.session, DataFrame(frame.df))
     return keeping_rows(frame)
 
 
-def _plain_batches(frame: Frame, dispatcher: Dispatcher) -> Iterator[pa.RecordBatch]:
+def _plain_batches(frame: BaseFrame, dispatcher: Dispatcher) -> Iterator[pa.RecordBatch]:
     try:
         pump = Pump()
         with dispatcher.served_by(pump.serve):

@@ -1,23 +1,60 @@
-"""The places at which services change the runs of a session. Without services, they change
-nothing."""
+"""Declares sessions and frames for the modules that ``Session`` and ``Frame`` are made of.
+
+Those modules name the two classes here, so imports go one way. Services change how a session runs:
+they override the methods of ``BaseSession`` that have a body.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import pyarrow as pa
+from datafusion import DataFrame, SQLOptions
+
+from blendfusion.datafusion.context import OwnContext
+from blendfusion.datafusion.unnamed_tables import UnnamedTable
 
 if TYPE_CHECKING:
-    from datafusion import DataFrame
+    from datafusion import Expr, ScalarUDF
     from datafusion.catalog import Schema, SchemaProvider, Table
+    from datafusion.plan import LogicalPlan
 
-    from blendfusion.models.embedders.cache import LazyEmbedder
+    from blendfusion.budget import Budget
+    from blendfusion.files.csv_lines import CsvFile
+    from blendfusion.language.query_text.source_map import Translation
+    from blendfusion.language.query_text.stored_calls import StoredCall
+    from blendfusion.language.query_text.type_calls import TypedQuery
+    from blendfusion.language.unsupported.opaque_tables import LeafMaker
+    from blendfusion.language.unsupported.prepared_frame import PreparedFrame
+    from blendfusion.language.unsupported.views import Views
+    from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder
+    from blendfusion.models.embedders.embedder import Embedder
     from blendfusion.models.protocol.model import Model
+    from blendfusion.models.registry.model_names import NamedModels
     from blendfusion.models.stores.memory import AnswerStore
+    from blendfusion.models.wrappers.cache import CachedModel
     from blendfusion.options import Options
+    from blendfusion.planner.rules.constant_tests import Outcomes
+    from blendfusion.planner.rules.costly_predicates_last import Expected
     from blendfusion.planner.rules.similar_first import Pays
     from blendfusion.planner.stages.split import StagedPlan
-    from blendfusion.run.execution.executor import Elsewhere
+    from blendfusion.run.estimates.estimate import Estimate
+    from blendfusion.run.execution.executor import Elsewhere, Execution
+    from blendfusion.run.execution.pipeline import Counts
+    from blendfusion.run.execution.scratch_context import Workbench
+    from blendfusion.run.observe.progress import Reporter
+    from blendfusion.run.observe.throughput import MeasuredUsage
+    from blendfusion.run.reports.trace import Trace
+    from blendfusion.types import Constraint, Task
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
+    from blendfusion.udfs.ask.ledger import Ledger
+    from blendfusion.udfs.ask.media import Media
     from blendfusion.udfs.ask.named_results import NamedResults
+    from blendfusion.udfs.declare.call import Call
 
 
 class Workers(Protocol):
@@ -32,8 +69,109 @@ class Workers(Protocol):
         ...
 
 
-class Hooks:
-    """The places at which a service changes how plans run. A service overrides them."""
+class Reading(Protocol):
+    """A query with calls that was read."""
+
+    def __call__(
+        self,
+        types: Mapping[int, Constraint] | None = None,
+        in_bytes: Mapping[int, tuple[int, ...]] | None = None,
+    ) -> TypedQuery: ...
+
+
+class Calls(Protocol):
+    """The calls that a session has met: see ``KnownCalls``."""
+
+    def type_calls(
+        self,
+        session: Any,
+        query: str,
+        parameters: Mapping[str, str] | None = None,
+        *,
+        whole: bool = False,
+    ) -> TypedQuery:
+        """The query with its calls as functions, which DataFusion knows from here on."""
+        ...
+
+    def reading(
+        self,
+        session: Any,
+        query: str,
+        parameters: Mapping[str, str] | None = None,
+        *,
+        whole: bool = False,
+    ) -> Reading:
+        """The query, read once, for ``type_calls`` with more known types."""
+        ...
+
+    def know(self, session: Any, text: str) -> None:
+        """Register the calls whose functions a part of a plan names."""
+        ...
+
+    def settle(self, session: Any, calls: Iterable[Call], dispatcher: Dispatcher) -> None:
+        """Read the options, examples and samples that subqueries give to calls."""
+        ...
+
+    def name_of_media(self, session: Any) -> ScalarUDF:
+        """The function of the names of bytes."""
+        ...
+
+    def option_frame(self, session: Any, query: str) -> BaseFrame:
+        """The options that the subquery of a call gives."""
+        ...
+
+    def sample_frame(self, session: Any, task: Task) -> BaseFrame:
+        """The rows of the sample of ``task``."""
+        ...
+
+    def labelled_frame(self, session: Any, task: Task) -> BaseFrame:
+        """The rows of which some become the examples of ``task``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A frame made from another by a method of DataFrame."""
+
+    method: Callable[..., DataFrame]
+    below: BaseFrame
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A frame made from SQL, in which calls are functions."""
+
+    sql: str
+    options: SQLOptions | None
+    parameters: Mapping[str, Any] | None
+    named: Mapping[str, Any]
+    tables: Mapping[str, UnnamedTable] = field(default_factory=dict)
+    """The tables that stand for frames in it."""
+    written: str = ""
+    """The text as the user wrote it."""
+    unread: tuple[str, ...] = ()
+    """The parts of it that say nothing of the types of answers, since sqlglot cannot read them."""
+    dialect: Translation | None = None
+    """How ``written`` came from a text in another dialect."""
+
+
+Origin = Verb | Text | None
+"""How a frame was made; None: it reads a table."""
+
+
+@dataclass(slots=True)
+class Latest:
+    """The latest run of a frame, and the expected values of the next one, if known."""
+
+    trace: Trace | None = None
+    execution: Execution | None = None
+    expected: int | None = None
+
+
+class BaseSession(OwnContext):
+    """A session, as the modules below ``Session`` know it."""
 
     options: Options
     lazy_embedder: LazyEmbedder
@@ -43,6 +181,52 @@ class Hooks:
     """The workers; None: everything runs in this process."""
     configured = False
     """Whether DataFusion has settings that workers do not know."""
+
+    if TYPE_CHECKING:  # what ``Session`` has
+        csv_texts: dict[str, Sequence[CsvFile]]
+        ledger: Ledger
+        models: NamedModels
+        plan_warnings: set[str]
+        questions: dict[str, StoredCall]
+        reporter: Reporter | None
+        rules_off: Sequence[str]
+
+        @cached_property
+        def answer_outcomes(self) -> Outcomes: ...
+        @cached_property
+        def leaf_maker(self) -> LeafMaker: ...
+        @cached_property
+        def speeds(self) -> MeasuredUsage: ...
+        @cached_property
+        def media(self) -> Media: ...
+        @cached_property
+        def views(self) -> Views: ...
+        @property
+        def calls(self) -> Calls: ...
+        @property
+        def expectations(self) -> Expected: ...
+        @property
+        def embedder(self) -> CachedEmbedder: ...
+        @property
+        def model(self) -> CachedModel: ...
+        @property
+        def model_names(self) -> tuple[str, ...]: ...
+        def answering(self, dispatcher: Dispatcher) -> AbstractContextManager[None]: ...
+        def dispatcher(self, trace: Trace, budget: Budget | None = None) -> Dispatcher: ...
+        def ingredient_names(self) -> set[str]: ...
+        def plain_dispatcher(self) -> Dispatcher: ...
+        def remembered_vectors(self) -> Embedder: ...
+        def workbench_source(self) -> Callable[[], Workbench]: ...
+        def as_frame(self, value: object) -> object: ...
+        def create_dataframe_from_logical_plan(self, plan: LogicalPlan) -> BaseFrame: ...
+        def from_arrow(self, data: Any, name: str | None = None) -> BaseFrame: ...
+        def new_frame(
+            self, df: DataFrame, origin: Origin = None, budget: Budget | None = None
+        ) -> BaseFrame: ...
+        def new_table(self, table: pa.Table) -> BaseFrame: ...
+        def sql(self, query: str, *, budget: Budget | None = None) -> BaseFrame: ...  # type: ignore[override]
+        def table(self, name: str) -> BaseFrame: ...
+        def new_unnamed(self, df: DataFrame) -> BaseFrame: ...
 
     def add_hidden_schema(self, name: str, schema: Schema | SchemaProvider) -> None:
         """Add a schema whose tables no list shows."""
@@ -87,3 +271,40 @@ class Hooks:
         from blendfusion.planner.rules.similar_first import always, never
 
         return always if self.options.similar_first is True else never
+
+
+class BaseFrame(DataFrame):
+    """A frame, as the modules below ``Frame`` know it."""
+
+    if TYPE_CHECKING:  # what ``Frame`` has
+        budget: Budget | None
+        latest: Latest
+        origin: Origin
+        renewed: Callable[[], BaseFrame | None] | None
+        source: BaseFrame | None
+        statement: Callable[[pa.Table], BaseFrame] | None
+        unnamed_table: UnnamedTable | None
+
+        @cached_property
+        def prepared(self) -> PreparedFrame: ...
+        @property
+        def session(self) -> BaseSession: ...
+        @property
+        def trace(self) -> Trace: ...
+        @property
+        def last_counts(self) -> dict[int, Counts]: ...
+        def answer_tables(
+            self, dispatcher: Dispatcher, *, eager: bool
+        ) -> Generator[pa.Table, None, None]: ...
+        def estimate(self) -> Estimate: ...
+        def explain_text(
+            self, *, analyze: bool = False, verbose: bool = False, estimates: bool = True
+        ) -> str: ...
+        def prepare(self, *, parts: bool) -> PreparedFrame: ...
+        def running(self) -> AbstractContextManager[None]: ...
+        def _result(self) -> DataFrame: ...
+        def distinct(self) -> Self: ...
+        def limit(self, count: int, offset: int = 0) -> Self: ...
+        def select(self, *exprs: Expr | str) -> Self: ...
+        def with_budget(self, budget: Budget | None) -> Self: ...
+        def with_column_renamed(self, old_name: str, new_name: str) -> Self: ...

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from datafusion import DataFrame
-
+from blendfusion.run.hooks import BaseFrame
 from blendfusion.services import parts
 
 if TYPE_CHECKING:
@@ -17,4 +16,4 @@ if TYPE_CHECKING:
         """The methods of all services."""
 
 else:
-    FrameMethods = type("FrameMethods", (*parts("frame"), DataFrame), {})
+    FrameMethods = type("FrameMethods", (*parts("frame"), BaseFrame), {})

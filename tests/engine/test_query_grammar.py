@@ -14,7 +14,7 @@ import blendfusion as bf
 from blendfusion.models.constraints.grammar import admits, prefix_of
 from blendfusion.services.ask.grammar.lark import grammar_of
 from blendfusion.services.ask.grammar.terminals import DATE
-from blendfusion.services.ask.schema.catalog import read_catalog
+from blendfusion.services.ask.read_catalog import read_catalog
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 WALKS = 80

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import blendfusion as bf
-from blendfusion.services.ask.schema.catalog import read_catalog
+from blendfusion.services.ask.read_catalog import read_catalog
 from blendfusion.services.ask.schema.keys import Key
 
 LAYER = """

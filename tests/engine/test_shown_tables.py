@@ -11,7 +11,7 @@ import pytest
 from amounts import long_after
 
 import blendfusion as bf
-from blendfusion.services.ask.schema.catalog import read_catalog
+from blendfusion.services.ask.read_catalog import read_catalog
 from blendfusion.services.ask.shown_tables import TableChoice
 
 COLUMNS = (

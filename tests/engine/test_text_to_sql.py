@@ -15,7 +15,8 @@ import blendfusion as bf
 from blendfusion.apps.cli.main import main
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.services.ask.links import ValueIndex
-from blendfusion.services.ask.schema.catalog import Catalog, Column, Table, read_catalog
+from blendfusion.services.ask.read_catalog import read_catalog
+from blendfusion.services.ask.schema.catalog import Catalog, Column, Table
 
 Reply = Callable[[dict[str, str]], str]
 

@@ -11,7 +11,8 @@ from blendfusion.errors import BlendFusionError
 from blendfusion.services.ask.doubt_case import Case
 from blendfusion.services.ask.doubt_rules import doubts
 from blendfusion.services.ask.links import ValueIndex
-from blendfusion.services.ask.schema.catalog import Catalog, read_catalog
+from blendfusion.services.ask.read_catalog import read_catalog
+from blendfusion.services.ask.schema.catalog import Catalog
 from blendfusion.services.ask.where import parse
 
 DAY = datetime.date(2023, 1, 1)

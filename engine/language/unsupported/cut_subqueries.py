@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from blendfusion.errors import PlanError
 from blendfusion.language.query_text.query_tree import Query, Reader, Scope, Select, Source
-from blendfusion.language.unsupported.provenance import Text
 from blendfusion.planner.ir.opaque_names import QUERIES, TABLES
+from blendfusion.run.hooks import Text
 from blendfusion.udfs.declare.arguments import quoted_name
 from blendfusion.udfs.declare.call_registry import readable
 

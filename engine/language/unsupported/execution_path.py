@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from datafusion import DataFrame
@@ -10,40 +9,15 @@ from datafusion.plan import LogicalPlan
 
 from blendfusion.datafusion.error_translation import translate_error
 from blendfusion.errors import BlendFusionError
+from blendfusion.language.unsupported.prepared_frame import PreparedFrame
 from blendfusion.language.unsupported.provenance import parameter_texts, place_error_in
 from blendfusion.udfs.declare.call_registry import calls_in, readable
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
-    from blendfusion.language.unsupported.nested_stages import StoredParts
-    from blendfusion.language.unsupported.opaque_tables import Leaf
-    from blendfusion.planner.driver import Rewrite
-    from blendfusion.planner.stages.split import StagedPlan
-    from blendfusion.udfs.declare.call import Call
+    from blendfusion.run.hooks import BaseFrame
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedFrame:
-    """How a frame will run: ``staged`` by the planner, else plain, for a ``reason`` (if any)."""
-
-    calls: tuple[Call, ...] = ()
-    staged: StagedPlan | None = None
-    rewrites: tuple[Rewrite, ...] = ()
-    reason: str | None = None
-    unfinished: bool = False
-    """Whether the planner's rules had too little time, and left the staged plan as it was."""
-    leaves: tuple[Leaf, ...] = ()
-    """The opaque tables that the staged plan reads; their names exist while these are held."""
-    fed: StoredParts | None = None
-    """The stages whose rows the opaque tables read."""
-
-    @property
-    def shape(self) -> PreparedFrame:
-        """A copy for display, which holds none of the tables that a run reads."""
-        return replace(self, leaves=(), fed=None)
-
-
-def prepare(frame: Frame, *, parts: bool) -> PreparedFrame:
+def prepare(frame: BaseFrame, *, parts: bool) -> PreparedFrame:
     """A plan of ``frame``; ``parts``: parts of the query may be staged separately."""
     query = frame.logical_plan().display_indent()
     if not calls_in(query):
@@ -63,7 +37,7 @@ def prepare(frame: Frame, *, parts: bool) -> PreparedFrame:
     return staged_plan(frame, calls, plan, query, parts=parts)
 
 
-def optimize(frame: Frame) -> LogicalPlan:
+def optimize(frame: BaseFrame) -> LogicalPlan:
     """DataFusion's plan of ``frame``. Raises QueryError, since its optimizer evaluates
     constants."""
     try:
@@ -73,7 +47,7 @@ def optimize(frame: Frame) -> LogicalPlan:
         raise understood_error(frame, problem, plan) from problem
 
 
-def understood_error(frame: Frame, problem: Exception, text: str = "") -> BlendFusionError:
+def understood_error(frame: BaseFrame, problem: Exception, text: str = "") -> BlendFusionError:
     """The error for an exception of DataFusion about ``frame``, or about ``text`` of it."""
     session = frame.session
     error = translate_error(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from datafusion import DataFrame, SessionContext
 from datafusion.plan import LogicalPlan
@@ -23,14 +23,11 @@ from blendfusion.language.query_text.query_tree import Scope
 from blendfusion.language.unsupported.cut_subqueries import Cuts, State, one_line
 from blendfusion.language.unsupported.nested_stages import Above, Part
 from blendfusion.language.unsupported.opaque_tables import Leaf, surviving_type
-from blendfusion.language.unsupported.provenance import Text, Verb
 from blendfusion.language.unsupported.split_query import split
 from blendfusion.planner.ir.opaque_names import QUERIES, TABLES
+from blendfusion.run.hooks import BaseFrame, Text, Verb
 from blendfusion.udfs.declare.arguments import quoted_name
 from blendfusion.udfs.declare.call_registry import calls_in
-
-if TYPE_CHECKING:
-    from blendfusion.frame import Frame
 
 _ARITHMETIC = re.compile(
     r" [*/%+-] |\b(sum|avg|mean|round|power|sqrt|var|stddev)\w*\(", re.IGNORECASE
@@ -78,7 +75,7 @@ def _remembering() -> Iterator[None]:
         _MEMORY.reset(token)
 
 
-def twin(frame: Frame, *, parts: bool) -> EquivalentFrame:
+def twin(frame: BaseFrame, *, parts: bool) -> EquivalentFrame:
     """The frame over opaque tables, with ``parts`` also over nested stages. Raises PlanError if no
     equivalent exists."""
     with _remembering():
@@ -92,7 +89,7 @@ def twin(frame: Frame, *, parts: bool) -> EquivalentFrame:
     return EquivalentFrame(made, tuple(cutting.leaves), tuple(cutting.above))
 
 
-def _make(frame: Frame, *, parts: bool, predicates: bool) -> tuple[DataFrame, Cutting]:
+def _make(frame: BaseFrame, *, parts: bool, predicates: bool) -> tuple[DataFrame, Cutting]:
     cutting = Cutting(frame, parts=parts, predicates=predicates)
     try:
         made = cutting.frame(frame)
@@ -105,7 +102,7 @@ def _make(frame: Frame, *, parts: bool, predicates: bool) -> tuple[DataFrame, Cu
     return made, cutting
 
 
-def _check(frame: Frame, made: DataFrame, leaves: Sequence[Leaf]) -> None:
+def _check(frame: BaseFrame, made: DataFrame, leaves: Sequence[Leaf]) -> None:
     wanted, got = DataFrame.schema(frame), made.schema()
     same = len(wanted) == len(got) and all(
         a.type == b.type or surviving_type(a.type) == b.type
@@ -124,13 +121,12 @@ def _check(frame: Frame, made: DataFrame, leaves: Sequence[Leaf]) -> None:
 class Cutting:
     """The division of one frame. ``leaves`` are the created ones."""
 
-    def __init__(self, frame: Frame, *, parts: bool, predicates: bool) -> None:
+    def __init__(self, frame: BaseFrame, *, parts: bool, predicates: bool) -> None:
         self._session = frame.session
         self._whole = frame
         self._parts = parts
         self.predicates = predicates
         """Whether predicates that Substrait refuses go into the leaves of their tables."""
-        self._frames = type(frame)
         self.leaves: list[Leaf] = []
         self.above: list[Above] = []
         self._known: dict[str, tuple[State, DataFrame | None]] = {}
@@ -139,12 +135,12 @@ class Cutting:
 
     # --- frames ----------------------------------------------------------------------------------
 
-    def frame(self, frame: Frame) -> DataFrame:
+    def frame(self, frame: BaseFrame) -> DataFrame:
         if id(frame) not in self._twins:
             self._twins[id(frame)] = self._frame(frame)
         return self._twins[id(frame)]
 
-    def _frame(self, frame: Frame) -> DataFrame:
+    def _frame(self, frame: BaseFrame) -> DataFrame:
         if self._state(frame) is State.FINE:
             return DataFrame(frame.df)
         origin = frame.origin
@@ -166,9 +162,9 @@ class Cutting:
         return verb.method(self.frame(verb.below), *args, **kwargs)
 
     def _argument(self, value: Any) -> Any:
-        return self.frame(value) if isinstance(value, self._frames) else value
+        return self.frame(value) if isinstance(value, BaseFrame) else value
 
-    def _replace_frame(self, frame: Frame, schema: str, text: str) -> DataFrame:
+    def _replace_frame(self, frame: BaseFrame, schema: str, text: str) -> DataFrame:
         origin = frame.origin
         if not _calls(frame):
             leaf = self._leaf(DataFrame(frame.df), schema, text)
@@ -222,14 +218,14 @@ class Cutting:
         """A leaf of a query over parts with its calls. Raises PlanError if impossible."""
         if not self._parts:
             raise PlanError("calls below what Substrait cannot express")
-        frames: list[Frame] = []
+        frames: list[BaseFrame] = []
 
         def take(inner: str) -> str | None:
             try:
                 frame = self.plan(made, inner)
                 if not calls_in(DataFrame.optimized_logical_plan(frame).display_indent()):
                     return None
-                part = self._frames(frame.df, self._session, replace(made, sql=inner))
+                part = self._session.new_frame(frame, replace(made, sql=inner))
                 if part.prepare(parts=False).staged is None:
                     return None
             except Exception:  # not a query by itself, or one that cannot be staged
@@ -251,7 +247,7 @@ class Cutting:
 
     def _above(
         self,
-        frames: Sequence[Frame],
+        frames: Sequence[BaseFrame],
         plan: Callable[[Sequence[str]], DataFrame],
         text_of: Callable[[Sequence[str]], str],
     ) -> Leaf:
@@ -277,7 +273,7 @@ class Cutting:
         self.above.append(Above(leaf, parts, plan))
         return leaf
 
-    def _part(self, frame: Frame) -> Part:
+    def _part(self, frame: BaseFrame) -> Part:
         schema = frame.schema()
         if len(set(schema.names)) < len(schema.names):
             raise PlanError("columns of one name below what Substrait cannot express")
@@ -353,7 +349,7 @@ def _calls(frame: DataFrame) -> bool:
     return bool(calls_in(DataFrame.logical_plan(frame).display_indent()))
 
 
-def _narrow(frame: Frame, part: Part, plan: LogicalPlan) -> Frame:
+def _narrow(frame: BaseFrame, part: Part, plan: LogicalPlan) -> BaseFrame:
     """The frame with only the columns that ``plan`` reads from the table of its part."""
     read: set[str] = set()
     scans, waiting = 0, [plan]

@@ -20,7 +20,7 @@ from blendfusion.planner.substrait.case_key_bug import REFUSAL, with_computed_ca
 from blendfusion.planner.substrait.offset_bug import orders_skipped_rows, with_barrier
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
+    from blendfusion.run.hooks import BaseFrame
 
 _MAY_BE_RIGHT = re.compile(r"^ *(Right|Full) Join:", re.MULTILINE)
 _RIGHT = re.compile(r"^ *Right Join:", re.MULTILINE)
@@ -36,7 +36,7 @@ def may_lose_rows(plan: str) -> bool:
     return bool(found) or may_split_sorts(plan) or orders_skipped_rows(plan)
 
 
-def keeping_rows(frame: Frame) -> DataFrame:
+def keeping_rows(frame: BaseFrame) -> DataFrame:
     """DataFusion's own frame of ``frame``, to be run by DataFusion alone."""
     return with_one_sort(frame.session, _mend(frame))
 
@@ -45,7 +45,7 @@ def _tests_truth(plan: str) -> bool:
     return bool(_TRUTH_TEST.search(plan)) and bool(_GROUPS.search(plan) or "(DISTINCT" in plan)
 
 
-def _mend(frame: Frame) -> DataFrame:
+def _mend(frame: BaseFrame) -> DataFrame:
     """A frame of the same rows that has been through Substrait, or DataFusion's own."""
     plain = DataFrame(frame.df)
     text = plain.logical_plan().display_indent()

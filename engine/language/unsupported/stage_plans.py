@@ -12,8 +12,8 @@ from blendfusion.datafusion.bridge import through_substrait
 from blendfusion.errors import PlanError
 from blendfusion.language.doubts.constant_conditions import noting
 from blendfusion.language.doubts.plan_warnings import warn_of_doubts
-from blendfusion.language.unsupported.execution_path import PreparedFrame
 from blendfusion.language.unsupported.nested_stages import chain
+from blendfusion.language.unsupported.prepared_frame import PreparedFrame
 from blendfusion.language.unsupported.rewrite import twin
 from blendfusion.planner.driver import reason, rewrite
 from blendfusion.planner.initial_order import inputs_first
@@ -22,11 +22,11 @@ from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.call_registry import calls_in
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
+    from blendfusion.run.hooks import BaseFrame
 
 
 def staged_plan(
-    frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str, *, parts: bool
+    frame: BaseFrame, calls: tuple[Call, ...], plan: LogicalPlan, query: str, *, parts: bool
 ) -> PreparedFrame:
     """How ``frame`` runs, whose optimized ``plan`` has ``calls``; plain, with the reason, where it
     has no stages."""
@@ -46,7 +46,9 @@ def staged_plan(
     return replace(prepared, leaves=cut.leaves)
 
 
-def _stage(frame: Frame, calls: tuple[Call, ...], plan: LogicalPlan, query: str) -> PreparedFrame:
+def _stage(
+    frame: BaseFrame, calls: tuple[Call, ...], plan: LogicalPlan, query: str
+) -> PreparedFrame:
     """The staged plan of ``plan``, to which DataFusion optimised ``query``. Raises PlanError if
     there is none."""
     root = through_substrait(frame.session, plan)

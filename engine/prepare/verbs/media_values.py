@@ -22,14 +22,14 @@ from blendfusion.datafusion.expression_messages import (
 from blendfusion.udfs.declare.call_registry import calls_in
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
+    from blendfusion.run.hooks import BaseFrame
 
 _ARGUMENTS = {2: ()}
 """The place of the arguments in the message of a function or an aggregate."""
 
 
 def with_names_of_media(
-    frame: Frame, args: Sequence[Any], kwargs: Mapping[str, Any]
+    frame: BaseFrame, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a verb of ``frame``, in which the names of bytes stand for values of calls
     that are bytes. Calls about rows read bytes as they are."""
@@ -40,7 +40,7 @@ def with_names_of_media(
 class _Names:
     """``frame``, and those that it is joined with."""
 
-    def __init__(self, frame: Frame, others: Sequence[DataFrame]) -> None:
+    def __init__(self, frame: BaseFrame, others: Sequence[DataFrame]) -> None:
         self._session, self._frames = frame.session, (frame, *others)
 
     def given(self, given: Any) -> Any:

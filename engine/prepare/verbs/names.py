@@ -20,11 +20,11 @@ from blendfusion.datafusion.expression_columns import with_columns
 from blendfusion.errors import BlendFusionError, QueryError, close_matches
 from blendfusion.language.query_text.letter_case import Column as Named
 from blendfusion.language.query_text.letter_case import Table, either, in_any_case
-from blendfusion.language.unsupported.provenance import Verb
+from blendfusion.run.hooks import Verb
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
+    from blendfusion.run.hooks import BaseFrame
 
 _UNKNOWN = re.compile(r"No field named |Column '.*' not found")
 
@@ -75,7 +75,7 @@ def _ignored_name(verb: Verb, made: DataFrame) -> str | None:
     return next((name for name, frame in alone if len([*columns_of(frame)]) == before), None)
 
 
-def expression(frame: Frame, plan: DataFrame, text: str) -> Expr:
+def expression(frame: BaseFrame, plan: DataFrame, text: str) -> Expr:
     """The expression of an SQL text about ``frame``, over its ``plan``."""
     any_case = frame.session.options.names_in_any_case
     try:
@@ -87,7 +87,7 @@ def expression(frame: Frame, plan: DataFrame, text: str) -> Expr:
         return DataFrame.parse_sql_expr(plan, again)
 
 
-def found_names(frame: Frame, names: Sequence[str]) -> list[str]:
+def found_names(frame: BaseFrame, names: Sequence[str]) -> list[str]:
     """The names of columns that were meant by exact names."""
     if not frame.session.options.names_in_any_case or set(names) <= set(frame.schema().names):
         return [*names]

@@ -18,12 +18,12 @@ from blendfusion.run.execution.predicate_priors import expect
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
+    from blendfusion.run.hooks import BaseSession
 
 _FIRST_ROWS = 64
 
 
-def expectations(session: Session, dispatcher: Callable[[], Dispatcher]) -> Expected:
+def expectations(session: BaseSession, dispatcher: Callable[[], Dispatcher]) -> Expected:
     """The pass rates and costs of predicates. Where answers are stored, the first values of a table
     tell which share of them."""
 

@@ -12,10 +12,10 @@ from rich.prompt import Confirm
 from blendfusion.errors import NotConfirmed
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
+    from blendfusion.run.hooks import BaseFrame
 
 
-def confirm(frame: Frame, above: int) -> None:
+def confirm(frame: BaseFrame, above: int) -> None:
     """Ask on the terminal if a run of ``frame`` is expected to ask more than ``above`` values, or
     an unknown number.
 
@@ -47,7 +47,7 @@ def demand(expected: str, above: int) -> None:
         raise NotConfirmed("the query was not confirmed: no value was asked")
 
 
-def _with_options(frame: Frame) -> Iterator[Frame]:
+def _with_options(frame: BaseFrame) -> Iterator[BaseFrame]:
     """The frames that a run of ``frame`` runs: first those that its calls take options, examples
     and samples from."""
     queries = dict.fromkeys(c.options_query for c in frame.prepared.calls)

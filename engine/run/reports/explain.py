@@ -22,12 +22,12 @@ from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.pairing import Pairing
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
+    from blendfusion.run.hooks import BaseFrame
     from blendfusion.run.reports.trace import Trace
 
 
 def explain_frame(
-    frame: Frame, *, analyze: bool, verbose: bool, estimate: Estimate | None = None
+    frame: BaseFrame, *, analyze: bool, verbose: bool, estimate: Estimate | None = None
 ) -> str:
     """EXPLAIN's text: stages in the order of execution, each from its output down to its scan.
 

@@ -25,7 +25,7 @@ from blendfusion.udfs.ask.dispatcher import Dispatcher, UnknownAnswerError
 from blendfusion.udfs.ask.observer import NullObserver
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
+    from blendfusion.run.hooks import BaseFrame
     from blendfusion.udfs.declare.call import Call
 
 _ROWS = 20
@@ -39,17 +39,17 @@ _WRITES = ("Dml", "CopyTo")
 """Prefixes of plans that write."""
 
 
-def as_text(frame: Frame) -> str:
+def as_text(frame: BaseFrame) -> str:
     """The rows of ``frame`` in DataFusion's format, else its plan."""
     if _hides(frame):
-        return f"Frame [{_columns(frame)}]. {_WITHHELD}"
+        return f"BaseFrame [{_columns(frame)}]. {_WITHHELD}"
     rows = _rows(frame)
     if rows is not None:
         some = rows.select(rows.column_names[:_MOST_COLUMNS]) if _are_many(rows) else rows
         text = DataFrame.__repr__(frame.session.plain_frame(some))
         more = rows.num_columns - some.num_columns
         return f"{text}\n… and {more} more columns" if more else text
-    return f"Frame [{_columns(frame)}], not run: it {_does(frame)}. {_HOW}\n{_plan(frame)}"
+    return f"BaseFrame [{_columns(frame)}], not run: it {_does(frame)}. {_HOW}\n{_plan(frame)}"
 
 
 def _are_many(rows: pa.Table) -> bool:
@@ -57,7 +57,7 @@ def _are_many(rows: pa.Table) -> bool:
     return len(names) > _MANY_COLUMNS and len(set(names)) == len(names)
 
 
-def as_html(frame: Frame) -> str:
+def as_html(frame: BaseFrame) -> str:
     """The HTML for a notebook. Values are escaped as text; in DataFusion 55 they are markup, and
     scripts in them run."""
     if _hides(frame):
@@ -98,7 +98,7 @@ def _is_number(kind: pa.DataType) -> bool:
     )
 
 
-def _rows(frame: Frame) -> pa.Table | None:
+def _rows(frame: BaseFrame) -> pa.Table | None:
     """The first rows; None if they need a model, or if the plan writes."""
     if _writes(frame):
         return None
@@ -107,33 +107,33 @@ def _rows(frame: Frame) -> pa.Table | None:
         return limited.to_arrow_table()
     dispatcher = _StoredAnswers(frame)
     try:
-        with limited.running(), closing(limited.answered(dispatcher, eager=True)) as tables:
+        with limited.running(), closing(limited.answer_tables(dispatcher, eager=True)) as tables:
             return pa.concat_tables(list(tables))
     except (UnknownAnswerError, BlendFusionError):
         return None
 
 
-def _does(frame: Frame) -> str:
+def _does(frame: BaseFrame) -> str:
     """Why a frame without rows to show is not run."""
     return "asks a model" if frame.prepared.calls else "writes"
 
 
-def _writes(frame: Frame) -> bool:
+def _writes(frame: BaseFrame) -> bool:
     return frame.logical_plan().display().startswith(_WRITES)
 
 
-def _plan(frame: Frame) -> str:
+def _plan(frame: BaseFrame) -> str:
     try:
         return cut(frame.explain_text(), _CHARACTERS)
     except BlendFusionError:  # the plan is shown even if the data is unreadable
         return cut(frame.explain_text(estimates=False), _CHARACTERS)
 
 
-def _hides(frame: Frame) -> bool:
+def _hides(frame: BaseFrame) -> bool:
     return frame.session.options.show_values == "off"
 
 
-def _columns(frame: Frame) -> str:
+def _columns(frame: BaseFrame) -> str:
     schema = frame.schema()
     return cut(", ".join(f"{field.name}: {field.type}" for field in schema), 1_000)
 
@@ -142,7 +142,7 @@ class _StoredAnswers(Dispatcher):
     """Returns stored answers. Every other question, including one that would load a model or call a
     server, raises UnknownAnswerError."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: BaseFrame) -> None:
         session = frame.session
         super().__init__(
             lambda: session.model,

@@ -26,11 +26,10 @@ from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.observer import StageCounts
 
 if TYPE_CHECKING:
-    from blendfusion.language.unsupported.execution_path import PreparedFrame
+    from blendfusion.language.unsupported.prepared_frame import PreparedFrame
     from blendfusion.models.wrappers.cache import CachedModel
     from blendfusion.options import Options
     from blendfusion.run.execution.pipeline import Counts
-    from blendfusion.session import Session
 
 Outcome = Literal["running", "done", "closed", "failed"]
 """``closed``: the reader of the result stopped early."""
@@ -162,14 +161,14 @@ class Run:
         self.watch.batch(job, n, spent)
 
 
-def run_of(session: Session, query: str, calls: int, plan: PreparedFrame | None) -> Run:
-    """A run in ``session`` that has not started."""
+def run_of(options: Options, query: str, calls: int, plan: PreparedFrame | None) -> Run:
+    """A run that has not started, with the ``options`` of its session."""
     staged = plan is not None and plan.staged is not None
     watch = Watch(
-        questions=session.options.log_questions,
+        questions=options.log_questions,
         about={QUERY_CALLS: calls, QUERY_PLAN: "staged" if staged else "plain"},
     )
-    return Run(watch, session.options, query, plan)
+    return Run(watch, options, query, plan)
 
 
 def _record_of(model: CachedModel) -> ModelRecord:

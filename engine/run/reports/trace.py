@@ -44,8 +44,7 @@ from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import Conflict
 
 if TYPE_CHECKING:
-    from blendfusion.language.unsupported.execution_path import PreparedFrame
-    from blendfusion.session import Session
+    from blendfusion.language.unsupported.prepared_frame import PreparedFrame
 
 CALLS_SCHEMA = pa.schema(
     [
@@ -222,14 +221,14 @@ class Trace:
         return {call.text: found.stored for call, found in self.results_by_call.items()}
 
     def begin(
-        self, session: Session, query: str = "", calls: int = 1, plan: PreparedFrame | None = None
+        self, options: Options, query: str = "", calls: int = 1, plan: PreparedFrame | None = None
     ) -> Run:
         """The run that this trace records, of ``query`` with ``calls`` calls, as a context manager.
         If it is not entered, it only reports batches."""
-        self._sample.most = session.options.trace_calls
+        self._sample.most = options.trace_calls
         if self._expected is not None:
-            self._expected.shots = session.options.shots
-        self.run = run_of(session, query, calls, plan)
+            self._expected.shots = options.shots
+        self.run = run_of(options, query, calls, plan)
         return self.run
 
     def stage(self, number: int, counts: StageCounts) -> contextlib.AbstractContextManager[None]:

@@ -17,13 +17,13 @@ from blendfusion.run.observe.progress import count_noun
 from blendfusion.run.reports.trace import Trace
 from blendfusion.services.ask.draft import Draft, draft
 from blendfusion.services.ask.links import words_of
-from blendfusion.services.ask.schema.catalog import read_catalog
+from blendfusion.services.ask.read_catalog import read_catalog
 from blendfusion.services.ask.where import parse
 from blendfusion.types import Constraint, Task, Usage
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
+    from blendfusion.services.ask.state import AskState
 
 Form: TypeAlias = Literal["number", "date", "list", "span"]
 
@@ -94,7 +94,7 @@ def form_of(question: str) -> Form:
 
 
 def answer(
-    session: Session,
+    session: AskState,
     question: str,
     tables: Sequence[str] | None = None,
     *,
@@ -205,7 +205,7 @@ def _text(value: object) -> str:
 
 
 def read_rows(
-    session: Session,
+    session: AskState,
     question: str,
     form: Form,
     tables: Sequence[str] | None = None,
@@ -253,7 +253,7 @@ def _plain(text: str, form: Form) -> str:
     return "; ".join(dict.fromkeys(items)) or text
 
 
-def _rows(session: Session, name: str) -> list[str]:
+def _rows(session: AskState, name: str) -> list[str]:
     frame = session.table(name if "." in name else quoted_name(name))
     if frame.prepared.calls:
         return []

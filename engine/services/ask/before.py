@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from blendfusion.services.ask import last
 from blendfusion.services.ask.prompt import QUESTION, as_lines
-from blendfusion.services.ask.schema.catalog import Column, Table, type_word
+from blendfusion.services.ask.read_catalog import type_word
+from blendfusion.services.ask.schema.catalog import Column, Table
 from blendfusion.services.ask.where import parse
 from blendfusion.types import Task
 

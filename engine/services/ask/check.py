@@ -21,7 +21,7 @@ from blendfusion.services.ask.where import parse, predicates
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.prepare.frame_sources import FrameSources
 
 FAILS, UNJOINED, EMPTY, NULLS, COSTLY, GIVES_ROWS = range(6)
 """The results of a check, from worst to best: no plan, a join of every row with every other, which
@@ -80,7 +80,7 @@ class CheckedAttempt:
 
 
 def check(
-    session: Session,
+    session: FrameSources,
     sql: str,
     tables: Collection[str],
     budget: Budget | None,
@@ -117,7 +117,9 @@ def _rows(table: pa.Table) -> tuple[str, ...] | None:
         return None
 
 
-def _problem(session: Session, sql: str, table: pa.Table | None, *, empty: bool) -> Attempt | None:
+def _problem(
+    session: FrameSources, sql: str, table: pa.Table | None, *, empty: bool
+) -> Attempt | None:
     """No rows, or a column that is NULL in all of them, with the predicate to blame."""
     if empty:
         culprit = _emptying(session, sql) if table is not None else ""
@@ -170,7 +172,7 @@ def _first_word(sql: str) -> str:
     return reader.word(at)
 
 
-def _outside(session: Session, frame: Frame, tables: Collection[str]) -> str | None:
+def _outside(session: FrameSources, frame: Frame, tables: Collection[str]) -> str | None:
     """The first table that a query reads beside ``tables``, whatever the letter case: itself, or in
     a subquery that gives the options, the examples or the sample of a call."""
     folded = [name.casefold() for name in tables]
@@ -200,7 +202,7 @@ def _reaches_no_model(estimate: Estimate) -> bool:
     return bool(operators) and all(op.exact and op.rows == 0 for op in operators)
 
 
-def _emptying(session: Session, sql: str, column: str = "") -> str:
+def _emptying(session: FrameSources, sql: str, column: str = "") -> str:
     """The first predicate of a query without which it gives rows, or values of ``column``; '' if
     there is none."""
     for text, without in _without_each_predicate(sql):

@@ -16,7 +16,7 @@ from blendfusion.services.ask.last import LAST
 from blendfusion.services.ask.links import words_of
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
+    from blendfusion.services.ask.state import AskState
 
 _COURTESY = frozenset(
     "a bye cool day evening for fine good goodbye great hello help hey hi i is it lot many morning "
@@ -59,7 +59,7 @@ class Chat:
 
     def __init__(
         self,
-        session: Session,
+        session: AskState,
         tables: Sequence[str] | None = None,
         *,
         candidates: int = 1,

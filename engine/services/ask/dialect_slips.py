@@ -11,7 +11,7 @@ from blendfusion.errors import BlendFusionError
 from blendfusion.services.ask.check import FAILS, Attempt
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
+    from blendfusion.services.ask.state import AskState
 
 _SYSTEMS = ("snowflake", "mysql", "blendsql")
 """The dialects that are tried in turn; blendsql has the functions of SQLite."""
@@ -29,7 +29,7 @@ def is_slip(failed: Attempt) -> bool:
     )
 
 
-def in_our_words(session: Session, sql: str, names: Collection[str]) -> Iterator[str]:
+def in_our_words(session: AskState, sql: str, names: Collection[str]) -> Iterator[str]:
     """The translations of a draft that differ from it, in the order of ``_SYSTEMS``. MySQL takes
     double quotes for those of a text, and is left out where one of ``names`` stands in them.
     Nothing runs."""

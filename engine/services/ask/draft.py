@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 from sqlglot import exp
@@ -40,8 +40,9 @@ from blendfusion.services.ask.listed_values import find_list_item
 from blendfusion.services.ask.literals import shown_query
 from blendfusion.services.ask.named_values import omitted_value, unnamed_value
 from blendfusion.services.ask.prompt import drafting, has_free_text, values_of
+from blendfusion.services.ask.read_catalog import read_catalog
 from blendfusion.services.ask.rules import by_rule
-from blendfusion.services.ask.schema.catalog import Catalog, read_catalog
+from blendfusion.services.ask.schema.catalog import Catalog
 from blendfusion.services.ask.search_summary import summarize_search
 from blendfusion.services.ask.shown_tables import TableChoice, VisibleCatalog
 from blendfusion.services.ask.similar_questions import similar
@@ -52,7 +53,7 @@ from blendfusion.udfs.register.user_functions import known_ingredients
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.services.ask.state import AskState
 
 _OWN = Redaction("on")
 """How a person's own words are shown: as they are."""
@@ -120,7 +121,7 @@ class Draft:
         """Keep the pair of question and query for this session. A question that differs in the
         literals only then gets the same query with its own literals, and is not drafted; the draft
         of another question sees the three most similar pairs as examples."""
-        self.frame.session.templates.accept(self.question, self.sql)
+        cast("AskState", self.frame.session).templates.accept(self.question, self.sql)
 
     @property
     def problem(self) -> str:
@@ -191,7 +192,7 @@ class Draft:
 
 
 def draft(
-    session: Session,
+    session: AskState,
     question: str,
     tables: Sequence[str] | None = None,
     *,
@@ -289,7 +290,7 @@ class _Writer:
 
     def __init__(
         self,
-        session: Session,
+        session: AskState,
         question: str,
         tables: Sequence[str] | None,
         budget: Budget | None,
@@ -537,7 +538,7 @@ def _fragments(tree: exp.Expr, text: str) -> tuple[str, ...]:
     return tuple(sorted((part for part in parts if part in text), key=len, reverse=True))
 
 
-def _names(session: Session, catalog: Catalog) -> frozenset[str]:
+def _names(session: AskState, catalog: Catalog) -> frozenset[str]:
     """The names in a query that no model has made up."""
     tables = (name for table in catalog.tables for name in table.name.split("."))
     columns = (column.name for table in catalog.tables for column in table.columns)

@@ -13,16 +13,16 @@ from blendfusion.errors import (
     close_matches,
     level_of_caller,
 )
-from blendfusion.services.ask.schema.catalog import exact_name
+from blendfusion.services.ask.read_catalog import exact_name
 from blendfusion.services.ask.schema.layer import Layer
 from blendfusion.services.ask.where import parse, tables
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
+    from blendfusion.prepare.frame_sources import FrameSources
 
 
-def check_layer(session: Session, layer: Layer) -> None:
+def check_layer(session: FrameSources, layer: Layer) -> None:
     """Raise QueryError for a column that a table of the session lacks, and for a metric or an
     example that does not plan or is no query. Warn of tables that the session does not have: a
     layer may describe more than one session reads."""
@@ -77,7 +77,7 @@ def _read(what: str, sql: str) -> list[str]:
     return [name.lower() for name in tables(tree)]
 
 
-def _columns(session: Session, name: str) -> list[str] | None:
+def _columns(session: FrameSources, name: str) -> list[str] | None:
     """The columns of a table; None if the session has no such table."""
     known = session.catalog().schema().names()
     exact = exact_name(name, known)
@@ -87,7 +87,7 @@ def _columns(session: Session, name: str) -> list[str] | None:
         return None
 
 
-def _plan(session: Session, what: str, sql: str) -> None:
+def _plan(session: FrameSources, what: str, sql: str) -> None:
     try:
         session.sql(sql, read_only=True)
     except BlendFusionError as problem:

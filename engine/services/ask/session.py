@@ -4,39 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from blendfusion.budget import Budget, checked_budget
-from blendfusion.prepare.frame_sources import FrameSources
+from blendfusion.services.ask.state import AskState
 
 if TYPE_CHECKING:
     from blendfusion.services.ask.answers import Reply
     from blendfusion.services.ask.conversation import Chat
     from blendfusion.services.ask.draft import Draft
-    from blendfusion.services.ask.schema.layer import Layer
-    from blendfusion.services.ask.templates import Templates
 
 
-class Asking(FrameSources):
+class Asking(AskState):
     """A context that drafts queries for questions."""
-
-    has_last = False
-    """Whether the table ``last`` is the result of a conversation."""
-
-    @cached_property
-    def templates(self) -> Templates:
-        """The accepted queries of ``ask``."""
-        from blendfusion.services.ask.templates import Templates
-
-        return Templates()
-
-    @cached_property
-    def layer(self) -> Layer:
-        """The semantic layer that ``ask`` reads: see ``register_layer``."""
-        from blendfusion.services.ask.schema.layer import Layer
-
-        return Layer()
 
     def ask(
         self,
@@ -59,9 +39,7 @@ class Asking(FrameSources):
         from blendfusion.services.ask.draft import draft
 
         held = checked_budget(budget)
-        return draft(
-            self.whole, question, tables, candidates=candidates, rounds=rounds, budget=held
-        )
+        return draft(self, question, tables, candidates=candidates, rounds=rounds, budget=held)
 
     def register_layer(self, path: str | os.PathLike[str]) -> None:
         """Read the descriptions, synonyms, keys and metrics that ``ask`` uses from a TOML file
@@ -72,7 +50,7 @@ class Asking(FrameSources):
         from blendfusion.services.ask.schema.layer import read_layer
 
         layer = read_layer(path)
-        check_layer(self.whole, layer)
+        check_layer(self, layer)
         self.layer = layer
         for question, sql in self.layer.examples:
             self.templates.accept(question, sql)
@@ -95,9 +73,7 @@ class Asking(FrameSources):
         from blendfusion.services.ask.answers import answer
 
         held = checked_budget(budget)
-        return answer(
-            self.whole, question, tables, candidates=candidates, rounds=rounds, budget=held
-        )
+        return answer(self, question, tables, candidates=candidates, rounds=rounds, budget=held)
 
     def chat(
         self,
@@ -112,4 +88,4 @@ class Asking(FrameSources):
         from blendfusion.services.ask.conversation import Chat
 
         held = checked_budget(budget)
-        return Chat(self.whole, tables, candidates=candidates, rounds=rounds, budget=held)
+        return Chat(self, tables, candidates=candidates, rounds=rounds, budget=held)

@@ -28,7 +28,7 @@ from blendfusion.services.dialects.warehouses import bigquery, databricks, snowf
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.services.dialects.session import Translating
 
 WAREHOUSES = (snowflake.WAREHOUSE, bigquery.WAREHOUSE, databricks.WAREHOUSE)
 DIALECTS: Mapping[str, Callable[[str, SessionFacts], Translation]] = {
@@ -57,7 +57,7 @@ def dialect_of(text: str, dialect: str | None = None) -> str:
 
 
 def translation(
-    session: Session,
+    session: Translating,
     text: str,
     dialect: str,
     run: Callable[[Translation, str], Frame],
@@ -114,7 +114,7 @@ def translation(
 
 
 def plan(
-    session: Session,
+    session: Translating,
     text: str,
     dialect: str,
     run: Callable[[Translation, str], Frame],

@@ -34,9 +34,9 @@ class Translating(FrameSources):
             return query
 
         def run(ours: Translation, words: str) -> Frame:
-            return self.whole.sql(ours.sql, dialect=words)
+            return self.sql(ours.sql, dialect=words)
 
-        return translation(self.whole, query, words, run, param_values).sql
+        return translation(self, query, words, run, param_values).sql
 
     def register_enum(self, table: str, *columns: str) -> None:
         """Compare ``columns`` of ``table`` by meaning in SUQL: ``'coffee' = ANY(cuisines)`` is true

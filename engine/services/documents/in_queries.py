@@ -19,7 +19,7 @@ from blendfusion.planner.ir.document_tables import ON_PROBLEM, Documents
 from blendfusion.services.documents.tables_in_queries import with_table
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
+    from blendfusion.services.documents.session import DocumentReading
 
 NAME = "read_documents"
 _FORM = "Write FROM read_documents('folder/*.pdf', chunk => 400)."
@@ -28,7 +28,7 @@ _NAMES = tuple(field.name for field in fields(Documents))
 
 def read_in(
     sql: str,
-    session: Session,
+    session: DocumentReading,
     parameters: Mapping[str, str] | None,
     columns: Columns,
     *,

@@ -29,7 +29,7 @@ from blendfusion.services.documents.pruning import left_by
 from blendfusion.services.documents.tables_in_queries import with_table
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
+    from blendfusion.prepare.frame_sources import FrameSources
 
 NAME = "read_text"
 _FORM = "Write FROM read_text('folder/*.md'), or FROM read_text(['a.txt', 'b.txt'])."
@@ -46,7 +46,7 @@ SCHEMA = pa.schema(
 
 def read_in(
     sql: str,
-    session: Session,
+    session: FrameSources,
     parameters: Mapping[str, str] | None,
     columns: Columns,
     *,
@@ -81,7 +81,7 @@ def _paths(reader: Reader, start: int, stop: int) -> list[str]:
     return [str(path) for path in paths]
 
 
-def _table(session: Session, paths: Sequence[str]) -> str:
+def _table(session: FrameSources, paths: Sequence[str]) -> str:
     """The table of the files at these paths, in SQL."""
     files = [file for path in paths for file in _files(session, path)]
     table = TextTable(tuple(files))
@@ -91,7 +91,7 @@ def _table(session: Session, paths: Sequence[str]) -> str:
     return name
 
 
-def _files(session: Session, path: str) -> list[tuple[str, File]]:
+def _files(session: FrameSources, path: str) -> list[tuple[str, File]]:
     """(the name to show, the file) of each file at a path."""
     allowed, scheme = session.options.read_files, scheme_of(path)
     if allowed == "off":

@@ -10,12 +10,14 @@ from datafusion import Expr
 from datafusion.expr import Projection
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
+    from blendfusion.run.hooks import BaseFrame
 
 _NAME = "value_of_evaluation_"
 
 
-def with_call_values(frame: Frame, columns: Collection[str]) -> tuple[Frame, dict[str, list[str]]]:
+def with_call_values(
+    frame: BaseFrame, columns: Collection[str]
+) -> tuple[BaseFrame, dict[str, list[str]]]:
     """(``frame`` with a column for each value that the calls of ``columns`` are asked about, the
     names of those columns). Without them for a frame that does not compute the columns last."""
     plan = frame.logical_plan()

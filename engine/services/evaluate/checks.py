@@ -15,7 +15,7 @@ from blendfusion.services.evaluate.compare_answers import AnswerKind
 from blendfusion.services.evaluate.evaluation import Evaluation
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
+    from blendfusion.run.hooks import BaseSession
 
 _KNOWN = ("table", "call", "label", "model", "kind", "within", "at_least", "at_most")
 _FORM = "docs/evaluate.md has an example of a file of checks."
@@ -40,11 +40,20 @@ class Check:
     at_most: Mapping[str, float]
     """The highest allowed value of each figure: the upper bound of its interval must keep to it."""
 
-    def run(self, session: Session, table: str) -> tuple[Evaluation, list[str]]:
+    def run(self, session: BaseSession, table: str) -> tuple[Evaluation, list[str]]:
         """The evaluation on a table of the session, and a line for each figure beyond its limit."""
+        from blendfusion.services.evaluate.run import evaluate_calls
+
         models = [self.model] if self.model else []
-        comparison = session.evaluate(
-            table, self.call, self.label, models=models, kind=self.kind, within=self.within
+        comparison = evaluate_calls(
+            session,
+            table,
+            self.call,
+            self.label,
+            models=models,
+            kind=self.kind,
+            within=self.within,
+            budget=None,
         )
         return comparison[0], self.failures(comparison[0])
 

@@ -30,12 +30,12 @@ from blendfusion.services.evaluate.run import evaluate_calls, table_of, with_opt
 from blendfusion.udfs.declare.arguments import sql_string
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
+    from blendfusion.run.hooks import BaseSession
 
 _MANY = 1 << 24
 """The labelled rows are a sample of so many."""
 _CLOSED = ("boolean", "label")
-_MEASURED: WeakKeyDictionary[Session, dict[str, float]] = WeakKeyDictionary()
+_MEASURED: WeakKeyDictionary[BaseSession, dict[str, float]] = WeakKeyDictionary()
 """The seconds of a value that each model took, as measured last."""
 
 
@@ -89,7 +89,7 @@ class ModelChoice:
 
 
 def choose_model(
-    session: Session,
+    session: BaseSession,
     name: str,
     source: object,
     call: str,
@@ -159,7 +159,7 @@ def _distinct(table: pa.Table, columns: Sequence[str], label: str) -> pa.Table:
 
 
 def _costs(
-    session: Session, found: Comparison, given: Mapping[str, float] | None
+    session: BaseSession, found: Comparison, given: Mapping[str, float] | None
 ) -> dict[str, float]:
     """The cost of a value by the name of its model. Where its answers are stored ones, the cost is
     that of the session's run that asked for them."""
@@ -232,7 +232,7 @@ def _estimate_cost(found: Comparison, levels: Sequence[Candidate], agreement: fl
     return (cost + last.cost * len(left)) / max(1, len(right))
 
 
-def _with_models(session: Session, call: str, chosen: Candidate, delta: float) -> str:
+def _with_models(session: BaseSession, call: str, chosen: Candidate, delta: float) -> str:
     """The call with the models of a candidate, and the promise of a cascade."""
     if chosen.agreement is None:
         return with_option(session, call, "model", sql_string(chosen.models[0]))

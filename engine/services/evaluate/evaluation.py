@@ -41,8 +41,7 @@ from blendfusion.services.evaluate.intervals import correct, sign_test
 from blendfusion.types import Usage
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.run.hooks import BaseFrame, BaseSession
 
 FIGURES_SCHEMA = pa.schema(
     [
@@ -77,7 +76,7 @@ class Evaluation:
     compared: ComparedAnswers = field(repr=False)
     table: pa.Table = field(repr=False)
     """The rows, in their order, with the columns ``answer`` and ``label`` as the last ones."""
-    session: Session = field(repr=False)
+    session: BaseSession = field(repr=False)
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
 
@@ -195,18 +194,18 @@ class Evaluation:
         return pa.Table.from_pylist(rows, pa.schema(kinds))
 
     @property
-    def wrong(self) -> Frame:
+    def wrong(self) -> BaseFrame:
         """The rows whose answer is not their label, in their order, with ``answer`` and ``label``
         as the last columns."""
         return self._rows([right is False for right in self.right])
 
     @property
-    def without_answer(self) -> Frame:
+    def without_answer(self) -> BaseFrame:
         """The labelled rows whose answer is NULL."""
         pairs = zip(self.right, self.compared.labels, strict=True)
         return self._rows([right is None and label is not None for right, label in pairs])
 
-    def _rows(self, mask: list[bool]) -> Frame:
+    def _rows(self, mask: list[bool]) -> BaseFrame:
         return self.session.from_arrow(self.table.filter(pa.array(mask, pa.bool_())))
 
     def to_arrow_table(self) -> pa.Table:

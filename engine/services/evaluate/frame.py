@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from datafusion import DataFrame
+from blendfusion.run.hooks import BaseFrame
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
     from blendfusion.services.evaluate.compare_answers import AnswerKind
     from blendfusion.services.evaluate.evaluation import Evaluation
 
 
-class Measuring(DataFrame):
+class Measuring(BaseFrame):
     """A frame whose answers can be compared with labels."""
 
     def evaluate(
@@ -27,4 +26,4 @@ class Measuring(DataFrame):
         """
         from blendfusion.services.evaluate.run import evaluate_frame
 
-        return evaluate_frame(cast("Frame", self), answer, label, kind, within)
+        return evaluate_frame(self, answer, label, kind, within)

@@ -32,7 +32,7 @@ from blendfusion.types import Usage
 from blendfusion.udfs.declare.arguments import sql_string
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
+    from blendfusion.run.hooks import BaseSession
 
 _COLUMN = re.compile(r'[^\W\d]\w*|"[^"]+"')
 _LEVEL = 0.025
@@ -84,7 +84,7 @@ class _Candidate:
     call: str
     threshold: float | None = None
 
-    def sql(self, session: Session) -> str:
+    def sql(self, session: BaseSession) -> str:
         stored, known = StoredCall(self.call, self.threshold), ingredients(session)
         return stored.with_values(stored.values(known), known)
 
@@ -110,7 +110,7 @@ class _Purse:
 
 
 def improve(
-    session: Session,
+    session: BaseSession,
     name: str,
     source: object,
     call: str,
@@ -167,7 +167,7 @@ def improve(
 
 
 def _measure(
-    session: Session,
+    session: BaseSession,
     label: str,
     purse: _Purse,
     part: pa.Table,
@@ -198,7 +198,7 @@ def _figures_of(first: Evaluation, last: Evaluation) -> dict[str, float]:
     return {key: round(value, 4) for key, value in figures.items() if not math.isnan(value)}
 
 
-def check_call(session: Session, text: str) -> None:
+def check_call(session: BaseSession, text: str) -> None:
     """Raise ArgumentError unless ``text`` is one call on plain columns."""
     tree = TokenTree(text)
     site = only_site(tree, ingredients(session))
@@ -251,7 +251,7 @@ class _Stages:
     """Makes the candidates of each stage from the best one so far. ``pool``: the rows for examples
     and words, on which nothing is measured."""
 
-    session: Session
+    session: BaseSession
     calls: Sequence[str]
     models: Sequence[str]
     pool: pa.Table

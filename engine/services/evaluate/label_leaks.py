@@ -18,9 +18,8 @@ from blendfusion.services.evaluate.compare_answers import comparable
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
-    from blendfusion.language.unsupported.execution_path import PreparedFrame
-    from blendfusion.session import Session
+    from blendfusion.language.unsupported.prepared_frame import PreparedFrame
+    from blendfusion.run.hooks import BaseFrame, BaseSession
 
 Origins: TypeAlias = frozenset[tuple[str, str]]
 """Table columns, by the names of the table and of the column."""
@@ -28,7 +27,7 @@ Origins: TypeAlias = frozenset[tuple[str, str]]
 _HINT = "Leave the label out of the call's arguments."
 
 
-def check_label_unseen(frame: Frame, label: str) -> None:
+def check_label_unseen(frame: BaseFrame, label: str) -> None:
     """Raise QueryError if a call of ``frame`` reads what its column ``label`` is made of."""
     prepared = frame.prepared
     if prepared.staged is None:
@@ -40,7 +39,7 @@ def check_label_unseen(frame: Frame, label: str) -> None:
         raise QueryError(f"{readers[0].text} reads the label '{label}'", hint=_HINT)
 
 
-def check_examples_apart(session: Session, trace: Trace) -> None:
+def check_examples_apart(session: BaseSession, trace: Trace) -> None:
     """Raise QueryError if a row that a call was asked about is among its examples, whose answers
     are labels; also if it is a row of the subquery from which they are picked."""
     for task, values, _ in trace.batches:

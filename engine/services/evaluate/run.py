@@ -30,8 +30,7 @@ from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.run.hooks import BaseFrame, BaseSession
 
 Wordings: TypeAlias = "str | Sequence[str] | Mapping[str, str]"
 """SQL of calls; a mapping names them."""
@@ -41,7 +40,7 @@ _BEFORE = "SELECT "
 
 
 def evaluate_frame(
-    frame: Frame, answer: str, label: str, kind: AnswerKind | None, within: float
+    frame: BaseFrame, answer: str, label: str, kind: AnswerKind | None, within: float
 ) -> Evaluation:
     """The evaluation of the column ``answer`` of a frame beside its column ``label``: see
     ``Frame.evaluate``."""
@@ -73,7 +72,7 @@ def evaluate_frame(
 
 
 def evaluate_calls(
-    session: Session,
+    session: BaseSession,
     source: object,
     calls: Wordings,
     label: str,
@@ -108,7 +107,7 @@ def evaluate_calls(
 
 
 def _side_by_side(
-    session: Session,
+    session: BaseSession,
     origin: str,
     variants: Mapping[str, str],
     rows: pa.Table,
@@ -153,7 +152,7 @@ def _side_by_side(
 
 def _evaluation(
     name: str,
-    session: Session,
+    session: BaseSession,
     rows: pa.Table,
     answers: pa.ChunkedArray,
     labels: pa.ChunkedArray,
@@ -179,7 +178,7 @@ def _evaluation(
     return Evaluation(name, held, table, session, spent, _cost(session, calls, spent))
 
 
-def _cost(session: Session, calls: Sequence[Call], spent: Usage) -> float | None:
+def _cost(session: BaseSession, calls: Sequence[Call], spent: Usage) -> float | None:
     """The cost of a variant by the session's prices; None without a price."""
     prices = session.ledger.prices
     if not prices:
@@ -189,18 +188,18 @@ def _cost(session: Session, calls: Sequence[Call], spent: Usage) -> float | None
     return None if price is None else price.of(spent)
 
 
-def table_of(session: Session, source: object) -> tuple[str, pa.Table]:
+def table_of(session: BaseSession, source: object) -> tuple[str, pa.Table]:
     """A name for SQL and the rows of a table: its name in the session, a frame, or what
     ``Session.from_arrow`` takes."""
     if isinstance(source, str):
         name = quoted_name(source)
         return name, session.table(name).to_arrow_table()
     if hasattr(source, "to_arrow_table"):
-        return "evaluated", cast("Frame", source).to_arrow_table()
+        return "evaluated", cast("BaseFrame", source).to_arrow_table()
     return "evaluated", session.from_arrow(source).to_arrow_table()
 
 
-def _variants(session: Session, calls: Wordings, models: Sequence[str]) -> dict[str, str]:
+def _variants(session: BaseSession, calls: Wordings, models: Sequence[str]) -> dict[str, str]:
     """The SQL of every call with every model, by name."""
     texts = [calls] if isinstance(calls, str) else calls
     named = dict(texts) if isinstance(texts, Mapping) else {text: text for text in texts}
@@ -220,7 +219,7 @@ def _variants(session: Session, calls: Wordings, models: Sequence[str]) -> dict[
     return made
 
 
-def with_option(session: Session, text: str, option: str, literal: str) -> str:
+def with_option(session: BaseSession, text: str, option: str, literal: str) -> str:
     """The SQL ``text`` with an option in each of its calls that lacks it."""
     tree = TokenTree(text)
     sites = find_sites(tree, ingredients(session))
@@ -236,7 +235,7 @@ def with_option(session: Session, text: str, option: str, literal: str) -> str:
     return text
 
 
-def _with_confidence(session: Session, text: str, origin: str) -> str:
+def _with_confidence(session: BaseSession, text: str, origin: str) -> str:
     """The call with the probability beside each answer, where it is one call that can give it;
     else as it is."""
     site = only_site(TokenTree(text), ingredients(session))

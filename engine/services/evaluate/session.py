@@ -46,7 +46,7 @@ class Evaluations(FrameSources):
         from blendfusion.services.evaluate.improve import improve
 
         options: dict[str, Any] = {"calls": calls, "models": models, "budget": budget}
-        return improve(self.whole, name, table, call, label, **options, seed=seed, version=version)
+        return improve(self, name, table, call, label, **options, seed=seed, version=version)
 
     def choose_model(
         self,
@@ -78,7 +78,7 @@ class Evaluations(FrameSources):
 
         options: dict[str, Any] = {"models": models, "accuracy": accuracy, "delta": delta}
         options |= {"costs": costs, "within": within, "budget": budget, "version": version}
-        return choose_model(self.whole, name, table, call, label, **options)
+        return choose_model(self, name, table, call, label, **options)
 
     def register_question(self, question: StoredQuestion | str | os.PathLike[str]) -> str:
         """Make a stored question, or that of a file, known to ``llm_ask('name', value, …)``; its
@@ -87,8 +87,8 @@ class Evaluations(FrameSources):
         from blendfusion.services.evaluate.question_file import StoredQuestion
 
         held = question if isinstance(question, StoredQuestion) else StoredQuestion.read(question)
-        check_call(self.whole, held.call)
-        self.whole.questions[held.name] = held.stored_call
+        check_call(self, held.call)
+        self.questions[held.name] = held.stored_call
         return held.name
 
     def evaluate(
@@ -112,5 +112,5 @@ class Evaluations(FrameSources):
         from blendfusion.services.evaluate.run import evaluate_calls
 
         return evaluate_calls(
-            self.whole, table, calls, label, models=models, kind=kind, within=within, budget=budget
+            self, table, calls, label, models=models, kind=kind, within=within, budget=budget
         )

@@ -16,8 +16,8 @@ from blendfusion.run.observe.progress import count_noun
 from blendfusion.types import Answer, Constraint, Task
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
     from blendfusion.models.wrappers.cache import CachedModel
+    from blendfusion.run.hooks import BaseFrame
     from blendfusion.udfs.ask.ledger import Ledger
 
 _TOLERANCE = 0.025
@@ -61,7 +61,7 @@ class Independence:
         return f"{self.moved:,} of {count_noun(self.asked, 'answer')} moved in other company"
 
 
-def check_independence(frame: Frame, k: int, seed: int) -> Independence:
+def check_independence(frame: BaseFrame, k: int, seed: int) -> Independence:
     """See ``Frame.check_independence``."""
     if k < 1:
         raise ArgumentError(f"k={k} is not possible", hint="At least one value is asked again.")

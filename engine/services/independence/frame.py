@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from datafusion import DataFrame
+from blendfusion.run.hooks import BaseFrame
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
     from blendfusion.services.independence.check import Independence
 
 
-class Checking(DataFrame):
+class Checking(BaseFrame):
     """A frame whose answers can be asked again in other company."""
 
     def check_independence(self, k: int = 20, *, seed: int = 0) -> Independence:
@@ -25,4 +24,4 @@ class Checking(DataFrame):
         """
         from blendfusion.services.independence.check import check_independence
 
-        return check_independence(cast("Frame", self), k, seed)
+        return check_independence(self, k, seed)

@@ -10,10 +10,10 @@ import pyarrow as pa
 from blendfusion.udfs.declare.ingredient import Ingredient
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
+    from blendfusion.services.meanings.session import Meanings
 
 
-def groups_of(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Table:
+def groups_of(session: Meanings, ingredients: Mapping[str, Ingredient]) -> pa.Table:
     """The groups, one row each."""
     own = [
         {
@@ -32,7 +32,7 @@ def groups_of(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Tab
     return pa.Table.from_pylist(own, schema=_GROUPS)
 
 
-def entities_of(session: Session, ingredients: Mapping[str, Ingredient]) -> pa.Table:
+def entities_of(session: Meanings, ingredients: Mapping[str, Ingredient]) -> pa.Table:
     """The entities, one row for each value."""
     own = [
         {"entities": name, "name": known.title(entity), "value": value, "about": known.by}

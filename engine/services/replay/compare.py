@@ -21,11 +21,10 @@ from blendfusion.services.replay.record import (
 from blendfusion.services.replay.row_changes import RowChanges, row_changes
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.run.hooks import BaseFrame, BaseSession
 
 
-def compare(frame: Frame, manifest: Manifest) -> tuple[list[Change], RowChanges]:
+def compare(frame: BaseFrame, manifest: Manifest) -> tuple[list[Change], RowChanges]:
     """The differences between a recorded run and a run of ``frame`` now: facts, and rows."""
     now = facts(frame, {}, dialect=manifest.sections["query"]["dialect"])
     table = frame.to_arrow_table()
@@ -35,7 +34,7 @@ def compare(frame: Frame, manifest: Manifest) -> tuple[list[Change], RowChanges]
 
 
 def before_a_replay(
-    manifest: Manifest, session: Session, text: str, files: Mapping[str, Files]
+    manifest: Manifest, session: BaseSession, text: str, files: Mapping[str, Files]
 ) -> list[Change]:
     """The differences that are known without planning the query, so that a missing column is named
     as one; ``session`` has the tables that there are."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from datafusion import DataFrame
+from blendfusion.run.hooks import BaseFrame
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
     from blendfusion.services.replay.changes import Change
     from blendfusion.services.replay.manifest import Manifest
     from blendfusion.services.replay.row_changes import RowChanges
 
 
-class Replaying(DataFrame):
+class Replaying(BaseFrame):
     """A frame whose runs can be recorded."""
 
     def manifest(self) -> Manifest:
@@ -25,11 +24,11 @@ class Replaying(DataFrame):
         """
         from blendfusion.services.replay.record import record
 
-        return record(cast("Frame", self))
+        return record(self)
 
     def changes(self, manifest: Manifest) -> tuple[list[Change], RowChanges]:
         """The differences from a recorded run: of inputs, options, models and versions, and of the
         rows of the result. Runs this frame; only values without a stored answer are asked."""
         from blendfusion.services.replay.compare import compare
 
-        return compare(cast("Frame", self), manifest)
+        return compare(self, manifest)

@@ -17,9 +17,10 @@ from datafusion import SessionContext
 
 from blendfusion.datafusion.scans import scans, table_of
 from blendfusion.errors import QueryError
-from blendfusion.language.unsupported.provenance import Text, written_sql
+from blendfusion.language.unsupported.provenance import written_sql
 from blendfusion.models.stores.recording import KeyedStore
 from blendfusion.options import OF_MODELS, Options
+from blendfusion.run.hooks import Text
 from blendfusion.run.reports.trace import AnswerWarning
 from blendfusion.services.replay.digests import (
     file_digest,
@@ -32,8 +33,7 @@ from blendfusion.services.replay.model import description
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
-    from blendfusion.frame import Frame
-    from blendfusion.session import Session
+    from blendfusion.run.hooks import BaseFrame, BaseSession
 
 PACKAGES = ("blendfusion", "datafusion", "pyarrow", "llama-cpp-python")
 _WITHOUT_EFFECT = frozenset(
@@ -78,7 +78,7 @@ class Files:
 
 
 def record(
-    frame: Frame,
+    frame: BaseFrame,
     files: Mapping[str, Files] | None = None,
     *,
     dialect: str | None = None,
@@ -105,7 +105,7 @@ def record(
 
 
 def facts(
-    frame: Frame, files: Mapping[str, Files], *, dialect: str | None = None
+    frame: BaseFrame, files: Mapping[str, Files], *, dialect: str | None = None
 ) -> dict[str, Any]:
     """The parts of a manifest that are known before a run. Raises QueryError."""
     session = frame.session
@@ -120,7 +120,7 @@ def facts(
     }
 
 
-def models_of(frame: Frame) -> dict[str, Any]:
+def models_of(frame: BaseFrame) -> dict[str, Any]:
     """The part of a manifest that describes the models of a frame that has run."""
     session, vectors = frame.session, frame.trace.vectors
     own, named = session.models.own_and_named
@@ -134,7 +134,7 @@ def models_of(frame: Frame) -> dict[str, Any]:
     return described
 
 
-def _query(frame: Frame, dialect: str | None) -> dict[str, Any]:
+def _query(frame: BaseFrame, dialect: str | None) -> dict[str, Any]:
     origin, text = frame.origin, written_sql(frame)
     plain = isinstance(origin, Text)
     if isinstance(origin, Text) and (origin.parameters or origin.named):
@@ -149,11 +149,12 @@ def _query(frame: Frame, dialect: str | None) -> dict[str, Any]:
         )
     source = text if plain else f"{text}\n{frame.logical_plan().display_indent()}"
     hidden = frame.session.options.show_values == "off"
+    enums = getattr(frame.session, "enums", {})  # of the dialects, a service
     return {
         "text": text if plain and not hidden else None,
         "digest": query_digest(source),
         "dialect": dialect,
-        "enums": {table: sorted(columns) for table, columns in frame.session.enums.items()},
+        "enums": {table: sorted(columns) for table, columns in enums.items()},
     }
 
 
@@ -162,7 +163,7 @@ def query_digest(text: str) -> str:
     return sha256(text.strip().encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def options_of(session: Session) -> dict[str, Any]:
+def options_of(session: BaseSession) -> dict[str, Any]:
     """The options that may change a result, and the number of partitions, which orders rows."""
     shown = _PARTITIONS.search(SessionContext.__repr__(session))  # SHOW needs a setting
     chosen = {name: getattr(session.options, name) for name in OPTIONS}
@@ -180,7 +181,7 @@ def versions() -> dict[str, str | None]:
     return found
 
 
-def inputs(frame: Frame, session: Session) -> Iterator[tuple[str, pa.Table]]:
+def inputs(frame: BaseFrame, session: BaseSession) -> Iterator[tuple[str, pa.Table]]:
     """The tables that ``frame`` reads, in the order of their names, each once. Raises QueryError
     for a source that is no registered table."""
     known = list(_tables(session))
@@ -198,13 +199,13 @@ def inputs(frame: Frame, session: Session) -> Iterator[tuple[str, pa.Table]]:
         yield name, rows_of(session, name)
 
 
-def rows_of(session: Session, name: str) -> pa.Table:
+def rows_of(session: BaseSession, name: str) -> pa.Table:
     """The rows of a registered table, by its name as a plan shows it."""
     path = ".".join(map(quoted_name, name.split(".")))
     return SessionContext.table(session, path).to_arrow_table()
 
 
-def _tables(session: Session) -> Iterator[str]:
+def _tables(session: BaseSession) -> Iterator[str]:
     """The names of registered tables, as a plan shows them."""
     catalog = session.catalog()
     for schema in catalog.schema_names():

@@ -134,7 +134,7 @@ class Searching(FrameSources):
         from blendfusion.services.search.indexing import default_path, make_index
 
         place = default_path(name) if path is None else Path(path).expanduser()
-        embedder = self.whole.embedder if vectors else None
+        embedder = self.embedder if vectors else None
         report = make_index(self, name, source, columns, place, language, embedder)
         self.indexes.open(name, place)
         return report

@@ -29,7 +29,7 @@ from blendfusion.planner.ir.search_tables import SEARCHES, Search, search_name
 from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 if TYPE_CHECKING:
-    from blendfusion.session import Session
+    from blendfusion.services.search.session import Searching
     from blendfusion.udfs.declare.arguments import Literal
 
 NAME = "llm_search"
@@ -46,7 +46,7 @@ def table_of(search: Search) -> str:
 
 def rewrite_searches(
     sql: str,
-    session: Session,
+    session: Searching,
     parameters: Mapping[str, str] | None,
     columns: Columns,
     *,
@@ -70,7 +70,7 @@ def rewrite_searches(
 class _Searching(Rewriting):
     """One search in FROM."""
 
-    def __init__(self, place: Place, session: Session) -> None:
+    def __init__(self, place: Place, session: Searching) -> None:
         super().__init__(place)
         self._session = session
         self._query: Span | None = None

@@ -16,14 +16,14 @@ from blendfusion.services.sources.destinations import TableWrite, destination_of
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.prepare.query import Query
-    from blendfusion.session import Session
+    from blendfusion.services.sources.session import Attaching
 
 __all__ = ["write_frame", "write_rows"]
 
 _CLAUSES = ("RETURNING", "ON", "OVERWRITE", "IGNORE")
 
 
-def write_rows(session: Session, query: Query) -> Frame | None:
+def write_rows(session: Attaching, query: Query) -> Frame | None:
     """The frame of an INSERT or CREATE TABLE … AS of a table of an attached database: its result is
     the number of rows. None for another statement. CREATE is carried out at once, as DataFusion
     does; INSERT when the frame runs."""
@@ -67,11 +67,11 @@ def write_rows(session: Session, query: Query) -> Frame | None:
     return made
 
 
-def _carry_out(session: Session, write: TableWrite, rows: pa.Table) -> Frame:
+def _carry_out(session: Attaching, write: TableWrite, rows: pa.Table) -> Frame:
     return _count(session, write.carry_out(rows).rows)
 
 
-def _count(session: Session, *rows: int) -> Frame:
+def _count(session: Attaching, *rows: int) -> Frame:
     table: Any = pa.table({"count": pa.array(rows, pa.uint64())})
     return session.new_table(table)
 

@@ -10,16 +10,16 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from blendfusion.prepare.frame_sources import FrameSources
     from blendfusion.services.ask.schema.catalog import Catalog
     from blendfusion.services.ask.schema.layer import Layer
-    from blendfusion.session import Session
 
 _State: TypeAlias = "tuple[Layer, tuple[tuple[str, bytes], ...]]"
-_KEPT: WeakKeyDictionary[Session, tuple[_State, Catalog]] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[FrameSources, tuple[_State, Catalog]] = WeakKeyDictionary()
 
 
 def kept_catalog(
-    session: Session, layer: Layer, tables: Mapping[str, pa.Table], make: Callable[[], Catalog]
+    session: FrameSources, layer: Layer, tables: Mapping[str, pa.Table], make: Callable[[], Catalog]
 ) -> Catalog:
     """The catalogue of ``tables``, by name: the last one if data and layer are equal to those
     before, else what ``make`` gives."""

@@ -1,0 +1,220 @@
+"""Estimates a frame by a dry run over its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from blendfusion.budget import Price
+from blendfusion.datafusion.error_gate import outward
+from blendfusion.language.unsupported.nested_stages import NOTHING
+from blendfusion.models.wrappers.cascade import targets_in
+from blendfusion.planner.explain.expression_text import expression_text
+from blendfusion.planner.explain.plan_text import names_of
+from blendfusion.planner.ir.nodes import Ask, Block, asks_model
+from blendfusion.planner.stages.split import StagedPlan
+from blendfusion.run.estimates.dependencies import influences
+from blendfusion.run.estimates.loaded_models import KnownModels, known_models
+from blendfusion.run.estimates.sampling import distinct_in_all
+from blendfusion.run.estimates.simulate import DryRows, DryRun, StageSeen, occurrences
+from blendfusion.run.estimates.simulated_model import SimulatedDispatcher, Tally
+from blendfusion.run.estimates.token_costs import Meter
+from blendfusion.run.observe.progress import count_noun
+from blendfusion.types import Task, Usage
+from blendfusion.udfs.declare.call import Call
+
+if TYPE_CHECKING:
+    from blendfusion.run.hooks import BaseFrame, BaseSession
+
+
+from blendfusion.run.estimates.estimate import (
+    ASSUMED,
+    AT_MOST,
+    AT_MOST_LARGE,
+    EARLIER,
+    EXACT,
+    Estimate,
+    OperatorEstimate,
+)
+
+
+def estimate_frame(frame: BaseFrame) -> Estimate:
+    """The estimate of ``frame``: see ``Frame.estimate``."""
+    prepared, session = frame.prepared, frame.session
+    simulated = SimulatedDispatcher(
+        lambda names: known_models(lambda: session.models.of(names, session.options)),
+        targets_in(session.options),
+    )
+    weights: dict[str, str] = {}
+    for call in prepared.calls:
+        if call.ingredient.kind.asks_model:
+            weights |= simulated.known_of(call).weights
+    if prepared.staged is None:
+        plain = tuple(_plain(call, prepared.reason, simulated) for call in prepared.calls)
+        return Estimate(plain, weights=weights)
+    simulated.ledger = session.ledger.for_query()
+    simulated.embedder = session.remembered_vectors
+    simulated.kept = session.kept
+    session.calls.settle(session, prepared.calls, simulated)
+    rows = DryRows(simulated, session.workbench_source())
+    run = DryRun(
+        session,
+        prepared.staged,
+        rows,
+        session.options,
+        rules_off=session.rules_off,
+        fed=prepared.fed or NOTHING,
+    )
+    problem: str | None = None
+    try:
+        run.carry_out()
+    except Exception as error:  # any exception of DataFusion for a guess that no model would give
+        problem = str(outward(error, session.options.redaction)).splitlines()[0][:200]
+    report = _Report(prepared.staged, run, simulated, session)
+    price = _price(session, simulated.known_of(None))
+    # A stage that could not be reached has no order.
+    orders = {n: counts.order for n, counts in run.counts.items() if counts.order.places}
+    return Estimate(tuple(report.operators(problem)), price, weights, orders)
+
+
+def _ends_early(block: Block) -> bool:
+    return block.has_limit or block.once or block.until is not None
+
+
+def _price(session: BaseSession, models: KnownModels) -> Price | None:
+    """The price of the models: that of the first of a failover chain, or of the large one of a
+    cascade."""
+    prices = session.ledger.prices
+    return prices.of(models.cache.name) if prices and models.cache is not None else None
+
+
+class _Report:
+    """Converts the observations of a dry run to estimates."""
+
+    def __init__(
+        self, staged: StagedPlan, run: DryRun, simulated: SimulatedDispatcher, session: BaseSession
+    ) -> None:
+        self._staged = staged
+        self._run = run
+        self._guesser = simulated
+        self._session = session
+        self._names: dict[int, list[str]] = {}
+        self._below: dict[int, frozenset[Ask]] = {}
+        """The calls whose answers decide a stage's output."""
+        self._partial: dict[int, str] = {}
+        """Stages that saw a sample of their rows, with its description."""
+
+    def operators(self, problem: str | None) -> Iterator[OperatorEstimate]:
+        """One estimate per call of a stage; ``problem``: the error that ended the dry run early."""
+        for place, stage in enumerate(self._staged.stages, 1):
+            block = stage.block
+            seen = self._run.seen.get(stage.number)
+            stops = seen.stops if seen is not None else _ends_early(block)
+            learns = seen.learns if seen is not None else True
+            ending = seen.ending if seen is not None else frozenset[Ask]()
+            own = influences(block, adaptive=learns, stops=stops)
+            read = self._run.stages_below(block.source)
+            below = frozenset[Ask]().union(*(self._below[n] for n in read))
+            partial = [self._partial[n] for n in read if n in self._partial]
+            if seen is not None and seen.partial:
+                partial = [seen.partial]
+            names = names_of(block.source, self._names)
+            for ask, influencing in own.items():
+                if not asks_model(ask):
+                    continue
+                text = expression_text(ask, names)
+                if seen is None or (problem is not None and stage.number == max(self._run.seen)):
+                    yield replace(_unknown_estimate(text, ask.call.task, problem, place), ask=ask)
+                    continue
+                if ask.call.ingredient.kind.whole_column:
+                    influencing |= {ask}  # its first answers decide about its next questions
+                basis = [*partial[:1], *self._guesses(influencing | below | ending, ask)]
+                if self._guesser.targets_of(ask.call) is not None:
+                    both = self._guesser.requests_per_value(ask.call) > 1
+                    basis.append(AT_MOST if both else AT_MOST_LARGE)
+                yield self._operator(place, text, ask, seen, ", ".join(basis) or EXACT)
+            self._names[stage.number] = names_of(block, self._names)
+            self._below[stage.number] = below.union(own)
+            if partial:
+                self._partial[stage.number] = partial[0]
+
+    def _guesses(self, influencing: frozenset[Ask], ask: Ask) -> list[str]:
+        """The kinds of guesses on which the number of ``ask``'s values depends."""
+        guessed = [a.call.task for a in influencing if a.call.task in self._guesser.guesses]
+        if ask.call.ingredient.kind.version:
+            return ["assumed: one question for each distinct row"]
+        if any(task in self._guesser.assumed for task in guessed):
+            return [ASSUMED]
+        return [EARLIER] if guessed else []
+
+    def _operator(
+        self, place: int, text: str, ask: Ask, seen: StageSeen, basis: str
+    ) -> OperatorEstimate:
+        tally = seen.tallies.get(ask, Tally())
+        grown = _growth(tally, seen.scale)
+        values, cached = round(tally.values * grown), round(tally.cached * grown)
+        models, names = self._guesser.known_of(ask.call), ask.call.models
+        meter = Meter(self._session.speeds, models, names, shots=self._session.options.shots)
+        sent = self._guesser.task_to_send(ask.call.task)
+        cost = meter.cost(ask.call.task, tally, values, sample=sent.sample)
+        usage = Usage(
+            values=values,
+            cached=cached,
+            prompt_tokens=cost.prompt_tokens,
+            evaluated_tokens=cost.evaluated_tokens,
+            completion_tokens=cost.completion_tokens,
+            seconds=cost.seconds or 0.0,
+        )
+        return OperatorEstimate(
+            stage=place,
+            call=text,
+            task=ask.call.task,
+            rows=round(tally.rows * seen.scale),
+            usage=usage,
+            seconds=cost.seconds,
+            basis=basis,
+            tokens_basis=cost.tokens_basis,
+            seconds_basis=cost.seconds_basis,
+            notes=round(tally.notes * grown),
+            ask=ask,
+            models=names,
+            price=_price(self._session, models),
+            scored_by=_scored_by(models, sent),
+        )
+
+
+def _growth(tally: Tally, scale: float) -> float:
+    """Distinct values of all rows, per distinct value of the sample."""
+    tables = [t for t in tally.arguments if len(t)]
+    if scale <= 1.0 or not tables:
+        return 1.0
+    counts = occurrences(pa.concat_tables(tables))
+    if not counts:
+        return 1.0
+    rows = sum(counts)
+    return distinct_in_all(rows * scale, rows, len(counts), counts.count(1)) / len(counts)
+
+
+def _plain(call: Call, why: str | None, simulated: SimulatedDispatcher) -> OperatorEstimate:
+    scored_by = _scored_by(simulated.known_of(call), simulated.task_to_send(call.task))
+    return replace(_unknown_estimate(call.text, call.task, why), scored_by=scored_by)
+
+
+def _scored_by(models: KnownModels, task: Task) -> str | None:
+    """The words by which the replies of a task are scored, and the effect of its sample."""
+    words = models.abilities.scored_by(task)
+    if not task.sample and task.sample_query is None:
+        return words
+    effect = "the sample has no effect: the reply counts"
+    if models.abilities.takes_sample(task):
+        read = f" of {count_noun(len(task.sample), 'text')}" if task.sample else ""
+        effect = f"threshold by a sample{read}"
+    return f"{words}; {effect}" if words else effect
+
+
+def _unknown_estimate(text: str, task: Task, why: str | None, place: int = 0) -> OperatorEstimate:
+    basis = f"plain plan: {why}" if place == 0 else why or "not reached"
+    return OperatorEstimate(place, text, task, None, None, None, basis, "unknown", "unknown")
