@@ -2,8 +2,9 @@
 
 Right joins become left ones on the way: see ``planner.substrait.right_join_bug``. Truth tests below
 groups become comparisons: see ``planner.substrait.truth_test_bug``. A CASE among keys becomes a
-column: see ``planner.substrait.case_key_bug``. A limit with an offset gets a filter above: see
-``planner.substrait.offset_bug``. A query that Substrait cannot carry runs as it is. Branches of unions are sorted together: see ``datafusion.one_sort``.
+column: see ``planner.substrait.case_key_bug``. A limit with an offset gets a filter above it: see
+``planner.substrait.offset_bug``. A query that Substrait cannot carry runs as it is. Branches of
+unions are sorted together: see ``datafusion.one_sort``.
 """
 
 from __future__ import annotations
