@@ -24,16 +24,32 @@ def folder_arguments(path: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     folders called ``name=value`` in it, and a schema where files have a column in several widths.
     None of both where ``args`` or ``kwargs`` say one of them, and for another place."""
     is_folder = isinstance(path, str | os.PathLike) and os.path.isdir(path)
-    if args or _GIVEN & {*kwargs} or not is_folder:
+    if not is_folder:
         return {}
     extension = kwargs.get("file_extension", ".parquet")
     try:
         files = [f for f in list_files(os.fspath(path)).files if f.name.endswith(extension)]
     except QueryError:  # there are none, which DataFusion says in its way
         return {}
+    if args or _GIVEN & {*kwargs}:
+        check_partitions(files, [*args[:1], kwargs.get("table_partition_cols")])
+        return {}
     with ThreadPoolExecutor(_READERS) as pool:
         schemas = list(pool.map(_schema_of, files))
     return _partitions(Path(path), files, schemas) | _schema(schemas)
+
+
+def check_partitions(files: Sequence[File], given: Sequence[object]) -> None:
+    """Raise QueryError for a folder whose rows DataFusion would not find by their value, if
+    ``given`` says that folders are columns."""
+    if not any(given):
+        return
+    for partition in (p for file in files for p in file.partitions if not p.is_found):
+        raise QueryError(
+            f"DataFusion does not find the rows of the folder '{partition.name}="
+            f"{partition.written}' by their value",
+            hint="session.register_file(path, name) reads such folders.",
+        )
 
 
 def _partitions(

@@ -15,6 +15,9 @@ _NAMED = re.compile(r"(?P<name>\w[\w %.-]*)=(?P<value>.*)", re.DOTALL)
 _NUMBER = re.compile(r"0|-?[1-9]\d{0,17}")
 """A whole number whose text is found again from it: ``01`` is a text."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_ESCAPED = re.compile(r"""[\x00-\x1f\x7f"*<>\[\\\]^`{|}~]""")
+"""Characters that object stores escape: DataFusion lists such a folder, and does not find it by its
+value."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -30,8 +33,14 @@ class Partition:
 
     @property
     def is_plain(self) -> bool:
-        """Whether DataFusion reads the value as it is meant: it knows neither escapes nor NULL."""
-        return self.value == self.written
+        """Whether DataFusion reads the value as it is meant, and finds it: it knows neither escapes
+        nor NULL."""
+        return self.value == self.written and self.is_found
+
+    @property
+    def is_found(self) -> bool:
+        """Whether DataFusion finds the folder of a value: ``k = 'a[1]'`` gives no row there."""
+        return not _ESCAPED.search(self.written)
 
 
 def partition_of(folder: str) -> Partition | None:

@@ -370,3 +370,34 @@ def test_json_files_of_two_endings_are_one_table(session: bf.Session, tmp_path: 
     save(tmp_path / "b.ndjson", json.dumps({"x": 2}))
     save(tmp_path / "c.JSONL", json.dumps({"x": 3}))
     assert rows_of(session.register_file(tmp_path, "t")) == [{"x": 1}, {"x": 2}, {"x": 3}]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_values_of_folders_find_their_rows(session: bf.Session, tmp_path: Path, kind: str) -> None:
+    """Object stores escape some characters, by which DataFusion does not find a folder again."""
+    values = [f"a{mark}b" for mark in "\"*<>[\\]^`{|}~?#'=+&@!;:,é🙂 "] + ["a[1]", "{x}", "[]"]
+    for number, value in enumerate(values):
+        content = pa.table({"id": [number]}) if kind == "parquet" else f"id\n{number}\n"
+        save(tmp_path / "t" / f"k={value}" / f"f.{kind}", content)
+    session.register_file(tmp_path / "t", name="t")
+
+    found = {row["id"]: row["k"] for row in session.sql("SELECT id, k FROM t").to_pylist()}
+    assert found == dict(enumerate(values))
+    for number, value in enumerate(values):
+        text = value.replace("'", "''")
+        rows = session.sql(f"SELECT id FROM t WHERE k = '{text}'").to_pylist()
+        assert rows == [{"id": number}], value
+        others = session.sql(f"SELECT id FROM t WHERE k <> '{text}'").count()
+        assert others == len(values) - 1, value
+    listed = session.sql("SELECT count(*) AS n FROM t WHERE k IN ('a[1]', '{x}', 'none')")
+    assert listed.to_pydict() == {"n": [2]}
+
+
+def test_folders_that_datafusion_would_not_find_are_refused(
+    session: bf.Session, tmp_path: Path
+) -> None:
+    save(tmp_path / "t" / "k=a[1]" / "f.parquet", ROWS)
+    with pytest.raises(bf.QueryError, match=r"rows of the folder 'k=a\[1\]' by their value"):
+        session.register_parquet("t", tmp_path / "t", table_partition_cols=[("k", pa.string())])
+    session.register_parquet("t", tmp_path / "t")
+    assert session.table("t").count() == 2
