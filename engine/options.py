@@ -118,6 +118,12 @@ class Options:
         "Folder of the temporary files; '' is the system's, which TMPDIR names.",
         hint="The path of a folder, as text.",
     )
+    views_folder: str = _option(
+        QUERIES,
+        "blendfusion_views",
+        "Folder of materialised views: CREATE MATERIALIZED VIEW makes it where it is missing.",
+        hint="The path of a folder, as text.",
+    )
     names_in_any_case: bool = _option(
         QUERIES,
         True,
@@ -375,6 +381,7 @@ class OptionArguments(TypedDict, total=False):
     first_chunk_rows: int
     spill_above: int
     spill_folder: str
+    views_folder: str
     names_in_any_case: bool
     on_error: Literal["null", "raise"]
     progress: Progress

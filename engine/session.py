@@ -61,10 +61,10 @@ if TYPE_CHECKING:  # the rest is imported when it is first used
 INTERNAL = frozenset(
     "answer_outcomes answering as_frame as_run attached calls change_option check_process configured copied_config csv_texts "
     "dispatcher documents "
-    "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept "
+    "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept kept_views "
     "lazy_embedder leaf_maker new_frame new_table new_unnamed own_names places_of plain_dispatcher plain_frame "
     "plan_warnings pooled query_files reads_paths remembered_vectors rules_off similar_first_pays small_rows "
-    "add_hidden_schema foreign_table scan_notes speeds table_functions telling time_zone views workbench_source".split()
+    "add_hidden_schema foreign_table scan_notes speeds table_functions telling time_zone update_tables views workbench_source".split()
 )
 """The names of a session for other modules of the package; completion and the reference omit
 them."""
@@ -493,6 +493,7 @@ class Session(SessionMethods):
         from blendfusion.frame import Frame
         from blendfusion.run.hooks import Text
 
+        self.update_tables()
         try:
             view = self.views.query(name) is not None
             origin = Text(f"SELECT * FROM {name}", None, None, {}) if view else None

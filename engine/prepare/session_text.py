@@ -3,7 +3,7 @@ plans and plans queries."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from blendfusion.language.query_text.statements import (
     statement,
     without_into,
 )
+from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.language.query_text.tokenizer import sql_of
 from blendfusion.options import declaration
 from blendfusion.prepare.caller_tables import Variables
@@ -70,6 +71,7 @@ class SessionText:
         named = {name: session.as_frame(value) for name, value in named_params.items()}
         if not (self.read_only or session.options.read_only):
             session.query_files.open(session, text, session.options.read_files)
+        session.update_tables()
         dialect = dialect_of(text, self.dialect)
         ordered = None if isinstance(param_values, Mapping) else param_values
         if ordered is not None and dialect != "blendsql":
@@ -92,7 +94,7 @@ class SessionText:
             self._check_read_only(session, named)
             options = READING
         else:
-            run = offers("statements").get(first_word(self.text))
+            run = _of_services(self.text)
             if run is not None:
                 carried_out: Frame = run()(session, self.text)
                 return carried_out
@@ -130,6 +132,17 @@ def _written_elsewhere(session: FrameSources, query: Query) -> Frame | None:
     frames = (module.write_rows(session, query) for module in parts("destinations"))
     found: Frame | None = next((frame for frame in frames if frame is not None), None)
     return found
+
+
+def _of_services(text: str) -> Callable[[], Any] | None:
+    """The function of a service that carries a statement out: that of the most of its first words;
+    None for any other statement."""
+    offered = offers("statements")
+    if first_word(text) not in {name.partition(" ")[0] for name in offered}:
+        return None
+    words = TokenTree(text).words
+    fitting = [name for name in offered if words[: len(name.split())] == name.split()]
+    return offered[max(fitting, key=len)] if fitting else None
 
 
 def _created_by_into(session: FrameSources, query: Query) -> Frame:

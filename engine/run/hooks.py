@@ -232,6 +232,9 @@ class BaseSession(OwnContext):
         """Add a schema whose tables no list shows."""
         raise NotImplementedError
 
+    def update_tables(self) -> None:
+        """Make the tables of the session those that there are now, before a text names them."""
+
     def as_run(self, plan: StagedPlan) -> StagedPlan:
         """A plan as this session runs it."""
         return plan

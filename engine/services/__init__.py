@@ -35,8 +35,8 @@ class Service:
     """Its tables of ``information_schema``: functions of a session and of the ingredients by name
     that return Arrow tables."""
     statements: Mapping[str, str] = field(default_factory=dict)
-    """The statements that it carries out, by their first words: ``run(session, sql)`` returns a
-    frame. A read-only query has none of them."""
+    """The statements that it carries out, by their first words, in capital letters: ``run(session,
+    sql)`` returns a frame. A read-only query has none of them."""
     destinations: str = ""
     """The module that writes to tables of its own: ``write_rows(session, query)`` is the frame of
     an INSERT or CREATE TABLE … AS, and ``write_frame(frame, name, mode, key)`` a report; each is
@@ -63,6 +63,7 @@ METHODS: Mapping[str, str] = {
     "replay": "changes manifest",
     "search": "attach_lancedb index indexes open_index register_lance search",
     "sources": "attach detach",
+    "views": "materialized_views refresh_view",
 }
 """The public attributes that services add to sessions and frames, for the error where a folder is
 missing."""

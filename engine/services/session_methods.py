@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from blendfusion.services.meanings.session import Meanings
     from blendfusion.services.search.session import Searching
     from blendfusion.services.sources.session import Attaching
+    from blendfusion.services.views.session import ViewKeeping
 
     class SessionMethods(
         Asking,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         LakeReading,
         Meanings,
         Searching,
+        ViewKeeping,
     ):
         """The methods of all services."""
 

@@ -60,6 +60,9 @@ class NamedModels:
         """The session's own models, one by one."""
         self._named: dict[str, CachedModel] = {}
         self._together: dict[ModelNames, CachedModel] = {}
+        self._store_of: Callable[[CachedModel], AnswerStore] | None = None
+        self._moved: list[tuple[CachedModel, AnswerStore]] = []
+        """The models whose store a context replaced, with their own."""
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -115,7 +118,9 @@ class NamedModels:
         return self._named[name]
 
     def _make(self, spec: str | Model | None, options: Options) -> CachedModel:
-        return CachedModel(self._pooled(spec, load(spec, options), options), self._store)
+        made = CachedModel(self._pooled(spec, load(spec, options), options), self._store)
+        self._move(made)
+        return made
 
     def _own_one(self, name: str, options: Options) -> CachedModel | None:
         """The one of the session's own models that was named so, or is called so."""
@@ -139,18 +144,33 @@ class NamedModels:
 
     @contextmanager
     def record_answers(self, noted: KeyedStore, tokens: dict[str, int]) -> Iterator[None]:
-        """Within this context, ``noted`` gets the answers of all models that are known by now, and
-        ``tokens`` the lengths of texts by their digests."""
+        """Within this context, ``noted`` gets the answers of all models, and ``tokens`` the lengths
+        of texts by their digests."""
+        with self.answering_from(lambda part: Recording(part.store, noted, tokens)):
+            yield
+
+    @contextmanager
+    def answering_from(self, store_of: Callable[[CachedModel], AnswerStore]) -> Iterator[None]:
+        """Within this context, each model answers from the store that ``store_of`` gives it, also
+        one that is first named there."""
+        before, self._store_of = self._store_of, store_of
         all_models = (*self._all(), *self._parts, *self._together.values())
         parts = {id(part): part for model in all_models for part in model.parts}
-        stores = {key: part.store for key, part in parts.items()}
-        for part in parts.values():
-            part.store = Recording(part.store, noted, tokens)
+        self._moved, moved_before = [], self._moved
         try:
+            for part in parts.values():
+                self._move(part)
             yield
         finally:
-            for key, part in parts.items():
-                part.store = stores[key]
+            for part, store in reversed(self._moved):
+                part.store = store
+            self._moved, self._store_of = moved_before, before
+
+    def _move(self, part: CachedModel) -> None:
+        """Have a model answer from the store of the current context."""
+        if self._store_of is not None:
+            self._moved.append((part, part.store))
+            part.store = self._store_of(part)
 
     @property
     def own_and_named(self) -> tuple[tuple[CachedModel, ...], dict[str, CachedModel]]:

@@ -184,7 +184,7 @@ def versions() -> dict[str, str | None]:
 def inputs(frame: BaseFrame, session: BaseSession) -> Iterator[tuple[str, pa.Table]]:
     """The tables that ``frame`` reads, in the order of their names, each once. Raises QueryError
     for a source that is no registered table."""
-    known = list(_tables(session))
+    known = list(table_names(session))
     read = set()
     for scan in scans(frame.logical_plan()):
         name = table_of(scan, known)
@@ -205,7 +205,7 @@ def rows_of(session: BaseSession, name: str) -> pa.Table:
     return SessionContext.table(session, path).to_arrow_table()
 
 
-def _tables(session: BaseSession) -> Iterator[str]:
+def table_names(session: BaseSession) -> Iterator[str]:
     """The names of registered tables, as a plan shows them."""
     catalog = session.catalog()
     for schema in catalog.schema_names():

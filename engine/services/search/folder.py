@@ -19,10 +19,9 @@ import json
 import os
 import re
 import shutil
-import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -31,13 +30,13 @@ import pyarrow as pa
 from blendfusion.errors import QueryError
 from blendfusion.models.protocol.gate import Shape, Unfit, check_shape, object_of
 from blendfusion.places.whole_file import hide
+from blendfusion.places.write_lock import write_lock
 
 FORMAT = 1
 """Format of the datasets and of index.json; an index of another format is rebuilt."""
 _STATE = "index.json"
 _LOCK = "writing"
 _DATASET = re.compile(r"rows-[0-9a-f]{16}")
-_LOCK_SLICE_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,23 +143,8 @@ class Folder:
         """Hold the write lock of all processes; waits for another writer. A killed writer releases
         it."""
         self._make()
-        # SQLite's lock on a file works on every platform, and ends with the process.
-        lock = sqlite3.connect(self.path / _LOCK, timeout=_LOCK_SLICE_SECONDS, isolation_level=None)
-        try:
-            while True:
-                try:
-                    lock.execute("BEGIN EXCLUSIVE")
-                    break
-                except (
-                    sqlite3.OperationalError
-                ) as problem:  # in slices, so that the wait can be interrupted
-                    if problem.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                        raise QueryError(f"cannot write in '{self.path}': {problem}") from problem
+        with write_lock(self.path / _LOCK):
             yield
-        finally:
-            with suppress(sqlite3.Error):
-                lock.execute("ROLLBACK")
-            lock.close()
 
     def _make(self) -> None:
         try:

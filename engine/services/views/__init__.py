@@ -1,0 +1,15 @@
+"""Materialised views: queries whose rows and answers are kept, and that ask new values alone."""
+
+from blendfusion.services import Service
+
+SERVICE = Service(
+    needs=("services.replay",),
+    session="session:ViewKeeping",
+    statements={
+        "CREATE MATERIALIZED VIEW": "statements:create_view",
+        "CREATE OR REPLACE MATERIALIZED VIEW": "statements:create_view",
+        "DROP MATERIALIZED VIEW": "statements:drop_view",
+        "REFRESH": "statements:refresh_view",
+        "EXPLAIN REFRESH": "statements:explain_refresh",
+    },
+)

@@ -1,0 +1,192 @@
+"""The folder of materialised views: one folder for each, in which a file says what is served.
+
+```
+blendfusion_views/
+  complaints/          the name, with all but a-z, 0-9, _ and - escaped
+    view.json          the query and what the served version was made of: replaced in one step
+    rows-3.parquet     the rows of version 3
+    answers.sqlite     the answers to all questions so far
+    writing            a lock, held during a refresh
+```
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from blendfusion.errors import QueryError
+from blendfusion.models.protocol.gate import Shape, Unfit, check_shape, object_of
+from blendfusion.places.whole_file import replacing, write_private
+from blendfusion.places.write_lock import write_lock
+
+FORMAT = 1
+_STATE, _LOCK, _ANSWERS = "view.json", "writing", "answers.sqlite"
+_MOST_LETTERS = 100
+_ROWS = re.compile(r"rows-(\d+)\.parquet")
+_SHAPE: Shape = {
+    **dict.fromkeys(("version", "rows", "failed", "values", "format"), int),
+    **dict.fromkeys(("name", "query", "digest", "refreshed"), str),
+    "inputs": {"...": (str, None)},
+    "settings": {"...": object},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A materialised view: its query, and its served version."""
+
+    name: str
+    query: str
+    """In BlendFusion's SQL."""
+    version: int
+    """1 for the first one; each refresh that changes rows adds 1."""
+    rows: int
+    refreshed: str
+    """The time when the rows were last known to be those of the query: ISO 8601, UTC."""
+    values: int
+    """How many values the latest refresh asked."""
+    failed: int
+    """Values without a valid answer in the latest refresh."""
+    digest: str = field(repr=False)
+    """A digest of the rows."""
+    inputs: Mapping[str, str | None] = field(repr=False)
+    """A digest of each table that the query reads; None: its changes cannot be told."""
+    settings: Mapping[str, Any] = field(repr=False)
+    """Options, versions and models that may change the rows."""
+    format: int = field(default=FORMAT, repr=False)
+
+
+def escape(name: str) -> str:
+    """The name of the folder of a view: another one for each name on every file system, no path.
+
+    >>> escape("a b"), escape("../x"), escape("A")
+    ('a%20b', '%2e%2e%2fx', '%41')
+    """
+    kept = "abcdefghijklmnopqrstuvwxyz0123456789_-"
+    raw = name.encode("utf-8", "surrogatepass")
+    text = "".join(chr(b) if chr(b) in kept else f"%{b:02x}" for b in raw)
+    if len(text) <= _MOST_LETTERS:
+        return text
+    return f"{text[:_MOST_LETTERS]}%{hashlib.sha256(raw).hexdigest()}"
+
+
+class ViewFolder:
+    """The place of one view."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name, self.path = name, folder / escape(name)
+
+    @property
+    def answers(self) -> Path:
+        return self.path / _ANSWERS
+
+    def stamp(self) -> tuple[int, int] | None:
+        """A value that changes with every served version; None without one."""
+        try:
+            found = (self.path / _STATE).stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ino
+
+    def rows_of(self, view: View) -> Path:
+        """The file of the rows of the served version."""
+        return self.path / f"rows-{view.version}.parquet"
+
+    def load(self) -> View | None:
+        """The served version; None if there is none. Raises QueryError for a file that is no
+        view."""
+        file = self.path / _STATE
+        try:
+            found = object_of(file.read_bytes(), {"checksum": str})
+            if found.pop("checksum") != _checksum(found):
+                raise Unfit("its checksum differs")
+            check_shape(found, _SHAPE)
+            view = View(**found)
+            if view.format != FORMAT or view.name != self.name:
+                raise Unfit("it is of another version of BlendFusion, or of another view")
+        except FileNotFoundError:
+            return None
+        except (OSError, Unfit, TypeError) as problem:
+            raise QueryError(
+                f"'{file}' is no view that BlendFusion has made: {problem}",
+                hint=f"Make it again: CREATE OR REPLACE MATERIALIZED VIEW {self.name} AS ….",
+            ) from problem
+        return view
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the view for a refresh; waits for another one. Raises QueryError where nothing can
+        be written."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as problem:
+            raise QueryError(
+                f"no view can be kept in '{self.path.parent}': {problem.strerror or problem}",
+                hint="Name a folder for views: bf.connect(views_folder='…').",
+            ) from problem
+        with write_lock(self.path / _LOCK):
+            yield
+
+    def write_rows(self, view: View, rows: pa.Table) -> None:
+        """Write the rows of a version that is not served yet. Raises QueryError for columns that
+        Parquet does not hold."""
+        try:
+            with replacing(self.rows_of(view)) as part:
+                owned = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                with os.fdopen(owned, "wb") as stream:
+                    pq.write_table(rows, stream)
+                    stream.flush()
+                    os.fsync(owned)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as problem:
+            raise QueryError(
+                f"the rows of view {self.name} cannot be kept as Parquet: {problem}",
+                hint="Cast the column to another type.",
+            ) from problem
+
+    def serve(self, view: View) -> None:
+        """Serve a version to readers from now on. The one before stays, for those who read it."""
+        state = asdict(view)
+        whole = {**state, "checksum": _checksum(state)}
+        write_private(self.path / _STATE, (json.dumps(whole, indent=1) + "\n").encode())
+        for file in self.path.iterdir():
+            found = _ROWS.fullmatch(file.name)
+            left = file.name.endswith(".part")  # by a refresh that was killed
+            if left or (found and not view.version - 1 <= int(found[1]) <= view.version):
+                file.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Delete the view with its answers; readers do not see half of it."""
+        gone = self.path.with_name(f".dropped-{secrets.token_hex(8)}")
+        self.path.rename(gone)
+        for folder in self.path.parent.glob(".dropped-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _checksum(state: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+
+
+def names_in(folder: Path) -> list[str]:
+    """The names of the views in a folder, in their order; those that are no view are left out."""
+    found = []
+    for place in folder.glob(f"*/{_STATE}"):
+        try:
+            name = object_of(place.read_bytes(), {"name": str})["name"]
+        except (OSError, Unfit):
+            continue
+        if escape(name) == place.parent.name:
+            found.append(name)
+    return sorted(found)

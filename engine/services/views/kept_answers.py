@@ -1,0 +1,62 @@
+"""The answers of a view: those that it keeps, and those of its session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from blendfusion.models.protocol.abilities import abilities_of
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.stores.memory import AnswerStore, StoreStats
+from blendfusion.models.wrappers.cache import CachedModel
+from blendfusion.types import Answer, Task
+
+UNLIMITED_MB = 1 << 30
+"""A view drops no answer of its own."""
+
+
+class KeptAnswers:
+    """The answers in ``kept``, and behind them those of the session's store, which ``kept`` gets as
+    far as they are used."""
+
+    def __init__(self, kept: AnswerStore, of: AnswerStore) -> None:
+        self.kept, self.of = kept, of
+
+    @property
+    def outlives_process(self) -> bool:
+        return self.of.outlives_process
+
+    def get_many(
+        self, fingerprint: str, task: Task, values: Sequence[Values]
+    ) -> dict[Values, Answer]:
+        found = self.kept.get_many(fingerprint, task, values)
+        rest = [value for value in values if value not in found]
+        more = self.of.get_many(fingerprint, task, rest) if rest else {}
+        if more:
+            self.kept.store_many(fingerprint, task, more)
+        return found | more
+
+    def store_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
+        self.kept.store_many(fingerprint, task, answers)
+        self.of.store_many(fingerprint, task, answers)
+
+    def earlier(self, fingerprint: str, task: Task, most: int) -> list[str]:
+        return self.kept.earlier(fingerprint, task, most) or self.of.earlier(
+            fingerprint, task, most
+        )
+
+    def clear(self, fingerprint: str | None = None) -> None:
+        self.kept.clear(fingerprint)
+        self.of.clear(fingerprint)
+
+    def stats(self) -> StoreStats:
+        return self.kept.stats()
+
+    def close(self) -> None:
+        self.of.close()
+
+
+def store_of(model: CachedModel, kept: AnswerStore) -> AnswerStore:
+    """The store from which a model answers during a refresh: its own alone, if its answers mean
+    nothing to another process."""
+    lasts = abilities_of(model.inner).fingerprint_lasts
+    return KeptAnswers(kept, model.store) if lasts else model.store

@@ -1,0 +1,45 @@
+"""The part of a session that keeps materialised views."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from blendfusion.prepare.frame_sources import FrameSources
+
+if TYPE_CHECKING:
+    from blendfusion.services.views.folder import View
+    from blendfusion.services.views.views import KeptViews, Refresh
+
+
+class ViewKeeping(FrameSources):
+    """A context whose materialised views lie in a folder."""
+
+    @cached_property
+    def kept_views(self) -> KeptViews:
+        """The views of the folder, as this session has them."""
+        from blendfusion.services.views.views import KeptViews
+
+        return KeptViews(self)
+
+    @property
+    def materialized_views(self) -> Mapping[str, View]:
+        """The materialised views by their names, in the order of these: query, rows, version, time
+        of the last refresh. ``CREATE MATERIALIZED VIEW v AS SELECT …`` makes one in the folder that
+        the option ``views_folder`` names, and ``REFRESH v`` brings it up to date (docs/views.md).
+        Raises QueryError for a file that is no view."""
+        return self.kept_views.all()
+
+    def refresh_view(self, name: str) -> Refresh:
+        """Bring the materialised view ``name`` up to date, as ``REFRESH`` does: what was asked, and
+        why. Raises QueryError for an unknown one, and as its query does; the version before is
+        served then."""
+        return self.kept_views.refresh(name)
+
+    def update_tables(self) -> None:
+        """Make the newest version of each view a table."""
+        super().update_tables()
+        if "kept_views" in vars(self) or os.path.isdir(self.options.views_folder):
+            self.kept_views.update()

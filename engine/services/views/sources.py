@@ -1,0 +1,172 @@
+"""Describes what the rows of a view are made of: digests of tables, settings of the session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from datafusion import SessionContext
+
+from blendfusion.datafusion.scans import scans, table_of
+from blendfusion.errors import BlendFusionError
+from blendfusion.language.query_text.token_tree import TokenTree
+from blendfusion.models.registry.model_names import ModelNames
+from blendfusion.services.replay.digests import file_digest, table_digest
+from blendfusion.services.replay.record import options_of, table_names, versions
+from blendfusion.udfs.declare.arguments import quoted_name
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.prepare.frame_sources import FrameSources
+    from blendfusion.services.views.folder import View
+
+_ROWS = 65_536
+_FILES = re.compile(r"^DataSourceExec: file_groups=\{\d+ groups?: (\[.*?\])\}, ")
+_ONE_FILE = re.compile(r"[^\[\],]+?(?=:\d+\.\.\d+|[\],])")
+_VOLATILE = re.compile(
+    r"\b(random|uuid|uuidv4|now|today|current_date|current_time|current_timestamp|localtimestamp)\b\s*(\(\s*\))?",
+    re.IGNORECASE,
+)
+_WITHOUT_BRACKETS = ("current_date", "current_time", "current_timestamp", "localtimestamp")
+
+
+def inputs_of(session: FrameSources, frame: Frame, view: str, query: str) -> dict[str, str | None]:
+    """A digest of each table that ``frame`` of ``query`` reads, by name: of the contents of its
+    files, or of its rows. None: its changes cannot be told."""
+    known = list(table_names(session))
+    found = set(_tables_in(session, query)) - {view}
+    for scan in scans(frame.logical_plan()):
+        name = table_of(scan, known)
+        found.add(scan.split(" projection=")[0][:80] if name is None else name)
+    return {name: _digest(session, name) if name in known else None for name in sorted(found)}
+
+
+def _tables_in(session: FrameSources, query: str) -> Iterator[str]:
+    """The tables of the session whose names the text holds: those of labels and examples, too,
+    which no plan shows."""
+    words = {token.text.lower() for token in TokenTree(query).tokens}
+    for name in session.catalog().schema().table_names():
+        if name.lower() in words and session.catalog().schema().table(name).kind != "view":
+            yield name
+
+
+def _digest(session: FrameSources, name: str) -> str | None:
+    path = ".".join(map(quoted_name, name.split("."))) if "." in name else quoted_name(name)
+    try:
+        table = SessionContext.table(session, path)
+        plan = table.execution_plan().display_indent()
+    except Exception:  # a name with a dot of its own
+        table = SessionContext.table(session, quoted_name(name))
+        plan = table.execution_plan().display_indent()
+    files = _files(plan)
+    if files is not None:
+        return sha256(repr([(str(f), file_digest(f)) for f in files]).encode()).hexdigest()
+    digest = sha256()
+    for piece in _pieces(table.schema(), table.execute_stream_partitioned()):
+        digest.update(table_digest(piece).encode())
+    return digest.hexdigest()
+
+
+def _files(plan: str) -> list[Path] | None:
+    """The files of this machine that a plan reads, and nothing else; None for another plan."""
+    found = _FILES.match(plan)
+    if found is None or "..." in found[1]:  # of many files, DataFusion shows some
+        return None
+    files = [Path("/" + text.strip()) for text in _ONE_FILE.findall(found[1])]
+    return sorted(set(files)) if files and all(file.is_file() for file in files) else None
+
+
+def _pieces(schema: pa.Schema, streams: Any) -> Iterator[pa.Table]:
+    """The rows of streams in order, in pieces of a fixed number, the last one shorter."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for stream in streams:
+        for batch in stream:
+            waiting.append(batch.to_pyarrow())
+            rows += waiting[-1].num_rows
+            while rows >= _ROWS:
+                whole = pa.Table.from_batches(waiting)
+                yield whole.slice(0, _ROWS)
+                waiting, rows = whole.slice(_ROWS).to_batches(), rows - _ROWS
+    yield pa.Table.from_batches(waiting) if waiting else schema.empty_table()
+
+
+def settings_of(session: FrameSources, frame: Frame) -> dict[str, Any]:
+    """The settings that may change the rows, before the query runs: options, versions, the calls
+    with all that they were given."""
+    enums = getattr(session, "enums", {})  # of the dialects, a service
+    calls = sorted(call.name for call in frame.prepared.calls)
+    return {
+        "options": options_of(session),
+        "versions": versions(),
+        "calls": sha256("\n".join(calls).encode("utf-8", "surrogatepass")).hexdigest(),
+        "enums": {table: sorted(columns) for table, columns in enums.items()},
+    }
+
+
+def models_of(session: FrameSources) -> dict[str, Any]:
+    """The fingerprints of the models that a session has asked so far, by name."""
+    own, named = session.models.own_and_named
+    return {
+        "own": [[part.name, part.fingerprint] for part in own],
+        "named": {name: model.fingerprint for name, model in named.items()},
+    }
+
+
+def other_models(session: FrameSources, recorded: Mapping[str, Any]) -> str | None:
+    """The difference between the models of a view and those of the session; None: there is none.
+    Loads no model that says its fingerprint by itself."""
+    options = session.options
+    try:
+        session.models.own(options)
+        now = {
+            name: session.models.of(ModelNames((name,)), options).fingerprint
+            for name in recorded["named"]
+        }
+    except BlendFusionError as problem:
+        return problem.message
+    found = models_of(session)["own"]
+    if found != recorded["own"]:
+        names = ", ".join(name for name, _ in found)
+        was = ", ".join(name for name, _ in recorded["own"])
+        return f"the model {was} became {names}" if names != was else f"the model {names} changed"
+    changed = [name for name, fingerprint in recorded["named"].items() if now[name] != fingerprint]
+    return f"the model {changed[0]} changed" if changed else None
+
+
+def volatile_call(frame: Frame, query: str) -> str | None:
+    """A function of the query whose value is another one in each run; None without one."""
+    text = f"{query}\n{frame.logical_plan().display_indent()}"
+    for found in _VOLATILE.finditer(text):
+        name = found[1].lower()
+        if found[2] or name in _WITHOUT_BRACKETS:
+            return name
+    return None
+
+
+def reasons(view: View, inputs: Mapping[str, str | None], settings: Mapping[str, Any]) -> list[str]:
+    """The reasons why the rows of a view may not be those of its query any more; none: they are."""
+    found = []
+    for name in sorted({*inputs, *view.inputs}):
+        if name not in view.inputs or name not in inputs:
+            found.append(f"the query reads {name} {'no more' if name in view.inputs else 'now'}")
+        elif inputs[name] is None:
+            found.append(f"what changed in {name} cannot be told")
+        elif inputs[name] != view.inputs[name]:
+            found.append(f"the table {name} changed")
+    for part in ("options", "versions"):
+        old, new = view.settings.get(part, {}), settings[part]
+        found += [f"{part[:-1]} {n} changed" for n in new if new[n] != old.get(n)]
+    if settings["calls"] != view.settings.get("calls"):
+        found.append("a stored question changed")
+    if settings["enums"] != view.settings.get("enums"):
+        found.append("other columns are compared by meaning")
+    if view.settings.get("volatile"):
+        found.append(f"{view.settings['volatile']}() is another value in each run")
+    if view.failed:
+        found.append(f"{view.failed:,} values had no valid answer")
+    return found

@@ -1,0 +1,99 @@
+"""``CREATE MATERIALIZED VIEW v AS …``, ``REFRESH v``, ``EXPLAIN REFRESH v`` and ``DROP MATERIALIZED
+VIEW v``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from blendfusion.errors import QueryError
+from blendfusion.language.query_text.token_tree import TokenTree
+from blendfusion.language.query_text.tokenizer import QUOTED
+from blendfusion.services.views.views import Refresh
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.services.views.session import ViewKeeping
+
+_CREATE = "CREATE MATERIALIZED VIEW v AS SELECT …."
+
+
+def create_view(session: ViewKeeping, sql: str) -> Frame:
+    """Carry out a CREATE: a frame of what was asked. Raises QueryError."""
+    tree = TokenTree(_statement(sql))
+    at = tree.words.index("VIEW") + 1
+    unless = tree.words[at : at + 3] == ["IF", "NOT", "EXISTS"]
+    at += 3 * unless
+    name, behind = _name(tree, at, _CREATE)
+    if tree.word(behind) != "AS" or behind + 1 >= len(tree.tokens):
+        raise tree.refusal(min(behind, len(tree.tokens) - 1), "this CREATE has no query", _CREATE)
+    if unless and name in session.materialized_views:
+        return session.new_table(pa.table({}))
+    start = tree.tokens[behind + 1].start
+    query = re.sub(r"[^\n]", " ", tree.text[:start]) + tree.text[start:]
+    made = session.kept_views.create(name, query, replaces=tree.word(1) == "OR")
+    return _report(session, made)
+
+
+def refresh_view(session: ViewKeeping, sql: str) -> Frame:
+    """Carry out a REFRESH: a frame of what was asked. Raises QueryError."""
+    tree = TokenTree(_statement(sql))
+    return _report(session, session.refresh_view(_only_name(tree, 1, "REFRESH v.")))
+
+
+def explain_refresh(session: ViewKeeping, sql: str) -> Frame:
+    """The frame of EXPLAIN REFRESH: why, and what would be asked. Raises QueryError."""
+    tree = TokenTree(_statement(sql))
+    lines = session.kept_views.explain(_only_name(tree, 2, "EXPLAIN REFRESH v."))
+    return session.new_table(pa.table({"plan": lines}))
+
+
+def drop_view(session: ViewKeeping, sql: str) -> Frame:
+    """Carry out a DROP: an empty frame. Raises QueryError."""
+    tree = TokenTree(_statement(sql))
+    unless = tree.words[3:5] == ["IF", "EXISTS"]
+    name, behind = _name(tree, 3 + 2 * unless, "DROP MATERIALIZED VIEW v.")
+    if behind != len(tree.tokens):
+        raise tree.refusal(behind, "this DROP goes on", "DROP MATERIALIZED VIEW v.")
+    if not unless or name in session.materialized_views:
+        session.kept_views.drop(name)
+    return session.new_table(pa.table({}))
+
+
+def _statement(sql: str) -> str:
+    return sql.rstrip().rstrip(";")
+
+
+def _only_name(tree: TokenTree, at: int, form: str) -> str:
+    at += 2 * (tree.words[at : at + 2] == ["MATERIALIZED", "VIEW"])
+    name, behind = _name(tree, at, form)
+    if behind != len(tree.tokens):
+        raise tree.refusal(behind, "a REFRESH has the name of one view", form)
+    return name
+
+
+def _name(tree: TokenTree, at: int, form: str) -> tuple[str, int]:
+    """The name of a view, as DataFusion reads one, and the token behind it."""
+    if not tree.is_name(at):
+        raise QueryError("the name of a materialised view is missing", hint=form)
+    token = tree.tokens[at]
+    text = str(tree.source_text(at, at + 1))
+    return token.text if token.token_type in QUOTED or text[0] == '"' else text.lower(), at + 1
+
+
+def _report(session: ViewKeeping, done: Refresh) -> Frame:
+    """One row of what a refresh did; its trace is that of the query."""
+    view = done.view
+    row = {
+        "view": view.name,
+        "rows": view.rows,
+        "version": view.version,
+        "asked": 0 if done.trace is None else done.trace.usage.values,
+        "rewritten": done.is_rewritten,
+        "why": "; ".join(done.reasons) or "nothing changed",
+    }
+    frame = session.new_table(pa.Table.from_pylist([row]))
+    frame.latest.trace = done.trace
+    return frame

@@ -1,0 +1,259 @@
+"""The materialised views of a session: made, refreshed, dropped, and tables of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from blendfusion.errors import QueryError, close_matches
+from blendfusion.language.query_text.statements import is_planned_only
+from blendfusion.models.stores.sqlite import SqliteStore
+from blendfusion.prepare.session_text import SessionText
+from blendfusion.prepare.translators import OURS
+from blendfusion.services.replay.digests import table_digest
+from blendfusion.services.views.folder import View, ViewFolder, names_in
+from blendfusion.services.views.kept_answers import UNLIMITED_MB, store_of
+from blendfusion.services.views.sources import (
+    inputs_of,
+    models_of,
+    other_models,
+    reasons,
+    settings_of,
+    volatile_call,
+)
+from blendfusion.udfs.declare.arguments import quoted_name
+
+if TYPE_CHECKING:
+    from blendfusion.frame import Frame
+    from blendfusion.prepare.frame_sources import FrameSources
+    from blendfusion.run.reports.trace import Trace
+
+Stamp = tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """A refresh that is done."""
+
+    view: View
+    """The version that is served now."""
+    reasons: tuple[str, ...]
+    """The reasons for which the query ran; () if it did not: nothing changed."""
+    is_rewritten: bool
+    """Whether there is a new version: its rows differ from those before."""
+    trace: Trace | None
+    """The trace of the query; None: it did not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """A view's query as it is now, before it runs."""
+
+    frame: Frame
+    inputs: Mapping[str, str | None]
+    settings: Mapping[str, Any]
+
+
+class KeptViews:
+    """The views in the folder of a session."""
+
+    def __init__(self, session: FrameSources) -> None:
+        self._session = session
+        self._tables: dict[str, tuple[Path, Stamp]] = {}
+        """The views that are tables of the session: their places, and their versions."""
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self._session.options.views_folder).expanduser().absolute()
+
+    def place(self, name: str) -> ViewFolder:
+        return ViewFolder(self._folder, name)
+
+    def all(self) -> dict[str, View]:
+        """The views by name. Raises QueryError."""
+        found = {name: self.place(name).load() for name in names_in(self._folder)}
+        return {name: view for name, view in found.items() if view is not None}
+
+    def find(self, name: str) -> View:
+        """The view of this name, in any letter case if only one fits. Raises QueryError."""
+        view = self.place(name).load()
+        if view is not None:
+            return view
+        others = names_in(self._folder)
+        alike = [other for other in others if other.lower() == name.lower()]
+        if len(alike) == 1 and (view := self.place(alike[0]).load()) is not None:
+            return view
+        near = close_matches(name, others) or "CREATE MATERIALIZED VIEW … AS SELECT … makes one."
+        raise QueryError(f"no materialised view '{name}' in '{self._folder}'", hint=near)
+
+    def update(self) -> None:
+        """Make the newest version of each view a table of the session; a table of the session with
+        its name stays, and a file that is no view is left out."""
+        folder = self._folder
+        names = names_in(folder) if folder.is_dir() else []
+        for name in [*self._tables]:
+            if name not in names or self._tables[name][0] != self.place(name).path:
+                self._forget(name)
+        for name in names:
+            place = self.place(name)
+            stamp = place.stamp()
+            if self._tables.get(name) != (place.path, stamp):
+                with suppress(QueryError):
+                    self._serve(place, stamp)
+
+    def _serve(self, place: ViewFolder, stamp: Stamp) -> None:
+        quoted = quoted_name(place.name)
+        view = place.load()
+        if view is None:
+            return
+        if place.name in self._tables:
+            self._forget(place.name)
+        elif self._session.table_exist(quoted):
+            return
+        self._session.register_parquet(quoted, str(place.rows_of(view)))
+        self._tables[place.name] = place.path, stamp
+
+    def _forget(self, name: str) -> None:
+        del self._tables[name]
+        self._session.deregister_table(quoted_name(name))
+
+    # --- changes ---------------------------------------------------------------------------------
+
+    def create(self, name: str, query: str, *, replaces: bool) -> Refresh:
+        """Keep the rows of ``query`` as the view ``name``. Raises QueryError for a name that is
+        taken, and for a query whose rows cannot be kept."""
+        self.update()
+        place = self.place(name)
+        if name not in self._tables and self._session.table_exist(quoted_name(name)):
+            raise QueryError(
+                f"the session has a table '{name}' already", hint="Choose another name."
+            )
+        facts = self._facts(name, query)
+        if name in facts.inputs:
+            raise QueryError(f"the view '{name}' cannot read itself", hint="Choose another name.")
+        with place.writing():
+            before = place.load() if not replaces else self._version_before(place)
+            if before is not None and not replaces:
+                raise QueryError(
+                    f"there is a materialised view '{name}' already",
+                    hint=f"REFRESH {name} brings it up to date, CREATE OR REPLACE replaces it.",
+                )
+            version = 0 if before is None else before.version
+            empty = View(name, query.strip(), version, 0, "", 0, 0, "", {}, {})
+            made = self._run(place, empty, facts, ("it is new",))
+        self.update()
+        return made
+
+    def _version_before(self, place: ViewFolder) -> View | None:
+        with suppress(QueryError):  # a damaged one is replaced, too
+            return place.load()
+        return None
+
+    def refresh(self, name: str) -> Refresh:
+        """Bring a view up to date: ask the values that are new, and serve the new rows once they
+        are whole. Raises QueryError for an unknown view and as its query does."""
+        place = self.place(self.find(name).name)
+        with place.writing():
+            view = self.find(place.name)
+            facts = self._facts(view.name, view.query)
+            why = self._reasons(view, facts)
+            if not why:
+                return Refresh(view, (), is_rewritten=False, trace=None)
+            done = self._run(place, view, facts, tuple(why))
+        self.update()
+        return done
+
+    def explain(self, name: str) -> list[str]:
+        """The lines of EXPLAIN REFRESH; nothing is asked."""
+        view = self.find(name)
+        facts = self._facts(view.name, view.query)
+        why = self._reasons(view, facts)
+        rows = f"{view.rows:,} rows" if view.rows != 1 else "1 row"
+        lines = [f"Refresh of {view.name}, version {view.version}: {rows}, {view.refreshed}"]
+        if not why:
+            return [*lines, "  nothing changed: 0 values are asked, and the rows stay"]
+        lines += [f"  {reason}" for reason in why]
+        if not facts.frame.prepared.calls:
+            return [*lines, "  the query asks no model: it runs again"]
+        with self._answers(self.place(view.name)):
+            return [*lines, *facts.frame.explain_text().splitlines()]
+
+    def drop(self, name: str) -> None:
+        """Delete a view with its answers. Raises QueryError for an unknown one."""
+        place = self.place(self.find(name).name)
+        with place.writing():
+            place.remove()
+        self.update()
+
+    def _facts(self, name: str, query: str) -> _Facts:
+        """Raises QueryError for a text that is no query, or that cannot be planned."""
+        if not is_planned_only(query):
+            raise QueryError(
+                "a materialised view is made of a query",
+                hint="CREATE MATERIALIZED VIEW v AS SELECT ….",
+            )
+        session = self._session
+        frame = SessionText(query, None, OURS, None, read_only=False).plan(session, None, {})
+        names = frame.schema().names
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise QueryError(
+                f"two columns of the view are called '{twice[0]}'", hint="Name one: … AS other."
+            )
+        settings = settings_of(session, frame) | {"volatile": volatile_call(frame, query)}
+        return _Facts(frame, inputs_of(session, frame, name, query), settings)
+
+    def _reasons(self, view: View, facts: _Facts) -> list[str]:
+        found = reasons(view, facts.inputs, facts.settings)
+        if not facts.frame.prepared.calls:
+            return found
+        model = other_models(self._session, view.settings.get("models", {"own": [], "named": {}}))
+        return found if model is None else [*found, model]
+
+    @contextmanager
+    def _answers(self, place: ViewFolder) -> Iterator[None]:
+        """Within this context, models answer from what a view keeps."""
+        kept = SqliteStore(place.answers, limit_mb=UNLIMITED_MB)
+        try:
+            with self._session.models.answering_from(partial(store_of, kept=kept)):
+                yield
+        finally:
+            kept.close()
+
+    def _run(self, place: ViewFolder, view: View, facts: _Facts, why: tuple[str, ...]) -> Refresh:
+        """Run the query of a view whose lock is held, and serve its rows."""
+        frame, settings = facts.frame, dict(facts.settings)
+        with self._answers(place):
+            rows = frame.to_arrow_table()
+        trace = frame.trace
+        if frame.prepared.calls:
+            settings["models"] = models_of(self._session)
+        digest = table_digest(rows)
+        is_new = digest != view.digest or not place.rows_of(view).is_file()
+        now = replace(
+            view,
+            version=view.version + is_new,
+            rows=rows.num_rows,
+            refreshed=datetime.now(UTC).isoformat(timespec="seconds"),
+            values=trace.usage.values,
+            failed=trace.failed,
+            digest=digest,
+            inputs=facts.inputs,
+            settings=settings,
+        )
+        if is_new:
+            place.write_rows(now, _plain(rows))
+        place.serve(now)
+        return Refresh(now, why, is_new, trace)
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """Rows as they are written: without the metadata of where they came from."""
+    return rows.replace_schema_metadata(None).combine_chunks()

@@ -1,0 +1,153 @@
+"""Materialised views over random histories of their tables: the bytes of a refreshed view are those
+of a full run, and what it asks is what is new."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from amounts import RANDOM_CASES
+from view_kinds import BOUNDED, KINDS, Shop, script
+
+import blendfusion as bf
+from blendfusion.services.replay.digests import table_digest
+from blendfusion.services.views.folder import ViewFolder
+
+Asked = tuple[Any, Any]
+STEPS = 4
+
+
+class Cut(bf.BlendFusionError):
+    """The end of a model in the middle of a refresh."""
+
+
+class Model(bf.ScriptedModel):
+    """Answers as ``script``; ``left``: so many answers until it ends with an exception."""
+
+    def __init__(self) -> None:
+        self.left: int | None = None
+        self.asked: list[Asked] = []
+        super().__init__(self._answer, fingerprint="by digests", batch_size=4)
+
+    def _answer(self, request: bf.Request) -> object:
+        if self.left == 0:
+            raise Cut("cut")
+        self.left = None if self.left is None else self.left - 1
+        self.asked.append((request.task.in_full, request.values))
+        return script(request)
+
+
+def full_run(shop: Shop, query: str) -> tuple[pa.Table, set[Asked]]:
+    """The rows of a query without stored answers, and what it asks."""
+    model = Model()
+    with bf.connect(model, cache=None, progress="off") as session:
+        shop.fill(session)
+        rows = session.sql(query).to_arrow_table()
+    return rows, set(model.asked)
+
+
+def opened(folder: Path, model: Model, shop: Shop) -> bf.Session:
+    session = bf.connect(model, cache=None, progress="off", views_folder=str(folder))
+    shop.fill(session)
+    return session
+
+
+def rows_of(session: bf.Session) -> pa.Table:
+    return pa.table(session.sql("SELECT * FROM v").to_arrow_table())
+
+
+def check_history(kind: str, seed: int, folder: Path) -> None:
+    """One history of a view of a kind."""
+    rng, query = random.Random(f"{kind} {seed}"), KINDS[kind]
+    shop, model = Shop(rng), Model()
+    session = opened(folder, model, shop)
+    statement = f"CREATE MATERIALIZED VIEW v AS {query}"
+    seen: set[Asked] = set()
+    served, version = None, 0
+    for step in range(STEPS):
+        what = shop.change() if step else "create"
+        at = f"{kind}, seed {seed}, step {step}: {what}"
+        if rng.random() < 0.4:  # another process
+            session.close()
+            session = opened(folder, model, shop)
+        else:
+            shop.fill(session)
+        expected, possible = full_run(shop, query)
+        is_cut = rng.random() < 0.3 and cut(session, statement, model, rng.randint(0, 3))
+        if is_cut and served is not None:
+            assert table_digest(rows_of(session)) == served, f"{at}: half a version is served"
+        statement = "REFRESH v" if "v" in session.materialized_views else statement
+        session.sql(statement)
+        statement = "REFRESH v"
+        asked = [*model.asked]
+        model.asked.clear()
+        assert len(asked) == len(set(asked)), f"{at}: a value was asked twice"
+        assert not seen & {*asked}, f"{at}: an answer was forgotten"
+        if kind in BOUNDED:
+            assert {*asked} <= possible, at
+        else:
+            assert {*asked} == possible - seen, at
+        seen |= {*asked}
+        view = session.materialized_views["v"]
+        kept = ViewFolder(folder, "v").rows_of(view).read_bytes()
+        assert kept == parquet(expected), at
+        digest = table_digest(rows_of(session))
+        assert digest == view.digest == table_digest(expected), at
+        version += digest != served
+        assert view.version == version, at
+        served = digest
+        again = session.sql("REFRESH v").to_pylist()[0]
+        assert (again["asked"], again["rewritten"]) == (0, False), at
+        assert model.asked == [], at
+    session.close()
+
+
+def cut(session: bf.Session, statement: str, model: Model, left: int) -> bool:
+    """Whether a statement was cut off behind so many answers."""
+    view = session.materialized_views.get("v")
+    model.left = left
+    try:
+        session.sql(statement)
+    except Cut:
+        assert session.materialized_views.get("v") == view
+        return True
+    finally:
+        model.left = None
+    return False
+
+
+def parquet(rows: pa.Table) -> bytes:
+    """The file of rows."""
+    file = io.BytesIO()
+    pq.write_table(rows.replace_schema_metadata(None).combine_chunks(), file)
+    return file.getvalue()
+
+
+def histories(cases: int) -> Iterator[tuple[str, int]]:
+    """Kinds and seeds, one history for each kind first."""
+    for seed in count():
+        for kind in KINDS:
+            if cases == 0:
+                return
+            cases -= 1
+            yield kind, seed
+
+
+PARTS = 4
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.filterwarnings("ignore::blendfusion.AnswerWarning")
+def test_random_histories(part: int, cases: int, tmp_path: Path) -> None:
+    """By default one history of each kind; ``--cases 1000`` runs so many."""
+    number = len(KINDS) if cases == RANDOM_CASES else cases
+    for n, (kind, seed) in enumerate(histories(number)):
+        if n % PARTS == part:
+            check_history(kind, seed, tmp_path / f"{n}")
