@@ -138,12 +138,14 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     if task.form in BEHIND:
         return _question_behind(task, label)
     options = ""
-    if listed:
+    if task.constraint.kind != "choice":
+        pass  # the points of a scale have meanings, too
+    elif listed:
         options = _options_text(task.constraint, task.variant)
     elif task.constraint.meanings:
         options = _options_text(_in_order(task.constraint), task.variant)
     fields = [(f.name, _field_description(f)) for f in task.constraint.fields]
-    question = _question_text(_question(task), options, fields, task.constraint.scale)
+    question = _question_text(_question(task), options, fields, _scale_text(task.constraint))
     examples = _shots(task, question, label, built_in=shots, listed=listed)
     return Prompt(
         task=task,
@@ -237,16 +239,26 @@ def _question_text(
     question: str,
     options: str = "",
     fields: Sequence[tuple[str, str]] = (),
-    scale: tuple[int, int] | None = None,
+    scale: str = "",
 ) -> str:
     lines = [f"Question: {question}"] if question else []
     if options:
         lines.append(f"Options: {options}")
     if fields:
         lines.append(f"Fields: {_fields_text(fields)}")
-    if scale is not None:
-        lines.append(f"Scale: {scale[0]} to {scale[1]}")
+    if scale:
+        lines.append(f"Scale: {scale}")
     return "\n".join(lines)
+
+
+def _scale_text(constraint: Constraint) -> str:
+    """The ends of a scale, or its points with their meanings; '' without a scale."""
+    if constraint.scale is None:
+        return ""
+    if not constraint.meanings:
+        return f"{constraint.scale[0]} to {constraint.scale[1]}"
+    pairs = zip(points(constraint), map(_one_line, constraint.meanings), strict=True)
+    return "; ".join(f"{point} ({meaning})" for point, meaning in pairs)
 
 
 def _options_text(constraint: Constraint, variant: int) -> str:

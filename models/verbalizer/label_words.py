@@ -30,7 +30,9 @@ def words_of(task: Task) -> tuple[tuple[str, ...], ...]:
     """
     if task.constraint.kind == "boolean":
         return TRUTH
-    options = closed_set(task.constraint) or ()
+    options = closed_set(task.constraint)
+    if options is None:  # the points of a scale may have meanings, too
+        return ()
     meanings = task.constraint.meanings or ("",) * len(options)
     return tuple(_label(*label) for label in zip(options, meanings, strict=True))
 

@@ -65,7 +65,9 @@ def rewrite_task(task: Task, options: Options, *, way: Way | None = None) -> Tas
     """
     if way is not None and by_likelihood(task, options) and question_idea(task) is None:
         return question_behind(task, way)
-    if task.constraint.kind != "score" or task.constraint.distribution or task.examples:
+    if task.constraint.kind != "score" or task.examples:
+        return task
+    if task.constraint.distribution or task.constraint.meanings:
         return task
     if not options.wordings or options.calibration == "none":
         return task

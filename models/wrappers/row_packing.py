@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from blendfusion.models.constraints.constraint import holds
+from blendfusion.models.constraints.constraint import holds, possible_answers
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.prompts.prompt import reference, render
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
@@ -67,7 +67,8 @@ class PackedModel:
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer
     ) -> list[Answer]:
         """Like ``answer``; the answers of a prompt are reported together."""
-        if task.images or task.aggregate or task.constraint.kind not in _KINDS:
+        single = task.images or task.aggregate or task.constraint.distribution
+        if single or task.constraint.kind not in _KINDS:
             return answer_each(self.inner, task, values, on_answer)
         answers: dict[int, Answer] = {}
         spent: dict[int, Usage] = {}
@@ -142,7 +143,7 @@ def _packed_task(task: Task, size: int) -> Task:
         question = f"Is this true of the text? {question}"
     lines = [f"{question} Answer for each text by itself, in the field with its number."]
     if plain.constraint.meanings:
-        pairs = zip(plain.constraint.options, plain.constraint.meanings, strict=True)
+        pairs = zip(possible_answers(plain.constraint), plain.constraint.meanings, strict=True)
         lines.append("; ".join(f"{option}: {meaning}" for option, meaning in pairs))
     for example in plain.examples:
         lines.append(f"Example: {'; '.join(example.values)} → {example.answer}")

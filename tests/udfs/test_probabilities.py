@@ -281,3 +281,55 @@ def test_a_stored_distribution_is_found_again(tmp_path: Any) -> None:
     assert found[0] == found[1]
     assert len(fn.calls) == 1
     assert json.loads(json.dumps(dict(found[0])))["b"] == pytest.approx(2 / 9)
+
+
+# ---------------------------------------------------------------- levels with descriptions
+
+LEVELS = "levels => ['can wait', 'this week', 'today']"
+
+
+def test_levels_are_a_scale_from_zero() -> None:
+    session, model = connect(lambda call: {0: 1, 2: 3} if call.values[0] == "ab" else 1)
+    rows = session.sql(f"SELECT llm_score('Urgent?', text, {LEVELS}) AS s FROM t ORDER BY id")
+    assert rows.to_pydict() == {"s": [1.5, 1.0, 1.0, None]}
+    constraint = model.calls[0].constraint
+    assert (constraint.scale, constraint.meanings) == ((0, 2), ("can wait", "this week", "today"))
+
+
+@pytest.mark.parametrize("scheme", ["systemone", "openai", "sglang"])
+def test_a_decision_model_reads_the_descriptions_of_levels(scheme: str) -> None:
+    model = Decisions(lambda state, question, options: [0.2, 0.3, 0.5])
+    path = {"systemone": "", "openai": "/v1", "sglang": "/v1"}[scheme]
+    names = {"systemone": "systemone", "openai": "decisions", "sglang": "sglang-decisions"}
+    with serving(getattr(model, scheme)) as server:
+        address = server.url.removesuffix("/v1") + path
+        session = bf.connect(f"{names[scheme]}:{model.model}@{address}", cache=None, progress="off")
+        session.from_pydict({"text": ["some text"]}, "t")
+        rows = session.sql(f"SELECT llm_score('Urgent?', text, {LEVELS}) AS s FROM t").to_pydict()
+        assert "this week" in json.dumps(server.bodies[0])
+    assert rows["s"] == [pytest.approx(1.3)]
+
+
+def test_a_server_is_told_the_descriptions_and_packed_rows_too() -> None:
+    def script(body: Body) -> Reply:
+        packed = '"1"' in json.dumps(body.get("response_format", {}))
+        return Reply('{"1": 2, "2": 0}' if packed else '{"answer": "2"}')
+
+    for options in ({}, {"rows_per_prompt": 2}):
+        with serving(script) as server:
+            session = bf.connect(f"openai:tiny@{server.url}", cache=None, progress="off", **options)
+            session.from_pydict({"text": ["some text", "another"]}, "t")
+            session.sql(f"SELECT llm_score('Urgent?', text, {LEVELS}) AS s FROM t").collect()
+            told = json.dumps(server.bodies)
+        assert all(level in told for level in ("can wait", "this week", "today"))
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [("levels => ['a']", "is not possible"), ("levels => ['a', 'a']", "is not possible"),
+     ("levels => ['a', 3]", "is not possible"), ("levels => ['a', 'b'], low => 1", "do not go")],
+)  # fmt: skip
+def test_levels_that_are_no_scale_are_refused(options: str, problem: str) -> None:
+    session, _ = connect()
+    with pytest.raises(bf.ArgumentError, match=problem):
+        session.sql(f"SELECT llm_score('Urgent?', text, {options}) FROM t")

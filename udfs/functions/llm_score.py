@@ -53,7 +53,40 @@ HIGH = Parameter(
 )
 
 
+MOST_LEVELS = 10
+"""Decision models take so many."""
+
+
+def _level_list(given: Literal, name: str) -> tuple[str, ...]:
+    levels = given if isinstance(given, list) else []
+    texts = tuple(level for level in levels if isinstance(level, str) and level.strip())
+    if len(texts) != len(levels) or not 2 <= len(set(texts)) == len(texts) <= MOST_LEVELS:
+        raise ArgumentError(
+            f"{name} => {given!r} is not possible",
+            hint=f"Write 2 to {MOST_LEVELS} different texts, the lowest level first: "
+            "levels => ['not at all', 'somewhat', 'very'].",
+        )
+    return texts
+
+
+LEVELS = Parameter(
+    "levels",
+    "The description of each level, the lowest first; the scale then goes from 0 to their number "
+    "less one.",
+    _level_list,
+    annotation="Sequence[str]",
+    example="llm_score('How urgent is it?', text, levels => ['can wait', 'this week', 'today'])",
+)
+
+
 def _answers(read: Mapping[str, Any]) -> Constraint:
+    levels = read.get("levels")
+    if levels is not None:
+        if "low" in read or "high" in read:
+            raise ArgumentError(
+                "levels do not go with low and high", hint="The levels are the scale, from 0 on."
+            )
+        return Constraint("score", scale=(0, len(levels) - 1), meanings=levels)
     low, high = read.get("low", LOWEST), read.get("high", HIGHEST)
     if not low < high < low + MOST_POINTS:
         raise ArgumentError(f"a scale from {low} to {high} is not possible", hint=_HINT)
@@ -64,7 +97,7 @@ LLM_SCORE = Ingredient(
     name="llm_score",
     summary="a degree, on a scale of whole numbers",
     example="SELECT text FROM reviews ORDER BY llm_score('How angry is the customer?', text) DESC LIMIT 3",
-    options=(LOW, HIGH, EXAMPLES, CONFIDENCE, REASONING, REASONS, MODEL, ON_ERROR),
+    options=(LOW, HIGH, LEVELS, EXAMPLES, CONFIDENCE, REASONING, REASONS, MODEL, ON_ERROR),
     returns=Constraint("score", scale=(LOWEST, HIGHEST)),
     answers=_answers,
     result="DOUBLE, 0 to 10",

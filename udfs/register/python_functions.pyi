@@ -558,6 +558,7 @@ def llm_score(
     *values: ColumnLike,
     low: int = 0,
     high: int = 10,
+    levels: Sequence[str] | None = None,
     examples: Sequence[Sequence[object]] | None = None,
     confidence: float | str | None = None,
     reasoning: str | int | None = None,
@@ -579,6 +580,8 @@ def llm_score(
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``low``: The lowest point of the scale.
     - ``high``: The highest point of the scale, which has 11 points at most.
+    - ``levels``: The description of each level, the lowest first; the scale then goes from 0 to
+      their number less one.
     - ``examples``: Worked examples: the values, then the answer.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible

@@ -19,7 +19,8 @@ class Question:
     """A question with a closed set of answers.
 
     ``options``: those of a choice, in the user's order, with their ``meanings`` ('' without one).
-    ``levels``: the points of a score, ascending, at most ten of its scale, evenly apart."""
+    ``levels``: the points of a score, ascending, at most ten of its scale, evenly apart; their
+    ``meanings`` if the user gave some."""
 
     kind: Kind
     text: str
@@ -30,6 +31,8 @@ class Question:
     @property
     def level_names(self) -> list[str]:
         """A description of each level."""
+        if self.meanings:
+            return [*self.meanings]
         low, high = self.levels[0], self.levels[-1]
         ends = {low: " (the lowest)", high: " (the highest)"}
         return [f"{level} of {low} to {high}{ends.get(level, '')}" for level in self.levels]
@@ -47,7 +50,8 @@ def question_of(task: Task) -> Question | None:
         meanings = constraint.meanings or ("",) * len(constraint.options)
         return Question("choice", text, constraint.options, meanings)
     if constraint.kind == "score" and constraint.scale is not None:
-        return Question("score", text, levels=_levels(*constraint.scale))
+        levels = _levels(*constraint.scale)
+        return Question("score", text, meanings=constraint.meanings, levels=levels)
     return None
 
 
