@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import blendfusion as bf
+from blendfusion.services.dialects.decisions.systems import DECISIONS
 from blendfusion.services.dialects.dispatch import WAREHOUSES
+from blendfusion.services.dialects.functions.call import System
 from blendfusion.services.dialects.functions.systems import SYSTEMS
 from blendfusion.services.dialects.warehouses.calls import Warehouse
 from blendfusion.session import INTERNAL
@@ -105,11 +107,11 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "functions/index.md", f"# Functions\n\n| function | question |\n|---|---|\n{rows}"
     for ingredient in INGREDIENTS:
         yield f"functions/{ingredient.name}.md", _function(ingredient)
-    for warehouse in WAREHOUSES:
-        yield f"dialects/{warehouse.name}.md", _warehouse(warehouse) + _functions(warehouse.name)
+    for warehouse in (*WAREHOUSES, *DECISIONS):
+        yield f"dialects/{warehouse.name}.md", _warehouse(warehouse) + _functions(warehouse.system)
     for dialect in sorted({*SYSTEMS} - {warehouse.name for warehouse in WAREHOUSES}):
         head = f"# {SYSTEMS[dialect].title}\n\nThe SQL of `dialect='{dialect}'`.\n"
-        yield f"dialects/{dialect}.md", head + _functions(dialect)
+        yield f"dialects/{dialect}.md", head + _functions(SYSTEMS[dialect])
     yield "api.md", _api()
 
 
@@ -151,10 +153,9 @@ def _warehouse(warehouse: Warehouse) -> str:
     )
 
 
-def _functions(dialect: str) -> str:
+def _functions(system: System) -> str:
     """The functions and types of a system: what each is here, which are the same, and which have no
     translation."""
-    system = SYSTEMS[dialect]
     spelled = ((s, s.write) for listed in system.spellings.values() for s in listed)
     rows = "".join(
         f"| `{s.signature}` | {_code_cell(write) if isinstance(write, str) else 'by its arguments'} |\n"

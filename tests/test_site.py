@@ -17,6 +17,7 @@ from chromium import browser
 from clicks import Person
 
 import blendfusion as bf
+from blendfusion.services.dialects.decisions.systems import DECISIONS
 from blendfusion.services.dialects.dispatch import WAREHOUSES
 from blendfusion.services.dialects.functions.systems import SYSTEMS
 from blendfusion.services.dialects.warehouses.calls import Warehouse
@@ -81,7 +82,7 @@ def test_a_link_names_the_page_that_it_leads_to() -> None:
     assert shown == "See [Installing](install.md) and [Search](search.md#a)."
 
 
-@pytest.mark.parametrize("warehouse", WAREHOUSES, ids=lambda w: w.name)
+@pytest.mark.parametrize("warehouse", [*WAREHOUSES, *DECISIONS], ids=lambda w: w.name)
 def test_a_warehouse_has_a_page_of_its_declarations(warehouse: Warehouse) -> None:
     page = PAGES[f"dialects/{warehouse.name}.md"]
     for function in warehouse.functions:

@@ -9,6 +9,7 @@ import pytest
 from golden import FOLDER, cases, check
 
 import blendfusion as bf
+from blendfusion.models.constraints.constraint import possible_answers
 from blendfusion.services.dialects import dispatch
 from blendfusion.types import Constraint
 
@@ -16,6 +17,13 @@ WAREHOUSES = {warehouse.name: warehouse for warehouse in dispatch.WAREHOUSES}
 
 
 def answer(request: bf.Request) -> object:
+    """The answer, with its probability where it is that of a whole question."""
+    if request.constraint.distribution:
+        return dict.fromkeys(possible_answers(request.constraint), 1)
+    if request.constraint.kind == "boolean":
+        return {True: 1, False: 0}
+    if request.constraint.meanings and request.constraint.scale:
+        return 1
     return answer_of(request.constraint)
 
 

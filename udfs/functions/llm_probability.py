@@ -27,5 +27,9 @@ LLM_PROBABILITY = Ingredient(
 ``frame.evaluate`` measures it.
 
 A model without probabilities is refused: local models have them, servers that give logprobs, and
-decision models.""",
+decision models.
+
+Sort by it for the surest rows, or add it up for the number of rows to expect:
+``frame.aggregate([], [f.sum(bf.llm_probability("Is it late?", "text"))])``. A filter with another
+limit than one half is ``llm_filter(…, threshold => 0.8)``.""",
 )

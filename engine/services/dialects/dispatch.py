@@ -20,6 +20,7 @@ from blendfusion.language.query_text.source_map import (
 from blendfusion.language.query_text.statements import first_word
 from blendfusion.prepare.translators import OURS
 from blendfusion.services.dialects.blendsql import translate as blendsql
+from blendfusion.services.dialects.decisions.systems import DECISIONS
 from blendfusion.services.dialects.mysql import translate as mysql
 from blendfusion.services.dialects.shared.braces import is_call
 from blendfusion.services.dialects.shared.catalog import SessionFacts
@@ -35,7 +36,7 @@ DIALECTS: Mapping[str, Callable[[str, SessionFacts], Translation]] = {
     "blendsql": blendsql.translate,
     "suql": suql.translate,
     "mysql": mysql.translate,
-    **{warehouse.name: warehouse.translate for warehouse in WAREHOUSES},
+    **{warehouse.name: warehouse.translate for warehouse in (*WAREHOUSES, *DECISIONS)},
 }
 """Each dialect by its name: text → our SQL. Raises QueryError with the span of the error."""
 

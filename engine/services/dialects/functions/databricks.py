@@ -281,6 +281,7 @@ DATABRICKS = System(
     date_difference="Write DATEDIFF(end, start).",
     truth_is_number=True,
     first_index=0,
+    paths=True,
     moment="%Y-%m-%d %H:%M:%S%.f",
     matches={"RLIKE": ("~", "{0}"), "REGEXP": ("~", "{0}")},
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.language.query_text.call_sites import literal_of
@@ -40,6 +40,8 @@ _OF_WAREHOUSES = ("AI.", "ML.", "SNOWFLAKE.CORTEX.")
 _JOINED = ("CONCAT",)
 _TEMPLATE = "PROMPT"
 _FORMAT = "FORMAT"
+_BEFORE_OPERANDS = ("SELECT", "WHERE", "AND", "OR", "NOT", "ON", "BY", "WHEN", "THEN", "ELSE", "IN")
+"""Words that end no operand, so that parentheses behind them are not those of a call."""
 _ENDS = (".", "?", "!", ":")
 """Characters that end a sentence; the value behind them starts a new one."""
 
@@ -66,6 +68,8 @@ class Function:
     """The text for a field of any name, where the call itself defines its fields."""
     base: Path = ()
     """The path below which those fields are."""
+    part: Callable[[Path], Callable[[Call], Written] | None] | None = None
+    """What writes the field at a path, for paths that the call itself defines."""
 
 
 def function(
@@ -95,6 +99,7 @@ class Call:
     start: int
     stop: int
     arguments: Mapping[str, Span]
+    known: SessionFacts
 
     @property
     def reader(self) -> Reader:
@@ -123,7 +128,11 @@ class Call:
 
     def literal(self, name: str, wanted: str) -> Literal:
         """An argument that is a literal, lists and objects too. Raises QueryError for another."""
-        tokens = self.reader.tokens[slice(*self.arguments[name])]
+        start, stop = self.arguments[name]
+        tokens = [
+            _as_text(token) if self.reader.kind(at + 1) == TokenType.COLON else token
+            for at, token in enumerate(self.reader.tokens[start:stop], start)
+        ]
         found = literal_of([t for t in tokens if t.text.upper() not in _MADE])
         if found is None:
             raise self.refusal(name, f"{name} must be {wanted} here")
@@ -174,8 +183,10 @@ class Call:
         if len(values) == 1 and len(parts) > 1 and not isinstance(parts[-1], str):
             text = "".join(part for part in parts if isinstance(part, str)).strip()
             if text.endswith(_ENDS):
-                return _escape(text.rstrip(": ")), woven
-        return "".join(_escape(p) if isinstance(p, str) else "{}" for p in parts).strip(), woven
+                return escape_braces(text.rstrip(": ")), woven
+        return "".join(
+            escape_braces(p) if isinstance(p, str) else "{}" for p in parts
+        ).strip(), woven
 
     def join_prompt(self, name: str) -> Written:
         """A prompt as one text."""
@@ -256,8 +267,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Warehouse:
-    """A warehouse; ``name`` is sqlglot's of its SQL, whose strings and quoted names are read as
-    such. ``refused`` are functions without a translation, with what to write in their place."""
+    """A system with language-model functions; ``name`` is that of the dialect. Its strings and
+    quoted names are read as those of its SQL. ``refused`` are functions without a translation, with what to write in their place."""
 
     title: str
     name: str
@@ -265,35 +276,42 @@ class Warehouse:
     refused: Mapping[str, str]
     system: System
     """Its other functions and its operators."""
+    sql: str = ""
+    """sqlglot's name of its SQL; '' for ``name``."""
 
     def translate(self, text: str, known: SessionFacts) -> Translation:
         """``text`` in our SQL. Raises QueryError, with the span in ``text``, for a form that has no
         translation."""
-        ours = requote(text, self.name)
+        ours = requote(text, self.sql or self.name)
+        by_name = {one.name.upper(): one for one in self.functions}
         try:
             weaver = Weaver(Reader(ours.sql))
-            by_name = {one.name.upper(): one for one in self.functions}
-            calls = [
-                at
+            read = [
+                place
                 for at in range(len(weaver.reader.tokens))
-                if _claim(weaver, at, by_name, self.refused)
+                for place in _claim(weaver, at, by_name, self.refused, known)
             ]
-            claim(weaver, known, self.system, but=calls)
+            claim(weaver, known, self.system, but=read)
             return ours.then(weaver.whole())
         except QueryError as problem:
             raise within(problem, ours) from None
 
 
 def _claim(
-    weaver: Weaver, at: int, functions: Mapping[str, Function], refused: Mapping[str, str]
-) -> bool:
-    """Have the call of a language-model function at ``at`` written; False if there is none."""
+    weaver: Weaver,
+    at: int,
+    functions: Mapping[str, Function],
+    refused: Mapping[str, str],
+    known: SessionFacts,
+) -> Sequence[int]:
+    """Have the call of a language-model function at ``at`` written. The places of its name and of
+    its arguments without effect; none if there is no call."""
     reader = weaver.reader
     if reader.kind(at - 1) == TokenType.DOT:
-        return False
+        return ()
     name, behind = _name(reader, at)
     if not reader.opens(behind):
-        return False
+        return ()
     if name in refused:
         raise reader.refusal(at, f"{name} has no translation", refused[name])
     if name not in functions:
@@ -301,24 +319,26 @@ def _claim(
             alone = name.rpartition(".")[2]
             hint = f"Write {alone}." if alone in functions else close_matches(name, functions)
             raise reader.refusal(at, f"{name} has no translation", hint)
-        return False
+        return ()
     function, close = functions[name], reader.close[behind]
-    call = Call(function, weaver, at, close + 1, {})
+    call = Call(function, weaver, at, close + 1, {}, known)
     bound = _bind(call, reader.parts(behind + 1, close))
-    call = Call(function, weaver, at, close + 1, bound)
-    stop, write = _shape(call)
+    call = Call(function, weaver, at, close + 1, bound, known)
+    start, stop, write = _shape(call)
     alias = ""
-    if reader.is_item(at, stop):
-        dotted = reader.kind(close + 1) == TokenType.DOT and reader.kind(stop - 2) == TokenType.DOT
-        name = reader.tokens[stop - 1].text if dotted else reader.one_line(at, stop)
+    if reader.is_item(start, stop):
+        behind = close + 1 + at - start
+        dotted = reader.kind(behind) == TokenType.DOT and reader.kind(stop - 2) == TokenType.DOT
+        name = reader.tokens[stop - 1].text if dotted else reader.one_line(start, stop)
         alias = f" AS {quoted_name(name)}"
 
     def write_call() -> Iterable[Piece | str]:
         yield from write(call)
         yield alias
 
-    weaver.add(Form(at, stop, write_call))
-    return True
+    weaver.add(Form(start, stop, write_call))
+    unused = [bound[name] for name in bound.keys() & function.ignored]
+    return [at, *(place for span in unused for place in range(*span))]
 
 
 def _name(reader: Reader, at: int) -> tuple[str, int]:
@@ -360,22 +380,28 @@ def _bind(call: Call, parts: Sequence[Span]) -> dict[str, Span]:
     return bound
 
 
-def _shape(call: Call) -> tuple[int, Callable[[Call], Written]]:
-    """The end of a call and of the field access behind it, and the text that replaces both."""
-    function = call.function
-    ends: list[tuple[Path, int]] = [((), call.stop)]
-    while step := _step(call.reader, ends[-1][1]):
-        ends.append(((*ends[-1][0], step[0]), step[1]))
+def _shape(call: Call) -> tuple[int, int, Callable[[Call], Written]]:
+    """Where a call and the field access behind it, ``call(…).field`` or ``(call(…)).field``, start
+    and end, and the text that replaces both."""
+    function, start = call.function, call.start
+    ends = _field_ends(call.reader, call.stop)
+    if len(ends) == 1 and _is_alone(call):
+        around = _field_ends(call.reader, call.stop + 1)
+        if len(around) > 1:
+            start, ends = start - 1, around
     for path, stop in reversed(ends):
         if path and path in function.fields:
-            return stop, function.fields[path]
+            return start, stop, function.fields[path]
+        written = function.part(path) if function.part is not None and path else None
+        if written is not None:
+            return start, stop, written
         opened = function.open_fields
         if (
             opened is not None
             and len(path) == len(function.base) + 1
             and path[:-1] == function.base
         ):
-            return stop, lambda c, name=path[-1], write=opened: write(c, name)
+            return start, stop, lambda c, name=path[-1], write=opened: write(c, name)
     if len(ends) > 1 and function.fields:
         known = ", ".join(".".join(path) for path in function.fields)
         raise call.reader.refusal(
@@ -383,7 +409,23 @@ def _shape(call: Call) -> tuple[int, Callable[[Call], Written]]:
             f"{function.name} has no field '{'.'.join(ends[-1][0])}' here",
             f"It has {known}.",
         )
-    return call.stop, function.write
+    return call.start, call.stop, function.write
+
+
+def _field_ends(reader: Reader, at: int) -> list[tuple[Path, int]]:
+    """The field accesses from ``at`` on, each with its end; the first is none at all."""
+    ends: list[tuple[Path, int]] = [((), at)]
+    while step := _step(reader, ends[-1][1]):
+        ends.append(((*ends[-1][0], step[0]), step[1]))
+    return ends
+
+
+def _is_alone(call: Call) -> bool:
+    """The call is all that stands in its parentheses, which are not those of another call."""
+    reader, opening = call.reader, call.start - 1
+    if opening < 0 or not reader.opens(opening) or reader.close[opening] != call.stop:
+        return False
+    return not reader.is_name(opening - 1) or reader.word(opening - 1) in _BEFORE_OPERANDS
 
 
 def _step(reader: Reader, at: int) -> tuple[str, int] | None:
@@ -394,6 +436,13 @@ def _step(reader: Reader, at: int) -> tuple[str, int] | None:
     if reader.kind(at) == TokenType.L_BRACKET and reader.close.get(at) == at + 2:
         return reader.tokens[at + 1].text.lower(), at + 3
     return None
+
+
+def _as_text(token: Token) -> Token:
+    """The name of a field, ``{name: 1}``, as a text, ``{'name': 1}``."""
+    if token.token_type == TokenType.STRING:
+        return token
+    return Token(TokenType.STRING, token.text, start=token.start, end=token.end)
 
 
 def _label_of(item: Literal) -> tuple[str, str] | None:
@@ -417,7 +466,7 @@ def _fields(kind: str) -> str:
     return re.sub(r"\w+", lambda word: _TYPES.get(word[0].upper(), word[0]), text.replace(":", " "))
 
 
-def _escape(text: str) -> str:
+def escape_braces(text: str) -> str:
     """A text as a part of a question, in which braces are no places of values."""
     return text.replace("{", "{{").replace("}", "}}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from blendfusion.services.dialects.functions.databricks import DATABRICKS as SYSTEM
+from blendfusion.services.dialects.warehouses.ai_decide import AI_DECIDE
 from blendfusion.services.dialects.warehouses.calls import (
     Call,
     Warehouse,
@@ -139,6 +140,7 @@ FUNCTIONS = (
     function("ai_mask(content, labels)", _mask, "llm_text('Copy the text, with …', content)"),
     function("ai_translate(content, to_lang)", "llm_translate({content}, {to_lang})"),
     function("ai_fix_grammar(content)", "llm_fix_grammar({content})"),
+    AI_DECIDE,
 )
 REFUSED = {
     "AI_FORECAST": "BlendFusion makes no forecasts.",

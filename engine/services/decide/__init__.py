@@ -1,0 +1,5 @@
+"""Several questions about one text, whose answers are one struct."""
+
+from blendfusion.services import Service
+
+SERVICE = Service(names={"decide": "expr"})

@@ -1,0 +1,1 @@
+"""SQL functions of decision models: of PostgreSQL, DuckDB and GreptimeDB."""
