@@ -42,6 +42,7 @@ _COMMANDS = {
     "serve": "queries for ADBC, JDBC and ODBC drivers, over Arrow Flight SQL",
     "mcp": "tools for agents, over the Model Context Protocol",
     "replay": "repeat a recorded run without asking a model",
+    "refresh": "bring materialised views up to date: ask what is new",
     "evaluate": "measure calls against a column of labels",
     "ask": "draft a query for a question in plain words",
     "index": "build or update an index over a file, for llm_search: see docs/search.md",

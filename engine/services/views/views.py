@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -252,6 +253,15 @@ class KeptViews:
             place.write_rows(now, _plain(rows))
         place.serve(now)
         return Refresh(now, why, is_new, trace)
+
+
+def inner_first(views: Mapping[str, View]) -> list[str]:
+    """The names of views in an order in which each stands behind those that it reads."""
+    reads = {name: sorted({*view.inputs} & views.keys() - {name}) for name, view in views.items()}
+    try:
+        return list(TopologicalSorter(reads).static_order())
+    except CycleError:  # each was replaced by one that reads the other
+        return list(views)
 
 
 def _plain(rows: pa.Table) -> pa.Table:

@@ -1,0 +1,88 @@
+"""``blendfusion refresh``: brings materialised views up to date, for cron and other schedulers."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import blendfusion as bf
+from blendfusion.apps.cli.sessions import add_session, budget_of, session_of
+from blendfusion.errors import BlendFusionError, BudgetExceeded, ModelError, QueryError
+from blendfusion.redaction import printable
+from blendfusion.run.observe.progress import count_noun, spending_line
+from blendfusion.services.views.views import Refresh, inner_first
+
+OF_QUERY, OF_MODEL, OF_BUDGET = 3, 4, 5
+"""The exit statuses of views that could not be refreshed, by cause; of several, the highest."""
+
+
+def add_arguments(refresh: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``refresh``."""
+    refresh.set_defaults(run=_refresh)
+    refresh.add_argument("views", nargs="*", metavar="VIEW", help="the views to refresh, in order")
+    refresh.add_argument(
+        "--all",
+        action="store_true",
+        help="refresh all views of the folder, those that others read first",
+    )
+    refresh.add_argument(
+        "--views-folder",
+        metavar="FOLDER",
+        help="the folder of the views (default: blendfusion_views in the current folder)",
+    )
+    refresh.add_argument(
+        "--explain",
+        action="store_true",
+        help="show what changed, and what each refresh would ask; ask nothing",
+    )
+    add_session(refresh)
+
+
+def _refresh(arguments: argparse.Namespace) -> int:
+    if bool(arguments.views) == arguments.all:
+        raise QueryError("refresh takes names of views, or --all", hint="blendfusion refresh --all")
+    if arguments.views_folder is not None:
+        arguments.option.append(f"views_folder={arguments.views_folder}")
+    with session_of(arguments) as session:
+        session.budget = budget_of(arguments)
+        names = inner_first(session.materialized_views) if arguments.all else arguments.views
+        for name in names:
+            session.kept_views.find(name)  # before one of them is refreshed
+        if arguments.explain:
+            return _explain(session, names)
+        return max((_refresh_one(session, name) for name in names), default=0)
+
+
+def _explain(session: bf.Session, names: Sequence[str]) -> int:
+    for name in names:
+        print("\n".join(session.kept_views.explain(name)))
+    return 0
+
+
+def _refresh_one(session: bf.Session, name: str) -> int:
+    """Refresh a view, with a line of what it asked and spent; the exit status."""
+    try:
+        done = session.refresh_view(name)
+    except BlendFusionError as problem:
+        print(f"{printable(name)}: not refreshed", file=sys.stderr)
+        problem.print()
+        return _status(problem)
+    print(_line(done))
+    return 0
+
+
+def _status(problem: BlendFusionError) -> int:
+    if isinstance(problem, BudgetExceeded):
+        return OF_BUDGET
+    return OF_MODEL if isinstance(problem, ModelError) else OF_QUERY
+
+
+def _line(done: Refresh) -> str:
+    view, trace = done.view, done.trace
+    rows = f"{count_noun(view.rows, 'row')}, version {view.version}"
+    if trace is None:
+        return printable(f"{view.name}: {rows}, nothing changed · 0 values asked")
+    spent = spending_line(trace.usage, trace.cost, "")
+    new = "" if done.is_rewritten else ", the same rows"
+    return printable(f"{view.name}: {rows}{new}, {'; '.join(done.reasons)} · {spent}")

@@ -1,0 +1,115 @@
+"""``blendfusion refresh``: lines and exit statuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import blendfusion as bf
+from blendfusion.apps.cli.main import main
+
+connect = bf.connect
+
+
+class Shop:
+    """A folder with a table and two views, of which one reads the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.raises = folder, False
+        self.fill("good a", "bad")
+        self.run("query", "CREATE MATERIALIZED VIEW a_best AS SELECT 0 AS id")
+        self.run(
+            "query",
+            "CREATE MATERIALIZED VIEW z_good AS SELECT id FROM t WHERE llm_filter('Is it good?', text)",
+        )
+        self.run(
+            "query",
+            "CREATE OR REPLACE MATERIALIZED VIEW a_best AS SELECT max(id) AS id FROM z_good",
+        )
+
+    def fill(self, *texts: str) -> None:
+        rows = {"id": list(range(len(texts))), "text": list(texts)}
+        pq.write_table(pa.table(rows), self.folder / "t.parquet")
+
+    def answer(self, call: bf.Request) -> object:
+        if self.raises:
+            raise bf.ModelFailed("the server is gone")
+        return "good" in str(call.values[0])
+
+    def run(self, command: str, *arguments: str) -> int:
+        own = [
+            "--table",
+            f"{self.folder}/t.parquet",
+            "--option",
+            f"views_folder={self.folder}/views",
+        ]
+        return main([command, *arguments, "--cache", "off", *own])
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    made: list[Shop] = []
+
+    def connect_scripted(model: Any = None, **options: Any) -> bf.Session:
+        return connect(
+            bf.ScriptedModel(lambda call: made[0].answer(call), fingerprint="good"), **options
+        )
+
+    monkeypatch.setattr(bf, "connect", connect_scripted)
+    shop = Shop.__new__(Shop)
+    made.append(shop)
+    shop.__init__(tmp_path)  # type: ignore[misc]
+    return shop
+
+
+def test_all_views_in_their_order(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert shop.run("refresh", "--all") == 0
+    assert capsys.readouterr().out == (
+        "z_good: 1 row, version 1, nothing changed · 0 values asked\n"
+        "a_best: 1 row, version 2, nothing changed · 0 values asked\n"
+    )
+    shop.fill("good a", "bad", "good b")
+    assert shop.run("refresh", "--all", "--explain") == 0
+    assert "expected: 1 value of 3 rows" in capsys.readouterr().out
+    assert shop.run("refresh", "--all") == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(
+        "z_good: 2 rows, version 2, the table t changed · asked 1 value in 1 call, 2 more"
+    )
+    assert second.startswith("a_best: 1 row, version 3, the table z_good changed · ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        ([], 2, "refresh takes names of views, or --all"),
+        (["--all", "z_good"], 2, "refresh takes names of views, or --all"),
+        (["z_good", "nix"], 2, "no materialised view 'nix'"),
+    ],
+)
+def test_wrong_arguments_refresh_nothing(
+    arguments: list[str], status: int, message: str, shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.fill("good z")
+    assert shop.run("refresh", *arguments) == status
+    out, err = capsys.readouterr()
+    assert message in err
+    assert "version" not in out
+
+
+def test_causes_of_failure_have_their_status(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.fill("good c", "bad d", "good e")
+    assert shop.run("refresh", "--all", "--budget", "values=1") == 5
+    assert "z_good: not refreshed" in capsys.readouterr().err
+    pq.write_table(pa.table({"id": [1]}), shop.folder / "t.parquet")
+    assert shop.run("refresh", "--all") == 3
+    out, err = capsys.readouterr()
+    assert "unknown column 'text'" in err
+    assert out.startswith("a_best: 1 row, version 2, nothing changed")
