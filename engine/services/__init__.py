@@ -60,7 +60,7 @@ METHODS: Mapping[str, str] = {
     "independence": "check_independence",
     "lakes": "register_lake",
     "meanings": "entities groups",
-    "replay": "changes manifest",
+    "replay": "changes diff manifest",
     "search": "attach_lancedb index indexes open_index register_lance search",
     "sources": "attach detach",
     "views": "materialized_views refresh_view",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from blendfusion.services.evaluate.session import Evaluations
     from blendfusion.services.lakes.session import LakeReading
     from blendfusion.services.meanings.session import Meanings
+    from blendfusion.services.replay.session import Comparing
     from blendfusion.services.search.session import Searching
     from blendfusion.services.sources.session import Attaching
     from blendfusion.services.views.session import ViewKeeping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         Asking,
         Attaching,
         Clustering,
+        Comparing,
         Translating,
         DocumentReading,
         Evaluations,

@@ -42,6 +42,7 @@ _COMMANDS = {
     "serve": "queries for ADBC, JDBC and ODBC drivers, over Arrow Flight SQL",
     "mcp": "tools for agents, over the Model Context Protocol",
     "replay": "repeat a recorded run without asking a model",
+    "diff": "the rows in which two recorded runs differ, and why",
     "refresh": "bring materialised views up to date: ask what is new",
     "evaluate": "measure calls against a column of labels",
     "ask": "draft a query for a question in plain words",
