@@ -5,15 +5,19 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.llama.self_test import KNOWN, differences, log_probabilities
+from blendfusion.models.llama import self_test
 from blendfusion.models.llama.shared_library import Unfit, bind
 from blendfusion.models.llama.struct_layout import fit_layout
 
@@ -57,14 +61,41 @@ def _check_library(lib: Any) -> Any:
     """``lib``, if it lays its structs out as known and computes what it should."""
     try:
         fit_layout(lib)
-        wrong = differences(log_probabilities(lib))
+        wrong = self_test.differences(log_probabilities(lib))
     except (Unfit, AttributeError, ModelFailed) as error:
         raise _unusable(str(error)) from error
     if wrong:
         raise _unusable(
-            f"it computes wrongly: the odds after {wrong} of {len(KNOWN)} test prompts are others"
+            f"it computes wrongly: the odds after {wrong} of {len(self_test.KNOWN)} test prompts are others"
         )
     return lib
+
+
+def log_probabilities(lib: Any) -> list[float]:
+    """The log-probabilities of ``WATCHED`` after ``PROMPTS``, as the bindings ``lib`` compute them.
+
+    Raises ModelFailed if it cannot read or compute the model."""
+    from blendfusion.models.llama.context import LlamaContext, Weights
+    from blendfusion.models.llama.switch import Switch
+    from blendfusion.models.llama.token_batch import Batch
+
+    with tempfile.TemporaryDirectory(prefix="blendfusion-") as folder:
+        path = Path(folder) / "self-test.gguf"
+        path.write_bytes(self_test.model())
+        weights = Weights(path, n_gpu_layers=0, switch=Switch(), lib=lib)
+        try:
+            context = LlamaContext(weights, n_ctx=128, threads=1)
+            try:
+                batch = Batch()
+                for sequence, prompt in enumerate(self_test.PROMPTS, 1):
+                    batch.want(batch.add(prompt, 0, sequence)[-1])
+                logits = context.decode(batch).astype(np.float64)
+                odds = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+                return [float(odds[row, token]) for row, token in enumerate(self_test.WATCHED)]
+            finally:
+                context.close()
+        finally:
+            weights.close()
 
 
 def _unusable(why: str) -> ModelNotFound:

@@ -8,11 +8,8 @@ processor or another version of the bindings, or that is damaged, gives other nu
 from __future__ import annotations
 
 import struct
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,33 +52,6 @@ class Tensor:
     @property
     def data(self) -> bytes:
         return self.values.astype(np.float32 if self.type == _F32 else np.float16).tobytes()
-
-
-def log_probabilities(lib: Any) -> list[float]:
-    """The log-probabilities of ``WATCHED`` after ``PROMPTS``, as the bindings ``lib`` compute them.
-
-    Raises ModelFailed if it cannot read or compute the model."""
-    from blendfusion.models.llama.context import LlamaContext, Weights
-    from blendfusion.models.llama.switch import Switch
-    from blendfusion.models.llama.token_batch import Batch
-
-    with tempfile.TemporaryDirectory(prefix="blendfusion-") as folder:
-        path = Path(folder) / "self-test.gguf"
-        path.write_bytes(model())
-        weights = Weights(path, n_gpu_layers=0, switch=Switch(), lib=lib)
-        try:
-            context = LlamaContext(weights, n_ctx=128, threads=1)
-            try:
-                batch = Batch()
-                for sequence, prompt in enumerate(PROMPTS, 1):
-                    batch.want(batch.add(prompt, 0, sequence)[-1])
-                logits = context.decode(batch).astype(np.float64)
-                odds = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
-                return [float(odds[row, token]) for row, token in enumerate(WATCHED)]
-            finally:
-                context.close()
-        finally:
-            weights.close()
 
 
 def differences(seen: list[float]) -> int:

@@ -9,10 +9,9 @@ from substrait.proto import AggregateFunction, SortField
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
 
-from blendfusion.planner.ir.aggregates import Measure
 from blendfusion.planner.ir.builders import cast_to_text, literal
 from blendfusion.planner.ir.literals import literal_text, type_text
-from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node, StoredRows, walk
+from blendfusion.planner.ir.nodes import Ask, Expr, Field, Measure, Node, StoredRows, walk
 from blendfusion.planner.ir.plan_details import ZONED_LITERAL, frame_text, zoned_type
 from blendfusion.udfs.declare.arguments import sql_string
 

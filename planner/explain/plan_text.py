@@ -30,12 +30,12 @@ from blendfusion.planner.ir.nodes import (
     Plan,
     Rel,
     StoredRows,
+    Take,
     conjuncts,
     needs_model,
 )
 from blendfusion.planner.ir.opaque_names import QUERIES, TABLES, leaf_text, unnamed_stem
 from blendfusion.planner.ir.search_tables import search_of
-from blendfusion.planner.ir.takes import Take
 from blendfusion.planner.ir.traversal import expressions, subplans
 from blendfusion.udfs.declare.arguments import sql_string
 

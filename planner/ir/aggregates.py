@@ -7,29 +7,8 @@ from dataclasses import dataclass, replace
 from substrait.proto import Rel as RelMessage
 
 from blendfusion.planner.ir.messages import holes, serialize
-from blendfusion.planner.ir.nodes import Expr, Plan, Rel, once_a_plan
-from blendfusion.planner.ir.sorts import ASC, DESC, Direction, reverse
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """One aggregate of an aggregate relation. ``exprs``: sort keys, then arguments, then filter."""
-
-    name: str
-    template: bytes
-    exprs: tuple[Expr, ...]
-    n_sorts: int
-    n_args: int
-
-    @property
-    def args(self) -> tuple[Expr, ...]:
-        return self.exprs[self.n_sorts : self.n_sorts + self.n_args]
-
-    @property
-    def filter(self) -> Expr | None:
-        """The condition of its FILTER clause."""
-        rest = self.exprs[self.n_sorts + self.n_args :]
-        return rest[0] if rest else None
+from blendfusion.planner.ir.nodes import Direction, Expr, Measure, Plan, Rel, once_a_plan
+from blendfusion.planner.ir.sorts import ASC, DESC, reverse
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ columns of the left input come first. Every relation's output has exactly ``widt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
-    from blendfusion.planner.ir.groups import GroupNeed
-    from blendfusion.planner.ir.takes import Take
+    from substrait.proto import SortField
 
 T = TypeVar("T")
 
@@ -83,6 +82,81 @@ class Node:
 
 
 Expr: TypeAlias = "Field | Ask | Node"
+Direction: TypeAlias = "SortField.SortDirection.ValueType"
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """The first ``count`` rows in an order, of all rows or of each combination of values of
+    ``per``."""
+
+    count: int
+    per: tuple[Expr, ...] = ()
+    order: tuple[Expr, ...] = ()
+    """No key: that in which the rows come."""
+    directions: tuple[Direction, ...] = ()
+    ties: int = 0
+    """The number of first keys of the order in which further rows that equal the last one count,
+    too."""
+    dense: bool = False
+    """Whether ``count`` counts combinations of values of the order instead of rows."""
+
+    @property
+    def keys(self) -> tuple[tuple[Expr, Direction], ...]:
+        """The order, each key with its direction."""
+        return tuple(zip(self.order, self.directions, strict=True))
+
+    def by(self, keys: Sequence[tuple[Expr, Direction]]) -> Take:
+        """This take in another order."""
+        return replace(self, order=tuple(e for e, _ in keys), directions=tuple(d for _, d in keys))
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One aggregate of an aggregate relation. ``exprs``: sort keys, then arguments, then filter."""
+
+    name: str
+    template: bytes
+    exprs: tuple[Expr, ...]
+    n_sorts: int
+    n_args: int
+
+    @property
+    def args(self) -> tuple[Expr, ...]:
+        return self.exprs[self.n_sorts : self.n_sorts + self.n_args]
+
+    @property
+    def filter(self) -> Expr | None:
+        """The condition of its FILTER clause."""
+        rest = self.exprs[self.n_sorts + self.n_args :]
+        return rest[0] if rest else None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNeed:
+    """The parts that are read of the groups that an aggregate makes of a block's rows.
+
+    The first ``n_keys`` columns of the block are the keys. ``measures`` read its columns; literals
+    beside them. ``tests``, ``order`` and ``shown`` are expressions over the columns of the groups:
+    the keys, then the measures.
+    """
+
+    n_keys: int
+    measures: tuple[Measure, ...]
+    tests: tuple[Expr, ...] = ()
+    """A group of which one of these is not TRUE is read no further."""
+    order: tuple[Expr, ...] = ()
+    """The order of the others in which a limit counts them; none: any."""
+    directions: tuple[Direction, ...] = ()
+    offset: int = 0
+    count: int | None = None
+    """The limit; None: all groups."""
+    shown: tuple[Expr, ...] = ()
+    """The expressions that are read of the groups within the limit. Each needs one value."""
+
+    @property
+    def has_limit(self) -> bool:
+        return self.count is not None
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from substrait.proto import Rel as RelMessage
 from substrait.proto import SortField
 
 from blendfusion.planner.ir.messages import serialize
-from blendfusion.planner.ir.nodes import Expr, Plan, Rel
+from blendfusion.planner.ir.nodes import Direction, Expr, Plan, Rel
 
-Direction: TypeAlias = SortField.SortDirection.ValueType
 ASC = SortField.SORT_DIRECTION_ASC_NULLS_LAST
 DESC = SortField.SORT_DIRECTION_DESC_NULLS_LAST
 """Both with NULL last."""

@@ -9,8 +9,7 @@ from substrait.proto import Expression as ExpressionMessage
 
 from blendfusion.planner.ir.builders import literal
 from blendfusion.planner.ir.messages import serialize
-from blendfusion.planner.ir.nodes import Expr, Node
-from blendfusion.planner.ir.sorts import Direction
+from blendfusion.planner.ir.nodes import Direction, Expr, Node
 
 NUMBERS = ("window:row_number", "window:rank", "window:dense_rank")
 _AT_MOST = {"lte": 0, "lt": -1, "equal": 0}

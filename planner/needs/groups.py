@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from blendfusion.planner.ir.aggregates import (
-    Aggregation,
-    Measure,
-    aggregate,
-    aggregation,
-    has_order,
-)
+from blendfusion.planner.ir.aggregates import Aggregation, aggregate, aggregation, has_order
 from blendfusion.planner.ir.builders import fetch_bounds
-from blendfusion.planner.ir.groups import GroupNeed
 from blendfusion.planner.ir.lineage import is_own_cast
 from blendfusion.planner.ir.necessary import never_fails
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
     Field,
+    GroupNeed,
+    Measure,
     Rel,
     all_fields,
     asks,

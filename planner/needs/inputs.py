@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from blendfusion.planner.ir.aggregates import (
-    Aggregation,
-    Measure,
-    aggregation,
-    order_of_first,
-    sorts_of,
-)
+from blendfusion.planner.ir.aggregates import Aggregation, aggregation, order_of_first, sorts_of
 from blendfusion.planner.ir.builders import fetch_bounds, literal
 from blendfusion.planner.ir.joins import is_union_all, join_type, outputs
 from blendfusion.planner.ir.nodes import (
     Block,
+    Direction,
     Expr,
     Field,
+    Measure,
     Node,
     Rel,
+    Take,
     conjuncts,
     fields,
     has_window,
     inline,
     is_volatile,
 )
-from blendfusion.planner.ir.sorts import ASC, DESC, Direction, directions_of
-from blendfusion.planner.ir.takes import Take
+from blendfusion.planner.ir.sorts import ASC, DESC, directions_of
 from blendfusion.planner.ir.windows import first_ranks
 from blendfusion.planner.needs.need import ALL, Need, over
 from blendfusion.planner.needs.plans import takes_of

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from blendfusion.planner.ir.nodes import Expr, Field, fields, is_volatile, substitute
-from blendfusion.planner.ir.sorts import Direction
-from blendfusion.planner.ir.takes import Take
+from blendfusion.planner.ir.nodes import (
+    Direction,
+    Expr,
+    Field,
+    Take,
+    fields,
+    is_volatile,
+    substitute,
+)
 
 Key = tuple[Expr, Direction]
 

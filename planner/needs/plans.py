@@ -10,11 +10,13 @@ from blendfusion.planner.ir.joins import is_union_all
 from blendfusion.planner.ir.necessary import ALWAYS, NEVER, any_of, to_fail
 from blendfusion.planner.ir.nodes import (
     Block,
+    Direction,
     Expr,
     Field,
     Plan,
     Rel,
     StoredRows,
+    Take,
     all_fields,
     asks,
     fields,
@@ -22,8 +24,7 @@ from blendfusion.planner.ir.nodes import (
     may_move,
     needs_model,
 )
-from blendfusion.planner.ir.sorts import ASC, Direction, sorted_by
-from blendfusion.planner.ir.takes import Take
+from blendfusion.planner.ir.sorts import ASC, sorted_by
 from blendfusion.planner.ir.traversal import asks_anything, subplans
 from blendfusion.planner.needs.need import Need, chain, over
 

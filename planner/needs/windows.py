@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from substrait.proto import Expression as ExpressionMessage
 
-from blendfusion.planner.ir.nodes import Expr, Node, Rel, has_window, inline, windows
+from blendfusion.planner.ir.nodes import Expr, Node, Rel, Take, has_window, inline, windows
 from blendfusion.planner.ir.sorts import ASC
-from blendfusion.planner.ir.takes import Take
 from blendfusion.planner.ir.windows import NUMBERS, WindowOrder, numbering, order_of
 from blendfusion.planner.needs.need import ALL, Key, Need, cut, first_keys, is_other, without
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.errors import PlanError
-from blendfusion.planner.ir.aggregates import Aggregation, Measure, aggregate, aggregation
+from blendfusion.planner.ir.aggregates import Aggregation, aggregate, aggregation
 from blendfusion.planner.ir.builders import case, conjunction, function, project
 from blendfusion.planner.ir.joins import join_plans, join_type
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
     Field,
+    Measure,
     Plan,
     Rel,
     all_fields,

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.ir.aggregates import Measure, aggregate, aggregation, without_filter
+from blendfusion.planner.ir.aggregates import aggregate, aggregation, without_filter
 from blendfusion.planner.ir.necessary import ALWAYS, all_of, any_of, necessary, not_null
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
+    Measure,
     Plan,
     Rel,
     conjuncts,

@@ -23,11 +23,13 @@ from blendfusion.planner.ir.aggregates import aggregate, aggregation, order_of_f
 from blendfusion.planner.ir.builders import boolean_literal, filter_rows, project
 from blendfusion.planner.ir.nodes import (
     Block,
+    Direction,
     Expr,
     Field,
     Node,
     Plan,
     Rel,
+    Take,
     all_fields,
     below_projections,
     conjuncts,
@@ -41,8 +43,6 @@ from blendfusion.planner.ir.nodes import (
     substitute,
     windows,
 )
-from blendfusion.planner.ir.sorts import Direction
-from blendfusion.planner.ir.takes import Take
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.ir.windows import WindowOrder, first_ranks, numbering, order_of
 from blendfusion.planner.needs.plans import plain, with_takes

@@ -28,11 +28,13 @@ from blendfusion.planner.ir.builders import (
 )
 from blendfusion.planner.ir.nodes import (
     Block,
+    Direction,
     Expr,
     Field,
     Plan,
     Rel,
     StoredRows,
+    Take,
     all_fields,
     asks,
     asks_model,
@@ -43,8 +45,7 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
     substitute,
 )
-from blendfusion.planner.ir.sorts import Direction, directions_of
-from blendfusion.planner.ir.takes import Take
+from blendfusion.planner.ir.sorts import directions_of
 from blendfusion.planner.ir.traversal import Change, asks_anything, from_top, with_subplans
 from blendfusion.planner.ir.windows import window
 from blendfusion.planner.needs.plans import with_takes

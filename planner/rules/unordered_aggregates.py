@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from substrait.proto import Rel as RelMessage
 
-from blendfusion.planner.ir.aggregates import Measure, aggregate, aggregation
+from blendfusion.planner.ir.aggregates import aggregate, aggregation
 from blendfusion.planner.ir.messages import serialize
-from blendfusion.planner.ir.nodes import Plan, Rel, needs_model
+from blendfusion.planner.ir.nodes import Measure, Plan, Rel, needs_model
 
 _UNORDERED = frozenset(
     """

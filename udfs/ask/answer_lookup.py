@@ -13,13 +13,13 @@ from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
-    from blendfusion.udfs.ask.dispatcher import Dispatcher
+    from blendfusion.udfs.ask.requests import Requests
 
 
 class AnswerLookup:
     """The stored answers and the prices for the calls of one run."""
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    def __init__(self, dispatcher: Requests) -> None:
         self._dispatcher = dispatcher
         self._any: dict[Call, bool] = {}
 

@@ -4,7 +4,7 @@ itself have thresholds before the largest."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import exp, log
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -30,10 +30,11 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.key import Keys
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.types import Answer, Task
+from blendfusion.udfs.ask.cascade_outcome import CascadeOutcome
 from blendfusion.udfs.ask.job import Job
 
 if TYPE_CHECKING:
-    from blendfusion.udfs.ask.dispatcher import Dispatcher
+    from blendfusion.udfs.ask.requests import Requests
     from blendfusion.udfs.declare.call import Call
 
 AnyCertificate: TypeAlias = Certificate | RankedCertificate | RankedPair
@@ -46,77 +47,6 @@ _LEARNED_SHARE, _MOST_LEARNED = 6, 600
 _LEAST_TO_LEARN = 180
 _LEAST_SHARE = 1e-9
 """A probability has a logarithm."""
-
-
-@dataclass(frozen=True, slots=True)
-class CascadeOutcome:
-    """The distinct values of a call by who answered: the small model ``decided`` some; the large
-    model answered those counted in ``to_large``, ``sampled`` of them drawn at random."""
-
-    targets: Targets
-    small: str
-    large: str
-    values: int
-    decided: int
-    sampled: int
-    to_large: int
-    rule: str = ""
-    """The answers of the small model that stand, in words; '' for several chunks, since each has
-    its own thresholds."""
-    measured: str = ""
-    """The result of the sample; '' for several chunks."""
-    then: CascadeOutcome | None = None
-    """The outcome of the next small model, for the values that this one left open."""
-
-    def __add__(self, other: CascadeOutcome) -> CascadeOutcome:
-        return replace(
-            self,
-            values=self.values + other.values,
-            decided=self.decided + other.decided,
-            sampled=self.sampled + other.sampled,
-            to_large=self.to_large + other.to_large,
-            rule="",
-            measured="",
-            then=_sum(self.then, other.then),
-        )
-
-    @property
-    def why(self) -> str:
-        """The answers of the small models that stand, in words, or the reason why none do; '' for
-        several chunks."""
-        if self.then is None:
-            return self._own_reason
-        return f"{self.small}: {self._own_reason}; {self.then.small}: {self.then.why}"
-
-    @property
-    def _own_reason(self) -> str:
-        measured = f" ({self.measured})" if self.measured else ""
-        if self.decided:
-            return f"{self.rule}{measured}"
-        too_few = "too few values to sample"
-        return f"{'certified thresholds would save nothing' if self.sampled else too_few}{measured}"
-
-    def __str__(self) -> str:
-        if not self.decided and self.then is None:
-            return f"{self.targets}: {self.why}, all {self.values:,} asked of {self.large}"
-        levels = "; ".join(level._decision_text() for level in self._levels)
-        return f"{self.targets}: {levels}; that was asked {self.to_large:,}"
-
-    @property
-    def _levels(self) -> list[CascadeOutcome]:
-        return [self, *([] if self.then is None else self.then._levels)]
-
-    def _decision_text(self) -> str:
-        rule = f" {self.rule}" if self.rule else ""
-        measured = f", {self.measured}" if self.measured else ""
-        return (
-            f"{self.small} decided {self.decided:,} of {self.values:,} values{rule}, certified by "
-            f"{self.sampled:,} answers of {self.large}{measured}"
-        )
-
-
-def _sum(one: CascadeOutcome | None, other: CascadeOutcome | None) -> CascadeOutcome | None:
-    return one + other if one is not None and other is not None else one or other
 
 
 class Cascade:
@@ -148,14 +78,14 @@ class Cascade:
         self._learns = isinstance(self._small.inner, EmbeddingModel)
         self._chunks = 0
 
-    def answers(self, values: Sequence[Values], dispatcher: Dispatcher) -> dict[Values, Answer]:
+    def answers(self, values: Sequence[Values], dispatcher: Requests) -> dict[Values, Answer]:
         """One answer a tuple. Raises QueryError for a small model that tells no probabilities."""
         answers, outcome = self.decide(values, dispatcher)
         dispatcher.observer.on_cascade(self._call, outcome)
         return answers
 
     def decide(
-        self, values: Sequence[Values], dispatcher: Dispatcher
+        self, values: Sequence[Values], dispatcher: Requests
     ) -> tuple[dict[Values, Answer], CascadeOutcome]:
         """One answer a tuple, and who gave them."""
         answers: dict[Values, Answer] = {}
@@ -199,7 +129,7 @@ class Cascade:
         return answers, outcome
 
     def _ask(
-        self, values: Sequence[Values], dispatcher: Dispatcher, into: dict[Values, Answer]
+        self, values: Sequence[Values], dispatcher: Requests, into: dict[Values, Answer]
     ) -> None:
         if values:
             dispatcher.dispatch(self._job(self._large), self._task, values, into, self._call)
@@ -208,7 +138,7 @@ class Cascade:
         return Job(self._call.task, model, self._call.models)
 
     def _propose(
-        self, values: Sequence[Values], dispatcher: Dispatcher, known: dict[Values, Answer]
+        self, values: Sequence[Values], dispatcher: Requests, known: dict[Values, Answer]
     ) -> dict[Values, Answer]:
         """The small model's answers, as far as it has any."""
         if self._learns:
@@ -226,7 +156,7 @@ class Cascade:
         return {v: given[v] for v in values if v in given}
 
     def _learn(
-        self, values: Sequence[Values], dispatcher: Dispatcher, known: dict[Values, Answer]
+        self, values: Sequence[Values], dispatcher: Requests, known: dict[Values, Answer]
     ) -> dict[Values, Answer]:
         """The answers of a classifier of vectors that has learned from some of the large model's
         answers; these are added to ``known``, and their values need no decision."""

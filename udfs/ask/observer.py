@@ -9,7 +9,7 @@ from typing import Protocol
 
 from blendfusion.models.protocol.model import Values
 from blendfusion.types import Answer, Task, Usage
-from blendfusion.udfs.ask.cascade import CascadeOutcome
+from blendfusion.udfs.ask.cascade_outcome import CascadeOutcome
 from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import Conflict

@@ -19,7 +19,7 @@ from blendfusion.udfs.ask.evidence_results import stated_answer, with_evidence
 from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, REASON, VALUE, Call
 
 if TYPE_CHECKING:
-    from blendfusion.udfs.ask.dispatcher import Dispatcher
+    from blendfusion.udfs.ask.requests import Requests
 
 
 class NoConfidence(QueryError):
@@ -40,7 +40,7 @@ def outcomes(
     call: Call,
     answers: Sequence[Answer],
     values: Sequence[Values],
-    dispatcher: Dispatcher,
+    dispatcher: Requests,
     *,
     task: Task | None = None,
     to: pa.DataType | None = None,
@@ -108,7 +108,7 @@ def _result_struct(
 
 
 def _by_probability(
-    call: Call, answers: Sequence[Answer], dispatcher: Dispatcher
+    call: Call, answers: Sequence[Answer], dispatcher: Requests
 ) -> Sequence[Answer]:
     """The answers with the results of probabilities as their texts; those to other questions than
     yes or no have them already."""
@@ -134,7 +134,7 @@ def _read_yes(call: Call, answer: Answer) -> Answer:
     return replace(answer, text=text)
 
 
-def _check_probabilities(call: Call, answers: Sequence[Answer], dispatcher: Dispatcher) -> None:
+def _check_probabilities(call: Call, answers: Sequence[Answer], dispatcher: Requests) -> None:
     """Raise QueryError if a model gave answers without any probability."""
     tells: dict[str, bool] = {}
     for answer in answers:
@@ -156,7 +156,7 @@ def _sure(
     least: float,
     answers: Sequence[Answer],
     values: Sequence[Values],
-    dispatcher: Dispatcher,
+    dispatcher: Requests,
 ) -> list[Answer]:
     """The answers. An answer less probable than ``least`` becomes a failed one, with that as its
     error."""
@@ -175,7 +175,7 @@ def _sure(
 
 
 def _state_facts(
-    call: Call, answers: Sequence[Answer], values: Sequence[Values], dispatcher: Dispatcher
+    call: Call, answers: Sequence[Answer], values: Sequence[Values], dispatcher: Requests
 ) -> list[Answer]:
     """The answers with the numbers and dates that the text of their value states."""
     kept = [stated_answer(call, *pair) for pair in zip(answers, values, strict=True)]

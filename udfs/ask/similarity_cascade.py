@@ -16,7 +16,7 @@ from blendfusion.udfs.ask.cascade import AnyCertificate, Cascade
 from blendfusion.udfs.ask.embed_columns import Texts, cosines
 
 if TYPE_CHECKING:
-    from blendfusion.udfs.ask.dispatcher import Dispatcher
+    from blendfusion.udfs.ask.requests import Requests
     from blendfusion.udfs.declare.call import Call
 
 _NO = Answer("false")
@@ -39,7 +39,7 @@ class SimilarityCascade(Cascade):
         return f"the vectors of {self._vectors}"
 
     def _propose(
-        self, values: Sequence[Values], dispatcher: Dispatcher, known: dict[Values, Answer]
+        self, values: Sequence[Values], dispatcher: Requests, known: dict[Values, Answer]
     ) -> dict[Values, Answer]:
         embedder = dispatcher.embedder_for(self._call)
         self._vectors = embedder.name

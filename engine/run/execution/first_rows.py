@@ -18,8 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from blendfusion.planner.ir.nodes import Expr, Field
-from blendfusion.planner.ir.takes import Take
+from blendfusion.planner.ir.nodes import Expr, Field, Take
 from blendfusion.run.execution.equal_rows import Key, codes_of, distinct_keys, keys_at
 from blendfusion.run.execution.expressions import Column, Rows
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from substrait.proto import AggregateFunction
 from substrait.proto import Rel as RelMessage
 
-from blendfusion.planner.ir.aggregates import Measure, has_order
-from blendfusion.planner.ir.nodes import Expr, Node
+from blendfusion.planner.ir.aggregates import has_order
+from blendfusion.planner.ir.nodes import Expr, Measure, Node
 from blendfusion.run.execution.ranges import EXACT, Masks, Numbers, Range, unknown_range, widen
 
 Places = NDArray[np.int64]

@@ -8,10 +8,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blendfusion.planner.ir.aggregates import Measure, has_order, order_of_first
-from blendfusion.planner.ir.groups import GroupNeed
-from blendfusion.planner.ir.nodes import Expr, Field, Node, fields, needs_model, walk
-from blendfusion.planner.ir.sorts import ASC, DESC, Direction, reverse
+from blendfusion.planner.ir.aggregates import has_order, order_of_first
+from blendfusion.planner.ir.nodes import (
+    Direction,
+    Expr,
+    Field,
+    GroupNeed,
+    Measure,
+    Node,
+    fields,
+    needs_model,
+    walk,
+)
+from blendfusion.planner.ir.sorts import ASC, DESC, reverse
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.group_ranges import (
     GroupedRows,

@@ -15,9 +15,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from blendfusion.planner.ir.necessary import ALWAYS, never_fails, not_null
-from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, asks, fields, needs_model
+from blendfusion.planner.ir.nodes import (
+    Ask,
+    Block,
+    Direction,
+    Expr,
+    Field,
+    asks,
+    fields,
+    needs_model,
+)
 from blendfusion.planner.ir.possible_answers import over_answers
-from blendfusion.planner.ir.sorts import ASC, DESC, Direction, reverse
+from blendfusion.planner.ir.sorts import ASC, DESC, reverse
 from blendfusion.run.execution import equal_rows
 from blendfusion.run.execution.expressions import Column, Rows, RowWise
 from blendfusion.run.execution.ranges import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from blendfusion.planner.rules import rules_off
@@ -20,7 +20,7 @@ from blendfusion.run.reports.run_record import Batch, Operator, Run
 from blendfusion.types import Usage
 
 if TYPE_CHECKING:
-    from blendfusion.run.reports.trace import Trace
+    from blendfusion.udfs.declare.call import Call
 
 _HEADS = ("Operator", "Rows in", "Rows out", "Values", "Cached", "Failed", "Prompt tokens")
 _MORE_HEADS = ("Answer tokens", "Seconds")
@@ -33,9 +33,9 @@ _BINS = 240
 """Resolution of a timeline."""
 
 
-def plan_section(run: Run, trace: Trace) -> Html:
+def plan_section(run: Run, remarks: Callable[[Call], list[str]]) -> Html:
     """The plan of a run, stage by stage; without a plan, its questions."""
-    rows = _Rows(run, trace)
+    rows = _Rows(run, remarks)
     parts: list[Html] = []
     plan = run.plan
     if plan is not None and plan.staged is not None:
@@ -58,8 +58,8 @@ def plan_section(run: Run, trace: Trace) -> Html:
 class _Rows:
     """Rows of the tables; records the questions that they contain."""
 
-    def __init__(self, run: Run, trace: Trace) -> None:
-        self._run, self._trace = run, trace
+    def __init__(self, run: Run, remarks: Callable[[Call], list[str]]) -> None:
+        self._run, self._remarks = run, remarks
         self._left = dict(run.by_operator)
         self._longest = max((u.seconds for u in run.by_operator.values()), default=0.0)
 
@@ -96,7 +96,7 @@ class _Rows:
             operator = stage.place, call.task, call.models
             usage = self._run.by_operator.get(operator, Usage())
             self._left.pop(operator, None)
-            notes = [*self._trace.became_of(call), *found_by(line.ask, stage.counts)]
+            notes = [*self._remarks(call), *found_by(line.ask, stage.counts)]
             yield self._ask_lines("ask", line.text, usage, operator, notes)
 
     def others(self) -> list[Html]:

@@ -69,7 +69,7 @@ def fragment_of(trace: Trace) -> str:
     """The heading, the totals and the plan, for a notebook."""
     parts = [*_heading(trace, name="h3"), totals(trace)]
     if trace.run is not None:
-        parts.append(plan_section(trace.run, trace))
+        parts.append(plan_section(trace.run, trace.became_of))
     return str(tag("div", style(), *parts, class_="bf"))
 
 
@@ -92,7 +92,7 @@ def _sections(trace: Trace, show: _Display) -> list[tuple[str, str, Html]]:
     if run is not None and run.query:
         made.append(("query", "Query", tag("pre", cut(run.query, _TEXT), tabindex="0")))
     if run is not None:
-        made.append(("plan", "Plan", plan_section(run, trace)))
+        made.append(("plan", "Plan", plan_section(run, trace.became_of)))
     failed = [sample for sample in answered if sample.failures]
     if failed:
         made.append(("errors", "Errors", _errors(failed, show)))

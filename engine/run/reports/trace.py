@@ -34,7 +34,7 @@ from blendfusion.run.reports.html_report import fragment_of, page_of
 from blendfusion.run.reports.request_sample import Sample
 from blendfusion.run.reports.run_record import Run, run_of
 from blendfusion.types import Answer, Task, Usage
-from blendfusion.udfs.ask.cascade import CascadeOutcome
+from blendfusion.udfs.ask.cascade_outcome import CascadeOutcome
 from blendfusion.udfs.ask.dispatcher import Results
 from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.ledger import Ledger

@@ -4,7 +4,7 @@ again."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from blendfusion.services.search.hashes import HASH, as_numpy
 if TYPE_CHECKING:
     import lance
 
-    from blendfusion.services.search.index import Index
+    from blendfusion.services.search.snapshot import Snapshot
 
 
 class TextPlaces:
@@ -43,8 +43,14 @@ class TextPlaces:
         return dict(zip(found[TEXT_HASH].to_pylist(), vectors, strict=True))
 
 
+class Versioned(Protocol):
+    """An index whose newest version can be read."""
+
+    def snapshot(self) -> Snapshot: ...
+
+
 def stored_vectors(
-    indexes: Mapping[str, Index], fingerprint: str, keys: Sequence[bytes]
+    indexes: Mapping[str, Versioned], fingerprint: str, keys: Sequence[bytes]
 ) -> dict[bytes, Vectors]:
     """The vectors of an embedder in any of the indexes, by the hashes of their texts.
 

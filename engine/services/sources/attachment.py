@@ -13,7 +13,8 @@ from datafusion import SessionContext
 
 from blendfusion.errors import QueryError
 from blendfusion.services.sources.catalog import RemoteCatalog, RemoteSchema
-from blendfusion.services.sources.database import Database, open_database
+from blendfusion.services.sources.database import Database
+from blendfusion.services.sources.open_database import open_database
 from blendfusion.services.sources.places import place_of
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -76,26 +76,6 @@ class Database(Writable, Protocol):
         ...
 
 
-def open_database(place: Place, *, read_only: bool) -> Database:
-    """The database at a place. Raises QueryError if it does not open, and ModelNotFound without the
-    library that reads it."""
-    if place.kind == "sqlite":
-        from blendfusion.services.sources.sqlite import SqliteDatabase
-
-        return SqliteDatabase(place, read_only)
-    if place.kind == "duckdb":
-        from blendfusion.services.sources.duck import DuckDatabase
-
-        return DuckDatabase(place, read_only)
-    if place.kind == "postgresql":
-        from blendfusion.services.sources.postgres import PostgresDatabase
-
-        return PostgresDatabase(place, read_only)
-    from blendfusion.services.sources.mysql import MysqlDatabase
-
-    return MysqlDatabase(place, read_only)
-
-
 def missing_library(package: str) -> ModelNotFound:
     """The error where the library that reads a database is missing."""
     return ModelNotFound(
