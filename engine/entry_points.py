@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from blendfusion.budget import Budget, PriceList, Prices
-from blendfusion.errors import OptionError
+from blendfusion.errors import OptionError, connect_with, limit_spending
 from blendfusion.models.stores.store_names import Cache, LateStore, store_for
 from blendfusion.options import OptionArguments, Options
 from blendfusion.services import parts
@@ -121,7 +121,7 @@ def register(
     if chosen.confirm_above:
         raise OptionError(
             "confirm_above needs a session: registered functions cannot know the number of values",
-            hint="Use bf.connect(confirm_above=…), or limit the spending here: budget=bf.Budget(…).",
+            hint=f"Use {connect_with(confirm_above=1000)}, or limit the spending: {limit_spending(values=1000)}.",
         )
     ledger = Ledger(budget, Prices(prices), whose="context")
     vectors = LazyEmbedder(embedder, chosen)

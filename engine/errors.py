@@ -24,14 +24,86 @@ may be missed among equally similar values, FileWarning how files were read.
 from __future__ import annotations
 
 import difflib
+import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
+from typing import Literal
 
 from blendfusion.redaction import printable
 from blendfusion.types import Usage
+
+Surface = Literal["python", "command", "page"]
+"""The front end that words a remedy: a program, the command line, the local page."""
+
+_FORM = re.compile("\ue000([^\ue000-\ue002]*)\ue001([^\ue000-\ue002]*)\ue002")
+_OF_COMMANDS = "model embedder cache cluster confirm_above show_values read_only read_files".split()
+"""Settings of a session that are options of the command line by their own names."""
+
+
+def by_surface(python: str, command: str) -> str:
+    """A remedy as a part of a hint: each front end shows its own words."""
+    return f"\ue000{python}\ue001{command}\ue002"
+
+
+def connect_with(*models: str, **settings: object) -> str:
+    """The remedy that a session is opened with these models, a chain if there are several, and
+    these settings."""
+    first = [repr(models[0])] if len(models) == 1 else [repr([*models])] if models else []
+    python = ", ".join([*first, *(f"{name}={value!r}" for name, value in settings.items())])
+    command = [f"--model {model}" for model in models]
+    for name, value in settings.items():
+        known = name in _OF_COMMANDS
+        command.append(
+            f"--{name.replace('_', '-')} {value}" if known else f"--option {name}={value}"
+        )
+    return by_surface(f"bf.connect({python})", " ".join(command))
+
+
+def limit_spending(**limits: float) -> str:
+    """The remedy that a run gets a budget."""
+    given = ",".join(f"{name}={limit:g}" for name, limit in limits.items())
+    return by_surface(f"budget=bf.Budget({given.replace(',', ', ')})", f"--budget {given}")
+
+
+def table_of(path: str, name: str = "") -> str:
+    """The remedy that a file becomes a table."""
+    python = f"{path!r}, {name!r}" if name else repr(path)
+    return by_surface(
+        f"session.register_file({python})", f"--table {f'{name}=' * bool(name)}{path}"
+    )
+
+
+_GENERATED = re.compile(r"c[0-9a-f]{32}")
+"""Names that DataFusion gives to tables without one: nobody typed them."""
+
+
+class Hint(str):
+    """The remedy of an error, in the words of Python, and in those of the command line. The page of
+    ``blendfusion ui`` has the options of the command line."""
+
+    command: str
+
+    @classmethod
+    def read(cls, text: str) -> Hint:
+        """The hint of a text with parts by surface; another hint as it is."""
+        if isinstance(text, Hint):
+            return text
+        hint = cls(printable(_FORM.sub(r"\1", text)))
+        hint.command = printable(_FORM.sub(r"\2", text))
+        return hint
+
+    def on(self, surface: Surface) -> str:
+        """The words for a front end."""
+        return str(self) if surface == "python" else self.command
+
+    def map(self, change: Callable[[str], str]) -> Hint:
+        """The hint with its words changed in all front ends."""
+        hint = Hint(change(str(self)))
+        hint.command = change(self.command)
+        return hint
 
 
 class BlendFusionError(Exception):
@@ -49,14 +121,14 @@ class BlendFusionError(Exception):
     def reword(self, message: str, hint: str | None) -> None:
         """Replace the message and the hint."""
         self.message = printable(message)
-        self.hint = None if hint is None else printable(hint)
+        self.hint: Hint | None = None if hint is None else Hint.read(hint)
         whole = self.message if self.hint is None else f"{self.message}\nHint: {self.hint}"
         self.args = (whole,)
 
-    def print(self) -> None:
+    def print(self, surface: Surface = "command") -> None:
         """Print the message and the hint on standard error, in place of a traceback; on a terminal,
         lines are broken between words."""
-        hint = [fit_terminal(f"Hint: {self.hint}")] * bool(self.hint)
+        hint = [fit_terminal(f"Hint: {self.hint.on(surface)}")] if self.hint else []
         place = [self.excerpt] * bool(self.excerpt and sys.stderr.isatty())
         print("\n".join([fit_terminal(f"error: {self.message}"), *place, *hint]), file=sys.stderr)
 
@@ -233,12 +305,13 @@ def remedy_for(name: str, remedies: Mapping[str, str]) -> str | None:
 
 
 def close_matches(name: str, known: Iterable[str]) -> str:
-    """A sentence that names the closest matches, or lists all names; '' without any.
+    """A sentence that names the closest matches, or lists all names; '' without any. Names that
+    were generated are left out.
 
     >>> close_matches("llm_fliter", ["llm_filter", "llm_map"])
     "Did you mean 'llm_filter'?"
     """
-    names = sorted(set(known))
+    names = sorted(one for one in set(known) if not _GENERATED.fullmatch(one))
     folded = {known.lower(): known for known in reversed(names)}
     near = difflib.get_close_matches(name, names, n=1) or [
         folded[one] for one in difflib.get_close_matches(name.lower(), folded, n=1)

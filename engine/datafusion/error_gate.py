@@ -165,7 +165,7 @@ def _withhold(error: BlendFusionError, redaction: Redaction) -> None:
         return
     for one in _behind(error):
         if isinstance(one, ModelError) and one.foreign:
-            one.reword(redaction.reason(one.message), one.hint and redaction.reason(one.hint))
+            one.reword(redaction.reason(one.message), one.hint and one.hint.map(redaction.reason))
 
 
 def _seal(error: BaseException, redaction: Redaction) -> None:

@@ -5,12 +5,21 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blendfusion.datafusion.columns import columns_listed
 from blendfusion.datafusion.foreign_words import foreign, text_of
 from blendfusion.datafusion.other_systems import form_remedy, function_remedy
-from blendfusion.errors import BlendFusionError, QueryError, close_matches
+from blendfusion.errors import (
+    BlendFusionError,
+    QueryError,
+    by_surface,
+    close_matches,
+    connect_with,
+    table_of,
+)
 from blendfusion.redaction import Redaction
 from blendfusion.udfs.declare.arguments import sql_string
 from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE
@@ -210,7 +219,8 @@ _OTHERWISE = {"llm_rank": "For the best rows write ORDER BY llm_score('…', val
 
 _OF_WAREHOUSES = (
     "Functions of Snowflake, BigQuery and Databricks need their dialect: "
-    "session.sql(query, dialect='snowflake'), 'bigquery' or 'databricks'."
+    + by_surface("session.sql(query, dialect='snowflake')", "--dialect snowflake")
+    + ", 'bigquery' or 'databricks'."
 )
 
 
@@ -250,22 +260,35 @@ def _table(text: str, context: SessionContext, query: str) -> QueryError | None:
     if path is not None:
         return QueryError(
             f"{path!r} is no table: a query reads registered tables, not paths",
-            hint=f"Make it one, session.register_file({path!r}) or --table {path}, or let queries read "
-            f"files: bf.connect(read_files={'urls' if '://' in path else 'local'!r}).",
+            hint=f"Make it one, {table_of(path)}, or let queries read "
+            f"files: {connect_with(read_files='urls' if '://' in path else 'local')}.",
         )
     named = _BARE_FILE.search(query)
     if named is not None and full.lower().endswith(named[0].lower()):
         return QueryError(
             f"unknown table '{named[0]}'",
-            hint=f"A file stands in single quotes: FROM '{named[0]}'; or name it: --table {named[0]}.",
+            hint=f"A file stands in single quotes: FROM '{named[0]}'; or name it: {table_of(named[0])}.",
         )
     name = full.split(".")[-1]
     tables = context.catalog().schema().names()
+    near = close_matches(name, tables)
     hint = (
-        _as_written(close_matches(name, tables))
-        or "No table is registered: --table sales.csv, session.register_file('sales.csv'), from_pandas, …"
+        _as_written(near if "mean" in near else "")
+        or _file_called(name)
+        or _as_written(near)
+        or "No table is registered: "
+        + by_surface("session.register_file('sales.csv'), from_pandas, …", "--table sales.csv")
     )
     return QueryError(f"unknown table '{name}'", hint=hint)
+
+
+def _file_called(name: str) -> str:
+    """The remedy if a file of this name lies in the working folder."""
+    with suppress(OSError):
+        for file in sorted(Path().glob("*.*")):
+            if file.stem.lower() == name.lower() and _BARE_FILE.fullmatch(file.name):
+                return f"There is a file {file.name}: {table_of(file.name)} makes it a table."
+    return ""
 
 
 def _column(text: str, context: SessionContext, query: str) -> QueryError | None:
@@ -352,7 +375,9 @@ def _statement(text: str, _context: object, query: str) -> QueryError | None:
         return QueryError("there is no TOP", hint="Write LIMIT 3 at the end of the query.")
     if "expected: an sql statement" in text.lower() and query.rstrip().endswith("?"):
         return QueryError(
-            "this is no SQL", hint="A question in plain words: session.ask('…').run()."
+            "this is no SQL",
+            hint="A question in plain words: "
+            + by_surface("session.ask('…').run().", "\\ask in the shell, or 'blendfusion ask'."),
         )
     return None
 
@@ -369,7 +394,8 @@ def exists(text: str) -> QueryError | None:
     name = found[1].split(".")[-1]
     return QueryError(
         f"there is a table '{name}' already",
-        hint=f"session.deregister_table('{name}') removes it; --table NAME=PATH names another one.",
+        hint=by_surface(f"session.deregister_table('{name}')", f"DROP TABLE {name}")
+        + " removes it; --table NAME=PATH names another one.",
     )
 
 

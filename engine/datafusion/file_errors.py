@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from blendfusion.errors import ExecutionError
+from blendfusion.errors import ExecutionError, by_surface
 from blendfusion.redaction import Redaction
 
 _LENGTHS = re.compile(
@@ -59,7 +59,8 @@ def extension_error(text: str) -> ExecutionError | None:
         return None
     return ExecutionError(
         f"the name of the file does not end in {found['due']}",
-        hint="session.register_file(path) reads a file by its ending; file_extension='.jsonl' names another one.",
+        hint=by_surface("session.register_file(path)", "--table PATH")
+        + " reads a file by its ending; file_extension='.jsonl' names another one.",
     )
 
 

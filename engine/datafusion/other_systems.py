@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from blendfusion.datafusion.call_arguments import plain_arguments
-from blendfusion.errors import remedy_for
+from blendfusion.errors import remedy_for, table_of
 
 _FUNCTIONS = {
     "year month day hour minute second quarter week": "date_part('{name}', day)",
@@ -55,7 +55,8 @@ _FUNCTIONS = {
     "newid": "uuid()",
 }
 _JSON = (
-    "Text in JSON is not read in queries. A file of it is a table: session.register_file('a.jsonl'), --table a.jsonl; "
+    "Text in JSON is not read in queries. A file of it is a table: "
+    f"{table_of('a.jsonl')}; "
     "a field is column['key']."
 )
 _JSON_FUNCTION = re.compile(r"json|^get_path$")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 
 
@@ -17,12 +19,44 @@ def replacing(file: Path) -> Iterator[Path]:
     if file.exists() and not file.is_file():
         yield file
         return
-    part = file.with_name(f".{file.name[:80]}.{os.getpid()}.{secrets.token_hex(4)}.part")
+    _remove_leftovers(file)
+    part = file.with_name(
+        f".{file.name[:80]}.{os.getpid()}.{_machine()}{secrets.token_hex(4)}.part"
+    )
     try:
         yield part
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _machine() -> str:
+    """A digest of this machine's name."""
+    return sha256(platform.node().encode()).hexdigest()[:8]
+
+
+def _remove_leftovers(file: Path) -> None:
+    """Remove what writers of ``file`` on this machine left that were killed."""
+    start = f".{file.name[:80]}."
+    with suppress(OSError):
+        for name in os.listdir(file.parent):
+            pid, _, rest = name.removeprefix(start).partition(".")
+            ours = name.startswith(start) and name.endswith(".part") and rest.startswith(_machine())
+            if ours and pid.isdecimal() and not _runs(int(pid)):
+                Path(file.parent, name).unlink(missing_ok=True)
+
+
+def _runs(pid: int) -> bool:
+    """Whether there is a process of this number, or may be."""
+    if os.name == "nt":  # there, a signal ends it
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def write_private(file: Path, content: bytes) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from difflib import get_close_matches
 from inspect import CO_OPTIMIZED
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from datafusion import DataFrame
@@ -113,7 +115,12 @@ def advise(problem: QueryError, variables: Variables | None) -> None:
         return
     alike = (name for name in variables if name.lower() == found[1].lower())
     name = found[1] if found[1] in variables else next(alike, None)
-    if name is None or not name.isidentifier():
+    if name is None:
+        near = get_close_matches(found[1], _frames_of_caller(), n=1)
+        if near and "Did you mean" not in (problem.hint or ""):
+            problem.reword(problem.message, f"Did you mean the variable {near[0]}?")
+        return
+    if not name.isidentifier():
         return
     value = variables[name]
     if is_frame(value):
@@ -126,6 +133,17 @@ def advise(problem: QueryError, variables: Variables | None) -> None:
         maker = "from_pylist" if isinstance(value, list) else "from_pydict"
         hint = f"The variable {name} is a {type(value).__name__}: session.{maker}({name}, {name!r})"
         problem.reword(problem.message, f"{hint} makes a table of it.")
+
+
+def _frames_of_caller() -> list[str]:
+    """The variables of the program that called the session that are frames, innermost first."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return []
+    known = {**frame.f_globals, **frame.f_locals}
+    return [n for n, value in known.items() if not n.startswith("_") and is_frame(value)]
 
 
 def without_hidden_names(text: str) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from datafusion import CsvReadOptions
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.errors import QueryError
+from blendfusion.errors import QueryError, table_of
 from blendfusion.language.query_text.source_map import edit
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.places.folders import list_files
@@ -114,7 +114,7 @@ def _with_columns(session: FrameSources, found: _Statement) -> str:
     if not table.is_plain or table.schema is None or found.columns is None:
         raise QueryError(
             f"the files at '{found.places[0]}' are read one by one, and not as DataFusion reads them",
-            hint="session.register_file(path, 'name') makes one table of them.",
+            hint=f"{table_of(found.places[0], 'name')} makes one table of them.",
         )
     before = found.tree.tokens[found.columns].start
     columns = (before, before, f"({', '.join(map(_column, table.schema))}) ")

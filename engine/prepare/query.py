@@ -147,7 +147,7 @@ class Query:
         try:
             return inner._in_its_case(session) if tables else inner.plan(session)
         except QueryError as problem:
-            hint = problem.hint and without_hidden_names(problem.hint)
+            hint = problem.hint and problem.hint.map(without_hidden_names)
             problem.reword(without_hidden_names(problem.message), hint)
             raise within(problem, text) from None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from datafusion import Expr, col
 
-from blendfusion.errors import QueryError
+from blendfusion.errors import Hint, QueryError
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ def standing_alone(session: BaseSession, query: str, shown: str) -> BaseFrame:
     except QueryError as problem:
         hint = problem.hint
         if problem.message.startswith("unknown column"):
-            hint = f"{hint or ''} The subquery sees no column of the query around it.".strip()
+            more = "The subquery sees no column of the query around it."
+            hint = hint.map(lambda words: f"{words} {more}") if hint else Hint.read(more)
         raise QueryError(f"{shown}: {problem.message}", hint=hint) from problem
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from blendfusion.errors import ModelNotFound, close_matches
+from blendfusion.errors import ModelNotFound, close_matches, connect_with
 from blendfusion.models.vectors.vector import Vectors as Vectors
 from blendfusion.models.vectors.vector import normalise as normalise
 from blendfusion.options import Options
@@ -106,7 +106,7 @@ def load_embedder(spec: str | Embedder | None, options: Options) -> Embedder:
     if spec is None:
         raise ModelNotFound(
             "this session has no embedder: it was made with embedder=None",
-            hint=f"Name one in bf.connect(embedder=…): {FORMS}.",
+            hint=f"Name one, {connect_with(embedder='wordllama')}: {FORMS}.",
         )
     if spec == "auto":
         spec = os.environ.get(VARIABLE, "").strip() or "wordllama"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from blendfusion.errors import ModelFailed, ModelNotFound
+from blendfusion.errors import ModelFailed, ModelNotFound, connect_with
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.embedders.embedder import Spend, Vectors, normalise
 from blendfusion.models.http.adaptive_concurrency import InFlight
@@ -115,7 +115,7 @@ class OpenAIEmbedder:
             raise ModelNotFound(
                 f"{self._endpoint.safe_url} has no embedding model {self._model} ({missing})",
                 hint="A chat server may have no embeddings: name one that has, "
-                "bf.connect(embedder='openai:MODEL@http://HOST:PORT/v1').",
+                f"{connect_with(embedder='openai:MODEL@http://HOST:PORT/v1')}.",
                 foreign=True,
             ) from None
 

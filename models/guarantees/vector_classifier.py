@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blendfusion.errors import ModelFailed
+from blendfusion.errors import ModelFailed, connect_with
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Values
 from blendfusion.options import Options
@@ -37,7 +37,7 @@ class EmbeddingModel:
     def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
         raise ModelFailed(
             f"'{EMBEDDING}' answers only before a large model, and with a target",
-            hint="bf.connect(['embedding', 'openai:…'], accuracy=0.9).",
+            hint=f"Open the session with {connect_with('embedding', 'openai:…', accuracy=0.9)}.",
         )
 
     def close(self) -> None:

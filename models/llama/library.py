@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from blendfusion.errors import ModelFailed, ModelNotFound
+from blendfusion.errors import ModelFailed, ModelNotFound, connect_with
 from blendfusion.models.llama import self_test
 from blendfusion.models.llama.shared_library import Unfit, bind
 from blendfusion.models.llama.struct_layout import fit_layout
@@ -103,7 +103,7 @@ def _unusable(why: str) -> ModelNotFound:
         f"llama.cpp's library cannot be used here: {why}",
         hint="Compile it for this machine (docs/install.md):\n"
         "  pip install --force-reinstall --no-cache-dir --no-deps 'llama-cpp-python>=0.3.36,<0.4'\n"
-        "or use a server: bf.connect('openai:NAME@http://HOST:PORT/v1')",
+        f"or use a server: {connect_with('openai:NAME@http://HOST:PORT/v1')}",
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from blendfusion.errors import ModelNotFound, OptionError, close_matches
+from blendfusion.errors import ModelNotFound, OptionError, by_surface, close_matches
 from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.load import load, packaged_names
@@ -134,7 +134,11 @@ class NamedModels:
         known = {*self._registered, *(part.name for part in self._parts), *packaged_names()}
         return ModelNotFound(
             f"the session knows no model '{name}'",
-            hint=f"{close_matches(name, known)} Make it known: session.register_model('{name}', 'openai:…').",
+            hint=f"{close_matches(name, known)} "
+            + by_surface(
+                f"Make it known: session.register_model('{name}', 'openai:…').",
+                "Name it with --model.",
+            ),
         )
 
     def _all(self) -> Iterator[CachedModel]:

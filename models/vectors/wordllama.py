@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from blendfusion.errors import ModelNotFound
+from blendfusion.errors import ModelNotFound, connect_with
 from blendfusion.models.vectors.vector import Vectors, normalise
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _folder() -> Path:
     raise ModelNotFound(
         "embeddings need the package wordllama, which is not installed",
         hint="pip install 'blendfusion[search]', or name a server: "
-        "bf.connect(embedder='openai:MODEL@http://HOST:PORT/v1').",
+        f"{connect_with(embedder='openai:MODEL@http://HOST:PORT/v1')}.",
     )
 
 

@@ -81,7 +81,7 @@ class CheckedModel:
         except ModelError as error:
             if not error.foreign:
                 error.foreign = True
-                error.reword(_quote(error.message), error.hint and _quote(error.hint))
+                error.reword(_quote(error.message), error.hint and error.hint.map(_quote))
             raise
         except (BlendFusionError, OutOfBudgetError):
             raise

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
-from blendfusion.errors import ModelError, ModelFailed, ModelNotFound, OptionError
+from blendfusion.errors import ModelError, ModelFailed, ModelNotFound, OptionError, connect_with
 from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.protocol import event_fields as f
 from blendfusion.models.protocol.abilities import Abilities
@@ -42,7 +42,8 @@ def check_levels(models: int, targets: Targets | None) -> None:
     if targets is not None and models < 2:
         raise OptionError(
             f"{targets}: that is promised of a small model before a large one",
-            hint="Name two or more, the smallest first: bf.connect(['smollm2', 'openai:…'], accuracy=0.95).",
+            hint="Name two or more, the smallest first: "
+            f"{connect_with('smollm2', 'openai:…', accuracy=0.95)}.",
         )
 
 

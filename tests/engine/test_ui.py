@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -18,14 +20,16 @@ from html import unescape
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+import pyarrow.parquet
 import pytest
 from garbage import after_collection
 
 import blendfusion as bf
 from blendfusion.apps.ui.server import PageServer
-from blendfusion.apps.ui.workspace import ROWS, Workspace
+from blendfusion.apps.ui.views import View, file_of
+from blendfusion.apps.ui.workspace import ROWS, Progress, Workspace
 from blendfusion.services.dialects.dispatch import DIALECTS, OURS
 
 TEXTS = ["late and broken", "fine", "late", None]
@@ -75,6 +79,18 @@ class Page:
         status, found, _ = self.fetch("POST", path, body)
         assert status == 200, found
         return found
+
+    def upload(self, name: str, content: bytes, **headers: str) -> tuple[int, Any]:
+        """Open a file."""
+        connection = http.client.HTTPConnection(self.host, timeout=20)
+        given = {"X-Token": self.server.token, "Content-Type": "application/octet-stream"}
+        given |= {key.replace("_", "-"): value for key, value in headers.items()}
+        try:
+            connection.request("POST", f"/api/open?name={quote(name)}", content, given)
+            reply = connection.getresponse()
+            return reply.status, reply.read().decode()
+        finally:
+            connection.close()
 
     def error(self, path: str, **body: Any) -> str:
         status, found, _ = self.fetch("POST", path, body)
@@ -397,6 +413,138 @@ def test_of_old_runs_only_the_line_of_the_history_is_kept() -> None:
         assert page.get(f"/api/run/{runs[0]}")["values"] == before["values"] == 3
         status, found, _ = page.fetch("GET", f"/trace/{runs[0]}?token={page.server.token}")
         assert (status, found["error"]["hint"]) == (400, "Run it again.")
+
+
+def test_views_of_rows(page: Page) -> None:
+    number = page.run("SELECT id, text FROM reviews")["id"]
+
+    def ids(view: str) -> list[int]:
+        return [row[0] for row in page.get(f"/api/rows/{number}?{view}")]
+
+    assert ids("") == [1, 2, 3, 4]
+    assert ids("sort=0&down=1") == [4, 3, 2, 1]
+    assert ids("sort=0&down=1&first=1&count=2") == [3, 2]
+    assert ids("sort=9") == [1, 2, 3, 4]
+    found = [i for i, text in enumerate(TEXTS, 1) if "late" in (text or "")]
+    assert ids("words=LATE") == found
+    assert page.get(f"/api/count/{number}?words=LATE") == {"rows": len(found)}
+    summary = page.get(f"/api/summary/{number}?")
+    assert [(one["name"], one["rows"], one["nulls"], one["distinct"]) for one in summary] == [
+        ("id", 4, 0, 4),
+        ("text", 4, 1, 3),
+    ]
+    assert summary[0]["bars"][0] == {"name": 1, "rows": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "order"),
+    [
+        ("INT", ["2", "NULL", "1"], [2, 0, 1]),
+        ("VARCHAR", ["'b'", "NULL", "'a'"], [2, 0, 1]),
+        ("DOUBLE", ["2.5", "NULL", "-1"], [2, 0, 1]),
+        ("DATE", ["'2024-02-01'", "NULL", "'2024-01-01'"], [2, 0, 1]),
+        ("BOOLEAN", ["true", "NULL", "false"], [2, 0, 1]),
+    ],
+)
+def test_rows_are_sorted_by_columns_of_every_type(
+    kind: str, values: list[str], order: list[int], page: Page
+) -> None:
+    rows = " UNION ALL ".join(
+        f"SELECT {i} AS i, CAST({v} AS {kind}) AS x" for i, v in enumerate(values)
+    )
+    number = page.run(f"SELECT * FROM ({rows}) AS r ORDER BY i")["id"]
+    assert [row[0] for row in page.get(f"/api/rows/{number}?sort=1")] == order
+    assert page.get(f"/api/summary/{number}?")[1]["nulls"] == 1
+    nested = page.run("SELECT [2] AS x UNION ALL SELECT [1]")["id"]
+    assert page.get(f"/api/rows/{nested}?sort=0&words=1") == [[[1]]]
+
+
+def test_rows_are_saved_as_files(page: Page) -> None:
+    number = page.run("SELECT id FROM reviews WHERE id < 3 ORDER BY id")["id"]
+    status, text, headers = page.fetch("GET", f"/api/file/{number}/csv?sort=0&down=1")
+    assert (status, text, headers["Content-Disposition"]) == (200, '"id"\n2\n1\n', "attachment")
+    assert page.fetch("GET", f"/api/file/{number}/tsv")[1] == '"id"\n1\n2\n'
+    assert page.fetch("GET", f"/api/file/{number}/exe")[0] == 400
+    work = page.server.workspace
+    content, _ = file_of(work.table(number, View()), "parquet")
+    assert pyarrow.parquet.read_table(io.BytesIO(content)).to_pydict() == {"id": [1, 2]}
+
+
+def test_statements_of_a_text(page: Page) -> None:
+    assert page.post("/api/statements", sql="SELECT ';' ;\n SELECT 2; -- end\n") == [
+        {"sql": "SELECT ';'", "start": 0},
+        {"sql": "SELECT 2", "start": 14},
+    ]
+    assert page.post("/api/statements", sql="SELECT 'open") == [{"sql": "SELECT 'open", "start": 0}]
+
+
+def test_a_failed_plan_stands_in_the_history() -> None:
+    with serving() as page:
+        assert page.error("/api/plan", sql="SELECT nope FROM reviews") != ""
+        assert page.get("/api/state")["history"] == []
+        assert page.error("/api/plan", sql="SELECT nope FROM reviews", runs=True) != ""
+        (run,) = page.get("/api/state")["history"]
+        assert (run["sql"], run["outcome"]) == ("SELECT nope FROM reviews", "failed")
+        assert "nope" in page.get(f"/api/run/{run['id']}")["error"]["message"]
+
+
+def test_what_is_refused_is_refused_before_the_click(page: Page) -> None:
+    for sql in (
+        "CREATE TABLE x AS SELECT 1",
+        "DROP TABLE reviews",
+        "SET blendfusion.batch_size = 1",
+    ):
+        assert page.error("/api/plan", sql=sql).startswith("read-only:")
+
+
+def test_files_are_opened_as_tables(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / "shop.sqlite")
+    database.execute("CREATE TABLE orders (n INT)")
+    database.execute("INSERT INTO orders VALUES (7)")
+    database.commit()
+    database.close()
+    with serving() as page:
+        for name, content in {
+            "New Sales.csv": b"a,b\n1,2\n",
+            "shop.sqlite": (tmp_path / "shop.sqlite").read_bytes(),
+        }.items():
+            assert page.upload(name, content)[0] == 200
+        names = [table["name"] for table in page.get("/api/state")["tables"]]
+        assert names == ["new_sales", "reviews", "shop.orders"]
+        page.upload("New Sales.csv", b"a\n5\n6\n")  # a newer one takes its place
+        run = page.run("SELECT sum(a) AS s FROM new_sales")
+        assert page.get(f"/api/rows/{run['id']}") == [[11]]
+        run = page.run("SELECT n FROM shop.orders")
+        assert page.get(f"/api/rows/{run['id']}") == [[7]]
+        assert page.upload("../../escaped.csv", b"a\n1\n")[0] == 200
+        assert not (tmp_path.parent / "escaped.csv").exists()
+        for name in ("", "..", "no.exe"):
+            assert page.upload(name, b"a\n1\n")[0] == 400
+        assert page.upload("a.csv", b"a\n1\n", X_Token="wrong")[0] == 403
+        assert page.upload("a.csv", b"a", Content_Type="text/plain")[0] == 415
+
+
+def test_answers_behind_a_cell_and_their_labels(page: Page) -> None:
+    run = page.run("SELECT text, llm_bool('Is it late?', text) AS late FROM reviews")
+    (found,) = page.get(f"/api/cell/{run['id']}/0/1?")
+    assert (found["question"], found["values"]) == ("Is it late?", [TEXTS[0]])
+    assert page.get(f"/api/cell/{run['id']}/99/1?") == []
+    given = {"question": "Is it late?", "text": TEXTS[0], "answer": "true"}
+    assert page.post("/api/correct", **given, label="no") == {"corrections": 1}
+    assert page.post("/api/correct", **given, label="yes") == {"corrections": 1}
+    rows = page.run("SELECT label FROM corrections")
+    assert page.get(f"/api/rows/{rows['id']}") == [["yes"]]
+
+
+def test_the_time_left_is_told() -> None:
+    progress = Progress()
+    assert progress.seconds_left is None
+    progress.expect(60.0)
+    assert progress.seconds_left == pytest.approx(60.0, abs=2)
+    progress.update(1, 10, 0, 0)
+    progress._first = (1, progress._first[1] - 3.0)
+    progress.update(4, 10, 0, 0)
+    assert progress.seconds_left == pytest.approx(6.0, abs=1)
 
 
 def test_the_token_is_on_no_command_line(tmp_path: Path) -> None:

@@ -151,8 +151,9 @@ def test_errors_show_their_place(person: Person) -> None:
     person.waits("!document.querySelector('#rows').classList.contains('stale')")
     write(person, "DROP TABLE reviews")
     person.press("Enter", ctrl=True)
-    person.click("#confirm-yes")
-    person.sees("#error", "read-only: DROP")
+    person.sees("#error", "read-only: DROP")  # before anything is offered
+    assert person.of("document.querySelector('#confirm').hidden")
+    person.sees("#history", "failed")
 
 
 def test_text_of_the_data_stays_text(person: Person) -> None:
@@ -223,3 +224,117 @@ def test_a_table_may_have_any_name(tmp_path: Path, name: str) -> None:
                 assert person.complaints == []
             server.shutdown()
             thread.join(10)
+
+
+def test_texts_keep_in_tabs_and_after_a_reload(person: Person) -> None:
+    write(person, "SELECT 1 AS first_text")
+    person.press("Escape")
+    person.click("#text-new")
+    write(person, "SELECT 2 AS second_text")
+    person.press("Escape")
+    person.click("#text-0")
+    assert person.of("document.querySelector('#sql').value") == "SELECT 1 AS first_text"
+    person.of("location.reload()")
+    person.waits("document.querySelector('#sql')?.value === 'SELECT 1 AS first_text'")
+    person.click("#text-1")
+    assert person.of("document.querySelector('#sql').value") == "SELECT 2 AS second_text"
+    person.click("#text-close")
+    assert person.of("document.querySelectorAll('#texts [role=tab]').length") == 1
+
+
+def test_a_selection_and_several_statements(person: Person) -> None:
+    write(person, "SELECT 11 AS one; SELECT ';' AS two;\nSELECT nope FROM reviews")
+    person.press("Escape")
+    person.of("document.querySelector('#sql').setSelectionRange(0, 16)")
+    person.press("Enter", ctrl=True)
+    person.sees("#rows", "one")
+    person.of("document.querySelector('#sql').setSelectionRange(0, 0)")
+    person.press("Enter", ctrl=True)
+    person.sees("#rows", "two")
+    person.sees("#error", "unknown column 'nope'")
+    assert person.of("(e => e.value.slice(e.selectionStart, e.selectionEnd))"
+                     "(document.querySelector('#sql'))") == "nope"  # fmt: skip
+    person.sees("#history", "failed")
+
+
+def test_rows_are_sorted_filtered_summed_up_and_saved(person: Person) -> None:
+    write(person, "SELECT id, text FROM reviews")
+    person.press("Escape")
+    person.press("Enter", ctrl=True)
+    person.sees("#rows", "1–50 of 120")
+    person.click("#rows th:first-child .sort")
+    person.click("#rows th:first-child .sort")
+    person.waits("document.querySelector('#rows tbody td').textContent === '119'")
+    assert person.of("document.querySelector('#rows th').ariaSort") == "descending"
+    person.click("#words")
+    person.type("parcel 7")
+    person.sees("#rows", "1–6 of 6")
+    person.click("#sum")
+    person.sees("#summary", "6 values")
+    person.of(
+        "window.saved = []; HTMLAnchorElement.prototype.click = function () { saved.push(this.download); }"
+    )
+    for style in ("csv", "parquet", "xlsx"):
+        person.click(f"[data-file={style}]")
+        person.sees("#told", f"rows.{style} is saved")
+    assert person.of("window.saved") == ["rows.csv", "rows.parquet", "rows.xlsx"]
+    person.of("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    person.click("#copy")
+    person.sees("#told", "in the clipboard")
+    assert person.of("window.copied").splitlines()[:2] == ['"id"\t"text"', '79\t"late parcel 79"']
+
+
+def test_a_cell_tells_where_it_comes_from_and_is_corrected(person: Person) -> None:
+    write(person, "SELECT text, llm_bool('Is it late?', text) AS late FROM reviews WHERE id < 3")
+    person.press("Escape")
+    person.press("Enter", ctrl=True)
+    person.sees("#status", "3 rows")
+    person.click("#rows tbody tr:nth-child(2) td:last-child button")
+    person.sees("#why", "Is it late?")
+    person.sees("#why", "late parcel 1")
+    person.sees("#why", "90 %")
+    person.click("#right-0")
+    person.type("no")
+    person.click("#why form button")
+    person.sees("#why", "1 label in the table corrections")
+    person.sees("#tables", "corrections")
+    write(person, "SELECT text, answer, label FROM corrections")
+    person.press("Escape")
+    person.press("Enter", ctrl=True)
+    person.sees("#rows thead", "label")
+    assert person.of("[...document.querySelectorAll('#rows tbody td')].map((c) => c.textContent)") == [
+        "late parcel 1", "true", "no",
+    ]  # fmt: skip
+
+
+def test_every_control_has_a_name_and_every_list_its_parts(person: Person) -> None:
+    """What axe-core asks of names, roles and identifiers, in the state with rows and answers."""
+    write(person, "SELECT text, llm_bool('Is it late?', text) AS late FROM reviews WHERE id < 3")
+    person.press("Escape")
+    person.press("Enter", ctrl=True)
+    person.sees("#status", "3 rows")
+    person.click("#rows tbody tr:nth-child(2) td:last-child button")
+    person.sees("#why", "Is it late?")
+    person.click("#sum")
+    person.sees("#summary", "values")
+    assert (
+        person.of("""[...document.querySelectorAll('button, input, select, textarea, a[href]')]
+        .filter((one) => one.checkVisibility() && !one.textContent.trim() && !one.ariaLabel
+            && !(one.labels && one.labels.length)).map((one) => one.outerHTML)""")
+        == []
+    )
+    assert (
+        person.of("""[...document.querySelectorAll('[role=tablist]')]
+        .flatMap((list) => [...list.children]).filter((one) => one.getAttribute('role') !== 'tab').length""")
+        == 0
+    )
+    assert (
+        person.of("""[...document.querySelectorAll('[aria-controls]')]
+        .filter((one) => !document.getElementById(one.getAttribute('aria-controls'))).length""")
+        == 0
+    )
+    assert (
+        person.of("""[...document.querySelectorAll('[id]')].map((one) => one.id)
+        .filter((id, place, all) => all.indexOf(id) !== place)""")
+        == []
+    )

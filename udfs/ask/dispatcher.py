@@ -11,7 +11,7 @@ from time import perf_counter
 
 import pyarrow as pa
 
-from blendfusion.errors import BlendFusionError, QueryError
+from blendfusion.errors import BlendFusionError, QueryError, connect_with
 from blendfusion.models.embedders.cache import CachedEmbedder, VectorCounts
 from blendfusion.models.embedders.embedder import Embedder, no_embedder
 from blendfusion.models.guarantees.accuracy import Targets
@@ -493,7 +493,8 @@ class Dispatcher:
         if len(levels) < 2:
             raise QueryError(
                 f"{call.text}: {targets} is promised of a small model before a large one",
-                hint="Name two, model => ['smollm2', 'large'] or bf.connect(['smollm2', 'openai:…']), or say "
+                hint="Name two, model => ['smollm2', 'large'] or "
+                f"{connect_with('smollm2', 'openai:…')}, or say "
                 "proxy => 'embedding'.",
             )
         return Cascade(call, sent, targets, levels)
@@ -593,5 +594,5 @@ def _check_kind(task: Task, model: CachedModel) -> None:
         raise QueryError(
             f"{task.ingredient}: {model.name} {reason}",
             hint="Name a model behind it, which is asked the rest: "
-            f"bf.connect(['{model.name}', 'openai:MODEL@http://…/v1']).",
+            f"{connect_with(model.name, 'openai:MODEL@http://…/v1')}.",
         )

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from blendfusion.errors import QueryError
+from blendfusion.errors import QueryError, connect_with
 from blendfusion.models.protocol import audio, images
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.images import Bytes, any_lent, give_back, lend
@@ -109,12 +109,13 @@ def check_senses(function: str, model: str, abilities: Abilities, values: Sequen
         raise QueryError(
             f"{function}: {model} reads text only, no images",
             hint="Connect a model that sees images: on a server with OpenAI's chat API, "
-            "bf.connect('openai:MODEL@http://…/v1'), or local weights with their projector, "
-            "bf.connect('llama:….gguf', projector='mmproj….gguf').",
+            f"{connect_with('openai:MODEL@http://…/v1')}, or local weights with their projector, "
+            f"{connect_with('llama:….gguf', projector='mmproj….gguf')}.",
         )
     if "audio" in kinds and not abilities.hears_audio:
         raise QueryError(
             f"{function}: {model} hears no recordings",
             hint=f"Have them written first: {function}(…, llm_transcribe(recording)). A model that hears "
-            "is asked on a server with OpenAI's chat API: bf.connect('openai:MODEL@http://…/v1').",
+            "is asked on a server with OpenAI's chat API: "
+            f"{connect_with('openai:MODEL@http://…/v1')}.",
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from blendfusion.errors import AnswerError, QueryError
+from blendfusion.errors import AnswerError, QueryError, by_surface
 from blendfusion.models.protocol.model import Values
 from blendfusion.options import OnError
 from blendfusion.redaction import Redaction
@@ -147,7 +147,7 @@ def _check_probabilities(call: Call, answers: Sequence[Answer], dispatcher: Requ
             f"{call.text}: {silent or dispatcher.info_of(call).name} does not tell how probable its answers are",
             hint="Local models do, servers that give logprobs, and a Python function that returns odds, "
             "{True: 0.9, False: 0.1}. Answers that were stored without are asked again after "
-            "session.clear_cache().",
+            f"{by_surface('session.clear_cache()', 'blendfusion cache clear')}.",
         )
 
 

@@ -58,7 +58,7 @@ def _run(shell: Any, line: str, cell: str) -> Frame | None:
             return None
         frame = frame.cache()
     except BlendFusionError as error:
-        error.print()
+        error.print("python")
         return None
     if arguments.name is None:
         return frame

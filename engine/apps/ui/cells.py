@@ -15,11 +15,12 @@ _CHARACTERS = 100_000
 def rows_of(table: pa.Table, first: int, count: int) -> list[list[Any]]:
     """Rows of ``table`` from ``first`` on, each a list of cells."""
     part = table.slice(first, count)
-    columns = [_column(part.column(i)) for i in range(part.num_columns)]
+    columns = [column_cells(part.column(i)) for i in range(part.num_columns)]
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _column(values: pa.ChunkedArray) -> list[Any]:
+def column_cells(values: pa.ChunkedArray) -> list[Any]:
+    """The values of a column as JSON."""
     if pa.types.is_temporal(values.type):
         values = values.cast(pa.string())  # Python has no nanoseconds
     return [cell(value) for value in values.to_pylist()]

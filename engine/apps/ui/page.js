@@ -55,6 +55,7 @@ async function refresh() {
   $("tables").replaceChildren(...state.tables.map((table) => {
     const columns = table.columns.map((column) => el("li", {}, el("button",
       { type: "button", onclick: () => insert(quoted(column.name)) }, column.name, " ", el("small", {}, column.type))));
+    if (table.sql) return el("li", {}, el("button", { type: "button", onclick: () => insert(table.sql) }, table.name));
     const box = el("details", { "data-name": table.name }, el("summary", {}, table.name), el("ul", {}, ...columns));
     box.open = open.has(table.name) || state.tables.length === 1;
     return el("li", {}, box);
@@ -63,7 +64,7 @@ async function refresh() {
     { type: "button", title: found.signature, onclick: () => insert(`${found.name}(`) },
     found.name, el("br"), el("small", {}, found.summary)))));
   $("history").replaceChildren(...state.history.map((run) => el("li", {}, el("button",
-    { type: "button", onclick: () => { $("sql").value = run.sql; show(run.id); } },
+    { type: "button", onclick: () => { setText(run.sql); show(run.id); } },
     el("code", {}, run.sql), el("small", {}, summary(run))))));
 }
 
@@ -81,7 +82,63 @@ function insert(text) {
   const editor = $("sql");
   editor.setRangeText(text, editor.selectionStart, editor.selectionEnd, "end");
   editor.focus();
+  keepTexts();
 }
+
+// --- the queries, each in a tab that keeps its text -------------------------------------------------
+
+const KEPT = "blendfusion.texts";
+let texts = [""];
+let text = 0;
+
+function keepTexts() {
+  texts[text] = $("sql").value;
+  try { localStorage.setItem(KEPT, JSON.stringify({ texts, text })); } catch { /* a browser that keeps nothing */ }
+}
+
+function setText(value) {
+  $("sql").value = value;
+  keepTexts();
+}
+
+function loadTexts() {
+  try {
+    const kept = JSON.parse(localStorage.getItem(KEPT) || "null");
+    if (kept && Array.isArray(kept.texts) && kept.texts.length && kept.texts.every((one) => typeof one === "string")) {
+      texts = kept.texts;
+      text = Math.min(Math.max(Number(kept.text) || 0, 0), texts.length - 1);
+    }
+  } catch { /* nothing was kept */ }
+  openText(text);
+}
+
+function openText(place) {
+  text = place;
+  $("sql").value = texts[text];
+  const heads = texts.map((_, i) => {
+    const head = el("button", { type: "button", role: "tab", id: `text-${i}`, "aria-controls": "editor",
+      "aria-selected": String(i === text), tabindex: i === text ? "0" : "-1",
+      onclick: () => { keepTexts(); openText(i); $("sql").focus(); } }, `Query ${i + 1}`);
+    head.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: texts.length - 1 }[event.key];
+      if (!step) return;
+      keepTexts();
+      openText((i + step) % texts.length);
+      $(`text-${text}`).focus();
+    });
+    return head;
+  });
+  $("texts").replaceChildren(...heads);
+  $("text-close").disabled = texts.length === 1;
+  keepTexts();
+}
+
+$("text-new").addEventListener("click", () => { keepTexts(); texts.push(""); openText(texts.length - 1); $("sql").focus(); });
+$("text-close").addEventListener("click", () => {
+  texts.splice(text, 1);
+  openText(Math.max(text - 1, 0));
+  $("sql").focus();
+});
 
 // --- completion -----------------------------------------------------------------------------------
 
@@ -118,7 +175,7 @@ function candidates() {
   if (called && start) called.options.forEach((name) => add(`${name} => `, "option", name));
   const used = state.tables.filter((one) => new RegExp(`\\b${literally(one.name)}\\b`).test(query));
   for (const one of used.length ? used : state.tables) one.columns.forEach((c) => add(quoted(c.name), `column of ${one.name}`, c.name));
-  state.tables.forEach((one) => add(quoted(one.name), "table", one.name));
+  state.tables.forEach((one) => add(one.sql ?? quoted(one.name), "table", one.name));
   state.functions.forEach((one) => add(`${one.name}(`, "function", one.name));
   KEYWORDS.forEach((one) => add(one, ""));
   return found.slice(0, 60);
@@ -177,9 +234,10 @@ function accept() {
   editor.setRangeText(one.text, editor.selectionStart - one.cut, editor.selectionStart, "end");
   close();
   editor.focus();
+  keepTexts();
 }
 
-$("sql").addEventListener("input", () => complete(false));
+$("sql").addEventListener("input", () => { keepTexts(); complete(false); });
 $("sql").addEventListener("blur", close);
 $("sql").addEventListener("click", close);
 $("sql").addEventListener("keydown", (event) => {
@@ -196,38 +254,55 @@ $("sql").addEventListener("keydown", (event) => {
 document.addEventListener("keydown", (event) => {
   const ctrl = event.ctrlKey || event.metaKey;
   if (ctrl && event.key === "Enter") { event.preventDefault(); run(); }
-  else if (ctrl && event.key.toLowerCase() === "e") { event.preventDefault(); estimate(); }
+  else if (ctrl && event.key.toLowerCase() === "e") { event.preventDefault(); $("plan").click(); }
   else if (event.key === "Escape" && running) stop();
 });
 
 // --- running --------------------------------------------------------------------------------------
 
+let marked = ""; // the place of the last mistake, which is selected, but by nobody
+let waiting = []; // the statements that are still to run
+
 function fail(error) {
   $("error").hidden = !error;
   $("error").textContent = error ? `${error.message}${error.hint ? `\n${error.hint}` : ""}` : "";
   if (error && error.span) {
+    const [start, end] = error.span.map((place) => place + (error.start ?? 0));
     $("sql").focus();
-    $("sql").setSelectionRange(error.span[0], error.span[1]);
+    $("sql").setSelectionRange(start, end);
+    marked = `${start}-${end}`;
   }
 }
 
 // What is shown belongs to an earlier query than the one above it.
 const stale = (on) => ["status", "rows", "answers"].forEach((id) => $(id).classList.toggle("stale", on));
 
-const query = () => ({ sql: $("sql").value, dialect: $("dialect").value });
+const query = (one) => ({ sql: one.sql, dialect: $("dialect").value });
 
-async function estimate() {
+/** The statements of the text, or of what is selected in it. */
+async function statements() {
+  const editor = $("sql");
+  const [start, end] = [editor.selectionStart, editor.selectionEnd];
+  const part = end > start && marked !== `${start}-${end}` ? editor.value.slice(start, end) : "";
+  const [sql, from] = part.trim() ? [part, start] : [editor.value, 0];
+  const found = await api("statements", { sql }).catch(() => []);
+  if (found.length < 2) return [{ sql, start: from }];
+  return found.map((one) => ({ sql: one.sql, start: one.start + from }));
+}
+
+async function estimate(one, runs = false) {
   fail(null);
   $("confirm").hidden = true;
   try {
-    const found = await api("plan", query());
+    const found = await api("plan", { ...query(one), runs });
     $("status").replaceChildren(found.expected);
     $("plan-text").textContent = found.plan;
     select("plans");
     return found;
   } catch (error) {
     stale(true);
-    fail(error);
+    fail({ ...error, start: one.start });
+    if (runs) await refresh().catch(() => {});
     return null;
   }
 }
@@ -235,28 +310,36 @@ async function estimate() {
 async function run() {
   close();
   if (running) return;
-  const found = await estimate();
-  if (!found) return;
-  if (found.confirm) {
-    $("confirm-text").textContent = `This query ${found.values === undefined ? found.expected : `is expected to ask ${found.values === null ? "an unknown number of values" : counted(found.values, "value")}${found.cost ? `, cost ${found.cost}` : ""}`}.`;
-    $("confirm").hidden = false;
-    $("confirm-yes").focus();
-    return;
-  }
-  await start(false);
+  waiting = await statements();
+  await next();
 }
 
-async function start(confirmed) {
+async function next() {
+  while (waiting.length) {
+    const found = await estimate(waiting[0], true);
+    if (!found) waiting = [];
+    else if (found.confirm) {
+      $("confirm-text").textContent = `This query ${found.values === undefined ? found.expected : `is expected to ask ${found.values === null ? "an unknown number of values" : counted(found.values, "value")}${found.cost ? `, cost ${found.cost}` : ""}`}.`;
+      $("confirm").hidden = false;
+      $("confirm-yes").focus();
+      return;
+    } else if (!(await start(waiting.shift(), false))) waiting = [];
+  }
+}
+
+/** Whether the statement ran to its end. */
+async function start(one, confirmed) {
   $("confirm").hidden = true;
   fail(null);
   try {
-    const { id } = await api("run", { ...query(), confirmed });
+    const { id } = await api("run", { ...query(one), confirmed });
     running = id;
-    await follow(id);
+    return (await follow(id, one.start)).outcome === "done";
   } catch (error) {
     running = 0;
     stale(true);
-    fail(error);
+    fail({ ...error, start: one.start });
+    return false;
   }
 }
 
@@ -271,7 +354,7 @@ function busy(on) {
   $("bar").hidden = !on;
 }
 
-async function follow(id) {
+async function follow(id, place) {
   busy(true);
   let now;
   try {
@@ -284,8 +367,9 @@ async function follow(id) {
     running = 0;
     busy(false);
   }
-  await show(id, now);
+  await show(id, now, place);
   await refresh();
+  return now;
 }
 
 function status(now) {
@@ -300,17 +384,21 @@ function status(now) {
   if (now.tokens) parts.push(counted(now.tokens, "token"));
   if (now.cost) parts.push(`cost ${now.cost}`);
   parts.push(`${now.seconds.toFixed(1)} s`);
+  if (now.left) parts.push(`about ${now.left < 90 ? `${Math.ceil(now.left)} s` : `${Math.ceil(now.left / 60)} min`} left`);
   const what = now.outcome === "done" ? counted(now.rows ?? 0, "row") : now.outcome;
   $("status").replaceChildren(el("b", {}, what), ` · ${parts.join(" · ")}`);
   if (now.plan) $("plan-text").textContent = now.plan;
 }
 
-async function show(id, known) {
+async function show(id, known, place = 0) {
   const now = known || await api(`run/${id}`).catch((error) => { fail(error); return null; });
   if (!now || now.outcome === "running") return;
   shown = id;
+  view = { words: "", sort: null, down: false };
+  $("words").value = "";
+  closeAsides();
   stale(false);
-  fail(now.error);
+  fail(now.error && { ...now.error, start: place });
   status(now);
   $("warnings").hidden = !now.warnings.length;
   $("warnings").textContent = now.warnings.join("\n");
@@ -346,9 +434,15 @@ function content(value) {
   return [JSON.stringify(value)];
 }
 
-function table(heads, lines) {
-  const head = el("tr", {}, ...heads.map(([name, type]) =>
-    el("th", { scope: "col", class: /^(u?int|float|double|decimal)/.test(type || "") ? "n" : "" }, name, type && el("small", {}, type))));
+function table(heads, lines, sort = null) {
+  const head = el("tr", {}, ...heads.map(([name, type], i) => {
+    const numeric = /^(u?int|float|double|decimal)/.test(type || "") ? "n" : "";
+    const label = [name, type && el("small", {}, type)];
+    if (!sort || !name) return el("th", { scope: "col", class: numeric }, ...label);
+    const order = view.sort !== i ? "none" : view.down ? "descending" : "ascending";
+    return el("th", { scope: "col", class: numeric, "aria-sort": order },
+      el("button", { type: "button", class: "sort", onclick: () => sort(i) }, ...label));
+  }));
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" },
     el("table", {}, el("thead", {}, head), el("tbody", {}, ...lines)));
 }
@@ -363,19 +457,117 @@ function pager(total, first, go, more = "") {
   return el("div", { class: "pager" }, ...(total > PAGE ? [back, on] : []), place);
 }
 
+let view = { words: "", sort: null, down: false }; // how the rows that are shown are sorted and filtered
+
+function viewed() {
+  const parts = new URLSearchParams({ words: view.words });
+  if (view.sort !== null) parts.set("sort", view.sort);
+  if (view.down) parts.set("down", "1");
+  return parts.toString();
+}
+
+function closeAsides() {
+  $("why").hidden = $("summary").hidden = true;
+  $("sum").setAttribute("aria-expanded", "false");
+  $("told").textContent = "";
+}
+
 async function rows(now, first) {
+  $("tools").hidden = !now.columns.length;
   if (!now.columns.length) {
-    $("rows").replaceChildren(el("p", { class: "empty" }, now.id ? "No rows." : "The rows of a query stand here."));
+    $("rows-body").replaceChildren(el("p", { class: "empty" }, now.id ? "No rows." : "The rows of a query stand here."));
     return;
   }
   try {
-    const found = await api(`rows/${now.id}?first=${first}&count=${PAGE}`);
-    const lines = found.map((row) => el("tr", {}, ...row.map(cell)));
-    $("rows").replaceChildren(table(now.columns.map((c) => [c.name, c.type]), lines),
-      pager(now.rows, first, (to) => rows(now, to), now.cut ? "; the query has more" : ""));
+    const [found, total] = await Promise.all([
+      api(`rows/${now.id}?first=${first}&count=${PAGE}&${viewed()}`), api(`count/${now.id}?${viewed()}`)]);
+    const lines = found.map((row, i) => el("tr", {}, ...row.map((value, j) => {
+      const made = cell(value);
+      if (now.answers) made.addEventListener("click", () => why(now, first + i, j));
+      return made;
+    }), now.answers ? el("td", {}, el("button", { type: "button", onclick: () => why(now, first + i, 0) }, "Why?")) : null));
+    const sort = (i) => {
+      view = { ...view, sort: i, down: view.sort === i && !view.down };
+      rows(now, 0);
+    };
+    const heads = [...now.columns.map((c) => [c.name, c.type]), ...(now.answers ? [[""]] : [])];
+    $("rows-body").replaceChildren(table(heads, lines, sort),
+      pager(total.rows, first, (to) => rows(now, to), now.cut ? "; the query has more" : ""));
+    $("words").oninput = () => { view = { ...view, words: $("words").value }; rows(now, 0); };
+    $("sum").onclick = () => summed(now);
+    $("copy").onclick = () => copy(now);
+    document.querySelectorAll("[data-file]").forEach((one) => { one.onclick = () => save(now, one.dataset.file); });
   } catch (error) {
-    $("rows").replaceChildren(el("p", { class: "empty" }, error.message));
+    $("rows-body").replaceChildren(el("p", { class: "empty" }, error.message));
   }
+}
+
+async function fileOf(now, style) {
+  const reply = await fetch(`/api/file/${now.id}/${style}?${viewed()}`, { headers: { "X-Token": token } });
+  if (!reply.ok) throw (await reply.json()).error;
+  return reply.blob();
+}
+
+async function save(now, style) {
+  try {
+    const link = el("a", { href: URL.createObjectURL(await fileOf(now, style)), download: `rows.${style}` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+    $("told").textContent = `rows.${style} is saved.`;
+  } catch (error) {
+    $("told").textContent = error.message;
+  }
+}
+
+async function copy(now) {
+  try {
+    const copied = await (await fileOf(now, "tsv")).text();
+    await navigator.clipboard.writeText(copied);
+    $("told").textContent = "The rows are in the clipboard.";
+  } catch (error) {
+    $("told").textContent = error.message;
+  }
+}
+
+async function summed(now) {
+  const open = $("summary").hidden;
+  $("sum").setAttribute("aria-expanded", String(open));
+  $("summary").hidden = !open;
+  if (!open) return;
+  const columns = await api(`summary/${now.id}?${viewed()}`).catch((error) => { fail(error); return []; });
+  $("summary").replaceChildren(...columns.map((one) => {
+    const most = Math.max(...one.bars.map((bar) => bar.rows), 1);
+    const parts = [counted(one.distinct, "value"), one.nulls ? `${number(one.nulls)} NULL` : ""];
+    if ("mean" in one) parts.push(`${one.least} to ${one.most}, mean ${Number(one.mean).toPrecision(4)}`);
+    return el("section", {}, el("h2", {}, one.name, " ", el("small", {}, one.type)),
+      el("small", {}, parts.filter(Boolean).join(" · ")),
+      el("ul", {}, ...one.bars.map((bar) => el("li", {}, el("span", {}, String(bar.name)),
+        el("progress", { max: most, value: bar.rows, "aria-label": `rows of ${bar.name}` }), el("span", {}, number(bar.rows))))));
+  }));
+}
+
+async function why(now, row, column) {
+  const found = await api(`cell/${now.id}/${row}/${column}?${viewed()}`).catch((error) => { fail(error); return []; });
+  const close = el("button", { type: "button", onclick: () => { $("why").hidden = true; } }, "Close");
+  const items = found.map((one, i) => {
+    const field = el("input", { id: `right-${i}`, size: "14", autocomplete: "off" });
+    const told = el("span", { role: "status" });
+    const form = el("form", { onsubmit: async (event) => {
+      event.preventDefault();
+      const given = { question: one.question, text: one.values.join("\n"), answer: String(one.answer), label: field.value };
+      const kept = await api("correct", given).catch((error) => { told.textContent = error.message; return null; });
+      if (!kept) return;
+      told.textContent = `${counted(kept.corrections, "label")} in the table corrections`;
+      await refresh();
+    } }, el("label", { for: `right-${i}` }, "The right answer"), field, el("button", {}, "Keep"), told);
+    const sure = one.probability === null ? "" : `, ${(100 * one.probability).toFixed(0)} %`;
+    return el("li", {}, el("b", {}, `${one.call}: ${one.question}`), el("div", {}, one.values.map((v) => v ?? "NULL").join(" · ")),
+      el("div", {}, "→ ", el("b", {}, one.error ? `failed: ${one.error}` : String(one.answer)), sure,
+        ` (${one.cached ? "cache" : one.model})`), form);
+  });
+  $("why").replaceChildren(items.length ? el("ul", {}, ...items) :
+    el("p", {}, "No answer is about a value that this row shows. Select the column that the question is about, too."), close);
+  $("why").hidden = false;
 }
 
 async function answers(now, first) {
@@ -422,20 +614,46 @@ TABS.forEach((name, i) => {
 });
 
 $("query").addEventListener("submit", (event) => { event.preventDefault(); run(); });
-$("plan").addEventListener("click", estimate);
+$("plan").addEventListener("click", async () => estimate((await statements())[0]));
 $("stop").addEventListener("click", stop);
-$("confirm-yes").addEventListener("click", () => start(true));
-$("confirm-no").addEventListener("click", () => { $("confirm").hidden = true; $("sql").focus(); });
+$("confirm-yes").addEventListener("click", async () => {
+  if (await start(waiting.shift(), true)) await next();
+  else waiting = [];
+});
+$("confirm-no").addEventListener("click", () => { waiting = []; $("confirm").hidden = true; $("sql").focus(); });
+
+// --- files ----------------------------------------------------------------------------------------
+
+async function openFiles(given) {
+  for (const file of given) {
+    try {
+      const reply = await fetch(`/api/open?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file,
+        headers: { "X-Token": token, "Content-Type": "application/octet-stream" } });
+      const data = (reply.headers.get("Content-Type") || "").startsWith("application/json") ? await reply.json() :
+        { error: { message: await reply.text() } };
+      if (!reply.ok) throw data.error;
+      fail(null);
+    } catch (error) {
+      fail(error.message ? error : { message: "the file was not sent" });
+    }
+  }
+  await refresh();
+}
+
+$("file").addEventListener("change", () => { openFiles([...$("file").files]).then(() => { $("file").value = ""; }); });
+document.addEventListener("dragover", (event) => event.preventDefault());
+document.addEventListener("drop", (event) => { event.preventDefault(); openFiles([...event.dataTransfer.files]); });
 $("budget").addEventListener("submit", (event) => {
   event.preventDefault();
   fail(null);
   api("budget", { limits: $("limits").value }).then(refresh).catch(fail);
 });
 
+loadTexts();
 if (matchMedia("(max-width: 760px)").matches) $("tables-box").open = $("history-box").open = false;
 rows({ columns: [] }, 0);
 answers({}, 0);
 refresh().then(() => {
-  if (!$("sql").value && state.tables.length) $("sql").value = `SELECT * FROM ${quoted(state.tables[0].name)} LIMIT 20`;
+  if (!$("sql").value && state.tables.length) setText(`SELECT * FROM ${state.tables[0].sql ?? quoted(state.tables[0].name)} LIMIT 20`);
   $("sql").focus();
 }).catch(fail);

@@ -12,14 +12,17 @@ import secrets
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
-from blendfusion.apps.ui.workspace import Workspace, error_of
+from blendfusion.apps.ui.views import View, file_of
+from blendfusion.apps.ui.workspace import Workspace, error_of, statements_in
 from blendfusion.errors import BlendFusionError, QueryError
 
 _BODY = 1_000_000
 """Maximum bytes of a request."""
+_UPLOAD = 1 << 30
+"""Maximum bytes of a file that is opened."""
 _SECONDS = 30.0
 """How long a connection may take to send one."""
 _FILES = {
@@ -40,6 +43,10 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+
+Reply: TypeAlias = "tuple[str | bytes, str, str]"
+"""A body, its media type, and the policy of the page that shows it. Bytes are a file to be kept."""
 
 
 class PageServer(ThreadingHTTPServer):
@@ -79,21 +86,25 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._answer(self._post)
 
-    def _answer(self, reply: Callable[[], tuple[str, str, str]]) -> None:
+    def _answer(self, reply: Callable[[], Reply]) -> None:
         status = 200
+        text: str | bytes
         try:
             self._check_origin()
             text, kind, policy = reply()
         except _Refusal as refused:
-            status, text, kind, policy = refused.status, str(refused), "text/plain", _POLICY
+            status, kind, policy = refused.status, "text/plain", _POLICY
+            text = str(refused)
         except BlendFusionError as problem:
             status, kind, policy = 400, "application/json", _POLICY
             text = json.dumps({"error": error_of(problem)})
         except Exception as problem:
             status, kind, policy = 500, "application/json", _POLICY
             text = json.dumps({"error": error_of(problem)})
-        body = text.encode("utf-8", "replace")
+        body = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
         self.send_response(status)
+        if isinstance(text, bytes):
+            self.send_header("Content-Disposition", "attachment")
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Content-Security-Policy", policy)
@@ -131,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     # --- replies ---------------------------------------------------------------------------------
 
-    def _get(self) -> tuple[str, str, str]:
+    def _get(self) -> Reply:
         parts = urlsplit(self.path)
         given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         if parts.path in _FILES:
@@ -147,25 +158,44 @@ class _Handler(BaseHTTPRequestHandler):
             case ["api", *rest]:
                 self._check_token(self.headers.get("X-Token", ""))
                 first, count = _number(given.get("first", "0")), _number(given.get("count", "50"))
+                view = _view(given)
                 match rest:
                     case ["state"]:
                         return _json(work.state())
                     case ["run", number]:
                         return _json(work.progress(_number(number)))
                     case ["rows", number]:
-                        return _json(work.rows(_number(number), first, count))
+                        return _json(work.rows(_number(number), first, count, view))
+                    case ["count", number]:
+                        return _json({"rows": work.table(_number(number), view).num_rows})
+                    case ["summary", number]:
+                        return _json(work.summary(_number(number), view))
+                    case ["cell", number, row, column]:
+                        return _json(
+                            work.provenance(_number(number), view, _number(row), _number(column))
+                        )
+                    case ["file", number, style]:
+                        content, kind = file_of(work.table(_number(number), view), style)
+                        return content, kind, _POLICY
                     case ["answers", number]:
                         return _json(work.answers(_number(number), first, count))
         raise _Refusal(404, "There is nothing here.")
 
-    def _post(self) -> tuple[str, str, str]:
+    def _post(self) -> Reply:
         self._check_token(self.headers.get("X-Token", ""))
+        if urlsplit(self.path).path == "/api/open":
+            return self._open()
         body = self._body()
         sql, dialect = _text(body, "sql"), _text(body, "dialect") or None
         work = self.server.workspace
         match self.path.split("/")[1:]:
             case ["api", "plan"]:
-                return _json(work.plan(sql, dialect))
+                return _json(self._plan(sql, dialect, keeps=body.get("runs") is True))
+            case ["api", "statements"]:
+                return _json(statements_in(sql))
+            case ["api", "correct"]:
+                given = [_text(body, name) for name in ("question", "text", "answer", "label")]
+                return _json({"corrections": work.correct(*given)})
             case ["api", "run"]:
                 confirmed = body.get("confirmed") is True
                 return _json({"id": work.start(sql, dialect, confirmed=confirmed)})
@@ -177,16 +207,42 @@ class _Handler(BaseHTTPRequestHandler):
                 return _json(work.state())
         raise _Refusal(404, "There is nothing here.")
 
-    def _body(self) -> dict[str, Any]:
+    def _plan(self, sql: str, dialect: str | None, *, keeps: bool) -> dict[str, Any]:
+        """The plan of a query. ``keeps``: one that fails stands in the history."""
+        try:
+            return self.server.workspace.plan(sql, dialect)
+        except BlendFusionError as problem:
+            if keeps:
+                self.server.workspace.remember(sql, problem)
+            raise
+
+    def _open(self) -> Reply:
+        """Make a table of the file that is the body of the request."""
+        if self.headers.get_content_type() != "application/octet-stream":
+            raise _Refusal(415, "The Content-Type of a file is application/octet-stream.")
+        left = self._length(_UPLOAD)
+        name = parse_qs(urlsplit(self.path).query).get("name", [""])[-1]
+        file = self.server.workspace.open_upload(name)
+        with file.open("wb") as sink:
+            while left and (part := self.rfile.read(min(left, 1 << 20))):
+                sink.write(part)
+                left -= len(part)
+        return _json(self.server.workspace.add_upload(file))
+
+    def _length(self, most: int) -> int:
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit():
             raise _Refusal(411, "The request has no Content-Length.")
-        if int(length) > _BODY:
+        if int(length) > most:
             raise _Refusal(413, "The request is too long.")
+        return int(length)
+
+    def _body(self) -> dict[str, Any]:
+        length = self._length(_BODY)
         if self.headers.get_content_type() != "application/json":
             raise _Refusal(415, "The Content-Type of a request is application/json.")
         try:
-            body = json.loads(self.rfile.read(int(length)))
+            body = json.loads(self.rfile.read(length))
         except (ValueError, RecursionError):
             raise _Refusal(400, "The body is not JSON.") from None
         if not isinstance(body, dict):
@@ -194,8 +250,15 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
 
-def _json(value: object) -> tuple[str, str, str]:
+def _json(value: object) -> Reply:
     return json.dumps(value, ensure_ascii=True, allow_nan=False), "application/json", _POLICY
+
+
+def _view(given: dict[str, str]) -> View:
+    column = given.get("sort", "")
+    return View(
+        given.get("words", ""), _number(column) if column else None, given.get("down", "") == "1"
+    )
 
 
 def _number(text: str) -> int:

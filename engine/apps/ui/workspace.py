@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import exp
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
+from sqlglot.tokenizer_core import TokenType
 
 import blendfusion as bf
 from blendfusion.apps.ui.cells import rows_of
+from blendfusion.apps.ui.provenance import CORRECTIONS, answers_behind, corrections_table
+from blendfusion.apps.ui.views import View, summary_of
 from blendfusion.budget import money
 from blendfusion.datafusion.interruptible import interrupt, interruptible
 from blendfusion.errors import BlendFusionError, QueryError
+from blendfusion.files.reading import table_name
+from blendfusion.language.query_text.read_only import check_text
 from blendfusion.language.query_text.statements import is_planned_only
+from blendfusion.language.query_text.tokenizer import tokenize
 from blendfusion.redaction import printable
 from blendfusion.run.observe.progress import Reporter
 from blendfusion.run.reports.explain import explain_frame
@@ -27,6 +35,7 @@ ROWS = 100_000
 """Rows of a result that are kept; a query that gives more ends there."""
 _KEPT = 20
 """Runs whose rows, answers and traces are kept."""
+_DATABASES = (".sqlite", ".sqlite3", ".db", ".duckdb")
 _PAGE = 200
 """Maximum rows of one reply."""
 
@@ -40,9 +49,26 @@ class Progress(Reporter):
 
     def __init__(self) -> None:
         self.done, self.known, self.tokens, self.cached = 0, 0, 0, 0
+        self._started, self._expected = time.monotonic(), 0.0
+        self._first = (0, 0.0)
+
+    def expect(self, seconds: float) -> None:
+        self._expected = seconds
 
     def update(self, done: int, known: int | None, tokens: int, cached: int) -> None:
+        if done and not self._first[0]:
+            self._first = done, time.monotonic()
         self.done, self.known, self.tokens, self.cached = done, known or done, tokens, cached
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The seconds that the run still takes, as far as it is known: from the pace since the
+        first answers, or from earlier runs."""
+        now, (first, since) = time.monotonic(), self._first
+        if first and self.done > first:
+            return (now - since) * max(self.known - self.done, 0) / (self.done - first)
+        left = self._expected - (now - self._started)
+        return left if left > 0 else None
 
 
 @dataclass
@@ -111,6 +137,9 @@ class Workspace:
         self._budget = budget
         self._confirm_above = confirm_above
         self._planned: PlannedQuery | None = None
+        self._view: tuple[int, View, pa.Table] | None = None
+        self._corrections: list[dict[str, str]] = []
+        self._uploads: tempfile.TemporaryDirectory[str] | None = None
         self._runs: dict[int, Run] = {}
         self._lock = threading.RLock()
         """Held by whoever uses the session; a run holds it to its end."""
@@ -126,7 +155,10 @@ class Workspace:
         return {
             "model": ", ".join(session.model_names) or "the default model, not loaded",
             "read_only": session.options.read_only,
-            "tables": [self._table(name) for name in sorted(session.catalog().schema().names())],
+            "tables": [
+                *map(self._table, sorted(session.catalog().schema().names())),
+                *self._attached_tables(),
+            ],
             "functions": [
                 {
                     "name": found.name,
@@ -153,13 +185,67 @@ class Workspace:
             return {"name": name, "columns": []}
         return {"name": name, "columns": _columns(schema)}
 
+    def _attached_tables(self) -> Iterator[dict[str, Any]]:
+        """The tables of attached databases, as queries name them."""
+        for database in sorted(getattr(self.session, "attached", {})):
+            with suppress(Exception):  # a database that does not answer now
+                schema = self.session.attached[database].default_schema
+                for name in sorted(schema.table_names if schema is not None else ()):
+                    yield {
+                        "name": f"{database}.{name}",
+                        "columns": [],
+                        "sql": f'"{database}"."{name}"',
+                    }
+
     def limit(self, text: str) -> None:
         """Set the session's budget from ``text``, as --budget has it; '' for none. Raises
         OptionError."""
         self.session.budget = bf.Budget.parsed(text) if text.strip() else bf.Budget()
 
+    def open_upload(self, file: str) -> Path:
+        """A place for a file of this name that the page sends."""
+        name = Path(file.replace("\\", "/")).name
+        if not name.strip(". "):
+            raise QueryError(f"{file!r} is no name of a file")
+        if self._uploads is None:
+            self._uploads = tempfile.TemporaryDirectory(prefix="blendfusion-ui-")
+        return Path(self._uploads.name, name)
+
+    def add_upload(self, file: Path) -> dict[str, Any]:
+        """Make a table of a file, or attach it if it is a database. Raises BlendFusionError."""
+        with self._free():
+            if file.suffix.lower() in _DATABASES:
+                self.session.attach(str(file))
+            else:
+                name = table_name(file.name)
+                if name in self.session.catalog().schema().names():
+                    self.session.deregister_table(name)
+                self.session.register_file(str(file), name)
+        return self.state()
+
+    def correct(self, question: str, text: str, answer: str, label: str) -> int:
+        """Note the right answer about a text in the table of corrections, in place of an earlier
+        one; returns their number."""
+        given = {"question": question, "text": text, "answer": answer, "label": label}
+        with self._free():
+            kept = [c for c in self._corrections if (c["question"], c["text"]) != (question, text)]
+            self._corrections = [*kept, given]
+            if CORRECTIONS in self.session.catalog().schema().names():
+                self.session.deregister_table(CORRECTIONS)
+            self.session.from_arrow(corrections_table(self._corrections), CORRECTIONS)
+        return len(self._corrections)
+
+    def remember(self, sql: str, problem: BlendFusionError) -> None:
+        """Keep a query that could not be planned in the history."""
+        with self._short:
+            run = Run(max(self._runs, default=0) + 1, sql, "failed", error=error_of(problem))
+            self._runs[run.id] = run
+
     def plan(self, sql: str, dialect: str | None = None) -> dict[str, Any]:
-        """The plan of a query and its estimate; asks nothing. Raises BlendFusionError."""
+        """The plan of a query and its estimate; asks nothing. Raises BlendFusionError, also for a
+        statement that a read-only session refuses."""
+        if self.session.options.read_only and not (dialect or self._dialect):
+            check_text(sql, ())
         if not is_planned_only(sql):
             return {"plan": "", "expected": "runs at once, without an estimate", "confirm": True}
         with self._free():
@@ -287,6 +373,8 @@ class Workspace:
             if run.outcome == "running" and run.thread is not None:
                 self.stop(run.id)
                 run.thread.join(seconds)
+        if self._uploads is not None:
+            self._uploads.cleanup()
 
     # --- during and after ------------------------------------------------------------------------
 
@@ -302,6 +390,7 @@ class Workspace:
             "expected": None if run.planned is None else run.planned.estimate.total.values,
             "tokens": max(run.progress.tokens, usage.evaluated_tokens + usage.completion_tokens),
             "failed": usage.failed,
+            "left": run.progress.seconds_left if running else None,
             "columns": [] if run.table is None else _columns(run.table.schema),
             "cut": run.cut,
             "answers": 0 if run.calls is None else run.calls.num_rows,
@@ -333,12 +422,36 @@ class Workspace:
             )
         return run.plan
 
-    def rows(self, number: int, first: int, count: int) -> list[list[Any]]:
-        """Some rows of a result."""
+    def rows(
+        self, number: int, first: int, count: int, view: View | None = None
+    ) -> list[list[Any]]:
+        """Some rows of a view of a result."""
+        return rows_of(self.table(number, view or View()), max(first, 0), min(count, _PAGE))
+
+    def table(self, number: int, view: View) -> pa.Table:
+        """The rows of a view. Raises QueryError if they are not kept."""
         table = self._run(number).table
         if table is None:
             raise QueryError("the rows of this run are not kept", hint="Run it again.")
-        return rows_of(table, max(first, 0), min(count, _PAGE))
+        known = self._view
+        if known is None or known[:2] != (number, view):
+            self._view = known = (number, view, view.of(table))
+        return known[2]
+
+    def summary(self, number: int, view: View) -> list[dict[str, Any]]:
+        """Each column of a view: see ``summary_of``."""
+        return summary_of(self.table(number, view))
+
+    def provenance(self, number: int, view: View, row: int, column: int) -> list[dict[str, Any]]:
+        """The answers behind a cell."""
+        table, calls = self.table(number, view), self._run(number).calls
+        if calls is None or not (0 <= row < len(table) and 0 <= column < table.num_columns):
+            return []
+        held = {
+            str(place): values[row].as_py(maps_as_pydicts="lossy")
+            for place, values in enumerate(table.columns)
+        }
+        return answers_behind(calls, held, held[str(column)], self.session.options.redaction)
 
     def answers(self, number: int, first: int, count: int) -> list[dict[str, Any]]:
         """Some answers of a run, with values as ``show_values`` and ``redact`` allow."""
@@ -374,6 +487,25 @@ class Workspace:
         return run
 
 
+def statements_in(text: str) -> list[dict[str, Any]]:
+    """The statements of a text, each with the place where it begins.
+
+    >>> statements_in("SELECT ';'; SELECT 2")
+    [{'sql': "SELECT ';'", 'start': 0}, {'sql': 'SELECT 2', 'start': 12}]
+    """
+    tokens = tokenize(text)
+    ends = [token.start for token in tokens if token.token_type == TokenType.SEMICOLON]
+    found: list[dict[str, Any]] = []
+    start = 0
+    for end in [*ends, len(text)]:
+        body = text[start:end]
+        if tokenize(body) or (body.strip() and not tokens):
+            begun = start + len(body) - len(body.lstrip())
+            found.append({"sql": body.strip(), "start": begun})
+        start = end + 1
+    return found
+
+
 def _columns(schema: pa.Schema) -> list[dict[str, str]]:
     return [{"name": field.name, "type": str(field.type)} for field in schema]
 
@@ -390,7 +522,11 @@ def error_of(problem: Exception) -> dict[str, Any]:
     """An error as the page shows it; of a bug, its class."""
     if isinstance(problem, BlendFusionError):
         span = problem.span if isinstance(problem, QueryError) else None
-        return {"message": problem.message, "hint": problem.hint, "span": span}
+        return {
+            "message": problem.message,
+            "hint": problem.hint and problem.hint.on("page"),
+            "span": span,
+        }
     return {
         "message": f"an error of BlendFusion: {type(problem).__name__}",
         "hint": None,

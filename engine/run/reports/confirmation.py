@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.prompt import Confirm
 
-from blendfusion.errors import NotConfirmed
+from blendfusion.errors import NotConfirmed, by_surface
 
 if TYPE_CHECKING:
     from blendfusion.run.hooks import BaseFrame
@@ -35,7 +35,8 @@ def demand(expected: str, above: int) -> None:
         raise NotConfirmed(
             f"confirm_above={above} requires a yes before this query, and there is no terminal. "
             f"{expected}",
-            hint="Raise confirm_above, or set it to 0 and limit the spending: budget=bf.Budget(…).",
+            hint=f"Raise {by_surface('confirm_above', '--confirm-above')}, or set it to 0 and limit the "
+            f"spending: {by_surface('budget=bf.Budget(…)', f'--budget values={above}')}.",
         )
     console = Console(stderr=True)
     console.print(expected, markup=False, highlight=False, soft_wrap=True)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from blendfusion.budget import Budget
-from blendfusion.errors import QueryError
+from blendfusion.errors import QueryError, by_surface
 from blendfusion.run.observe.progress import count_noun
 from blendfusion.run.reports.trace import Trace
 from blendfusion.services.ask.draft import Draft, draft
@@ -231,7 +231,8 @@ def read_rows(
         kept.append(row)
     if not kept:
         raise QueryError(
-            f"{why}, and there are no rows to read", hint="Name the tables: tables=[…]."
+            f"{why}, and there are no rows to read",
+            hint=by_surface("Name the tables: tables=[…].", "Open tables with --table."),
         )
     task = Task("ask", question, _CONSTRAINTS[form], ("row",), aggregate=True)
     found = dispatcher.ask(task, [tuple(kept)])[0]

@@ -13,7 +13,14 @@ from sqlglot import exp
 
 from blendfusion.budget import Budget
 from blendfusion.datafusion.error_translation import functions_in
-from blendfusion.errors import BlendFusionError, BudgetExceeded, ModelError, QueryError
+from blendfusion.errors import (
+    BlendFusionError,
+    BudgetExceeded,
+    ModelError,
+    QueryError,
+    by_surface,
+    connect_with,
+)
 from blendfusion.redaction import Redaction
 from blendfusion.run.estimates.estimate import Estimate
 from blendfusion.run.observe.progress import count_noun, progress
@@ -226,7 +233,8 @@ def draft(
         drafts = "\n".join(_lines(failed, redaction, writer.names, question))
         raise QueryError(
             f"no query was found for the question {_OWN.quote(question)}; tried:\n{drafts}",
-            hint="Name the tables that it is about (tables=[…]), ask in other words, or use a larger model.",
+            hint=f"{by_surface('Name the tables that it is about (tables=[…])', 'Open only the tables that it is about')}"
+            f", ask in other words, or use a larger model: {connect_with('openai:NAME@URL')}.",
         )
     attempts = tuple(dict.fromkeys(checked.attempt for checked in tried))
     agreement = _agreement(best, tried) if candidates > 1 and len(tried) > 1 else ""

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blendfusion.datafusion.arrow_types import is_text
-from blendfusion.errors import QueryError, close_matches
+from blendfusion.errors import QueryError, close_matches, table_of
 from blendfusion.services.ask.schema.catalog import Catalog, Column, Table
 from blendfusion.services.ask.schema.kept_catalog import kept_catalog
 from blendfusion.services.ask.schema.keys import Key, keys_between
@@ -48,7 +48,8 @@ def read_catalog(session: AskState, tables: Sequence[str] | None = None) -> Cata
     names = named if tables is None else [exact_name(name, known) for name in tables]
     if not names:
         raise QueryError(
-            "there is no table to answer from", hint="Register one: session.register_csv(…)."
+            "there is no table to answer from",
+            hint=f"Make one of a file: {table_of('reviews.csv')}.",
         )
     read = {name: _data(session, quoted_name(name) if name in known else name) for name in names}
     layer = session.layer

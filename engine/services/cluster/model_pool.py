@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-from blendfusion.errors import ModelFailed
+from blendfusion.errors import ModelFailed, connect_with
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.allowance import OutOfTimeError, check_time
 from blendfusion.models.protocol.model import Model, OnAnswer, Values, ignore_answer
@@ -312,7 +312,7 @@ class ModelPool:
 def _pool_error(problem: BaseException) -> ModelFailed:
     return ModelFailed(
         f"workers of the cluster end again and again while they ask the model ({problem})",
-        hint="Is there memory for a model in each? bf.connect(…, cluster='local:2') has fewer.",
+        hint=f"Is there memory for a model in each? {connect_with(cluster='local:2')} has fewer.",
         retryable=True,
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from blendfusion.errors import BlendFusionError, OptionError, QueryError
+from blendfusion.errors import BlendFusionError, OptionError, QueryError, by_surface
 from blendfusion.language.query_text.error_places import named_place
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.source_map import (
@@ -102,7 +102,8 @@ def translation(
     if dialect in _ONLY_READ and first_word(text) in _REMOVES:
         raise QueryError(
             f"{_ONLY_READ[dialect]}'s queries only read",
-            hint="session.sql(…, dialect='sql') removes rows and tables.",
+            hint=by_surface("session.sql(…, dialect='sql')", "--dialect sql")
+            + " removes rows and tables.",
         )
     try:
         return DIALECTS[dialect](text, known)

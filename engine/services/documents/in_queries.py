@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.errors import QueryError, close_matches
+from blendfusion.errors import QueryError, by_surface, close_matches, connect_with
 from blendfusion.language.query_text.call_sites import Span, literal_of
 from blendfusion.language.query_text.calls_in_from import rewrite_calls
 from blendfusion.language.query_text.lateral import Columns
@@ -41,8 +41,10 @@ def read_in(
         if session.options.read_files == "off":
             raise QueryError(
                 f"{NAME}: a query of this session may not read files",
-                hint="Allow it, bf.connect(read_files='local'), or make a table of the documents: "
-                "session.register_documents('documents', 'folder/*.pdf').",
+                hint=f"Allow it, {connect_with(read_files='local')}, or make a table of the documents: "
+                + by_surface(
+                    "session.register_documents('documents', 'folder/*.pdf').", "CREATE TABLE."
+                ),
             )
         return session.documents.allow(_documents(reader, start, stop))
 

@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.datafusion.python_table import ScannedTable, Scanner
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, UNNAMED_SCHEMA
-from blendfusion.errors import QueryError
+from blendfusion.errors import QueryError, connect_with
 from blendfusion.files.conversions import folder_of
 from blendfusion.files.objects import list_objects
 from blendfusion.files.texts import text_of
@@ -97,7 +97,7 @@ def _files(session: FrameSources, path: str) -> list[tuple[str, File]]:
     if allowed == "off":
         raise QueryError(
             f"{NAME}: a query of this session may not read files",
-            hint="Allow it, bf.connect(read_files='local').",
+            hint=f"Allow it, {connect_with(read_files='local')}.",
         )
     if allowed == "local" and scheme not in (None, LOCAL):
         raise QueryError(

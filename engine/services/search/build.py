@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blendfusion.errors import QueryError
+from blendfusion.errors import QueryError, by_surface
 from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.services.search.folder import Folder, Spec, State
 from blendfusion.services.search.hashes import HASH, IndexedRows, row_hashes, text_hashes
@@ -250,7 +250,8 @@ class _Build:
         except (OSError, ValueError) as problem:
             raise QueryError(
                 f"index '{self._name}': these rows cannot be written: {problem}",
-                hint="Leave columns out: session.index(name, session.sql('SELECT …')).",
+                hint="Leave columns out"
+                + by_surface(": session.index(name, session.sql('SELECT …')).", " of the file."),
             ) from problem
 
     # --- indexes ---------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from datafusion import functions as f
 
 from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
 from blendfusion.datafusion.context import OwnContext
-from blendfusion.errors import QueryError, close_matches
+from blendfusion.errors import QueryError, by_surface, close_matches
 from blendfusion.files.lance_table import require_lance
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.models.stores.store_names import user_cache
@@ -92,7 +92,10 @@ def _columns(name: str, schema: pa.Schema, columns: Sequence[str] | None) -> lis
             what = "occurs twice" if names.count(column) > 1 else "cannot be kept in an index"
             raise QueryError(
                 f"session.index('{name}'): the column '{column}' {what}",
-                hint="Rename it: session.index(name, session.sql('SELECT … AS …')).",
+                hint="Rename it"
+                + by_surface(
+                    ": session.index(name, session.sql('SELECT … AS …')).", " in the file."
+                ),
             )
     if columns is None:
         columns = [field.name for field in schema if _is_text(field.type)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from blendfusion.errors import QueryError
+from blendfusion.errors import QueryError, connect_with
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.media_words import words_of_media
@@ -152,7 +152,7 @@ def _embedder(model: UserModel) -> Embedder:
     if embedder is None:
         raise QueryError(
             "llm_group finds clusters by vectors, and this session has no embedder",
-            hint="Name one: bf.connect(embedder='wordllama'). Without vectors, llm_classify sorts "
+            hint=f"Name one: {connect_with(embedder='wordllama')}. Without vectors, llm_classify sorts "
             "values into labels.",
         )
     return embedder
