@@ -73,6 +73,7 @@ TALKS_TO_PROGRAMS = {
     "engine/datafusion/user_context.py",
     "engine/datafusion/context.py",
     "engine/files/csv_doors.py",
+    "engine/datafusion/parquet_folders.py",
     "engine/files/reading.py",
     "engine/budget.py",
     "engine/entry_points.py",

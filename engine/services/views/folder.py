@@ -27,7 +27,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from blendfusion.errors import QueryError
+from blendfusion.errors import QueryError, connect_with
 from blendfusion.models.protocol.gate import Shape, Unfit, check_shape, object_of
 from blendfusion.places.whole_file import replacing, write_private
 from blendfusion.places.write_lock import write_lock
@@ -135,7 +135,7 @@ class ViewFolder:
         except OSError as problem:
             raise QueryError(
                 f"no view can be kept in '{self.path.parent}': {problem.strerror or problem}",
-                hint="Name a folder for views: bf.connect(views_folder='…').",
+                hint=f"Name a folder for views: {connect_with(views_folder='…')}.",
             ) from problem
         with write_lock(self.path / _LOCK):
             yield
