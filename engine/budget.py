@@ -12,6 +12,7 @@ from blendfusion.errors import OptionError, close_matches
 from blendfusion.types import Usage
 
 _WHOLE = ("calls", "values", "prompt_tokens", "completion_tokens")
+_LIMITS = (*_WHOLE, "seconds", "cost")
 _MILLION = 1_000_000
 
 
@@ -25,6 +26,10 @@ class Budget:
         completion_tokens: tokens of all answers.
         seconds: time inside models, waits for a server included.
         cost: in the currency of the session's ``prices``.
+        days: the limits hold for all sessions that share the file of stored answers, in any
+            process: for what they ask today (UTC) and on the days before, so many together.
+        user: the spending is this user's, and the limits hold for that alone; None: it is entered
+            under the name of the process's user, and the limits hold for all users together.
 
     Usage of embedding servers counts, but texts to embed are not values. Each limit is checked
     before a batch, and a running batch may finish: values are exact, and other limits are exceeded
@@ -40,8 +45,20 @@ class Budget:
     completion_tokens: int | None = None
     seconds: float | None = None
     cost: float | None = None
+    days: int | None = None
+    user: str | None = None
 
     def __post_init__(self) -> None:
+        if self.days is not None and (type(self.days) is not int or self.days < 1):
+            raise OptionError(
+                f"Budget(days={self.days!r}) is not possible",
+                hint="days is a whole number, from 1 on.",
+            )
+        if self.user is not None and (not isinstance(self.user, str) or self.days is None):
+            raise OptionError(
+                f"Budget(user={self.user!r}) is not possible",
+                hint="user is a name, beside days: Budget(values=1000, days=1, user='ann').",
+            )
         for name, limit in self.limits():
             whole = name in _WHOLE
             if not _is_amount(limit) or (whole and not isinstance(limit, int)):
@@ -52,14 +69,15 @@ class Budget:
                 )
 
     def __repr__(self) -> str:
-        return f"Budget({', '.join(f'{name}={limit!r}' for name, limit in self.limits())})"
+        given = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return f"Budget({', '.join(f'{name}={v!r}' for name, v in given if v is not None)})"
 
     def limits(self) -> Iterator[tuple[str, float]]:
         """(name, limit) of each limit that is set."""
-        for field in fields(self):
-            limit = getattr(self, field.name)
+        for name in _LIMITS:
+            limit = getattr(self, name)
             if limit is not None:
-                yield field.name, limit
+                yield name, limit
 
     @staticmethod
     def parsed(text: str) -> Budget:
@@ -68,8 +86,10 @@ class Budget:
         >>> Budget.parsed("values=1000,cost=2.5")
         Budget(values=1000, cost=2.5)
         """
-        names = [field.name for field in fields(Budget)]
-        return Budget(**_amounts(text, names, "budget"))  # type: ignore[arg-type]
+        parts = [part for part in text.split(",") if not part.strip().startswith("user=")]
+        users = [part.partition("=")[2].strip() for part in text.split(",") if part not in parts]
+        amounts = _amounts(",".join(parts), [*_LIMITS, "days"], "budget")
+        return Budget(**amounts, user=users[0] if users else None)  # type: ignore[arg-type]
 
 
 def checked_budget(given: Budget | None) -> Budget | None:
@@ -136,7 +156,7 @@ class Price:
         return Price(**amounts)
 
 
-PriceList: TypeAlias = "Price | Mapping[str, Price] | None"
+PriceList: TypeAlias = "Price | Mapping[str, Price | str] | str | None"
 
 
 class Prices:
@@ -144,25 +164,30 @@ class Prices:
 
     A name is that of ``ModelInfo``, ``openai:gpt-x@https://…``, with or without the URL or the back
     end: ``openai:gpt-x``, ``gpt-x``. The longest form with a price counts. Raises OptionError for
-    invalid prices.
+    invalid prices. ``listed`` are those of models that have no other.
     """
 
-    def __init__(self, given: PriceList = None) -> None:
+    def __init__(
+        self, given: PriceList = None, *, listed: Mapping[str, Price] | None = None
+    ) -> None:
+        self._listed = dict(listed or {})
         self._any = given if isinstance(given, Price) else None
         named = {} if given is None or self._any is not None else given
         if not isinstance(named, Mapping) or not all(isinstance(p, Price) for p in named.values()):
             raise OptionError(
                 f"prices={given!r} is not possible",
-                hint="A bf.Price(prompt=…, completion=…), or a dict of prices by the names of models.",
+                hint="A bf.Price(prompt=…, completion=…), a dict of prices by the names of models, or "
+                "'listed'.",
             )
-        self._named = dict(named)
+        self._named: dict[str, Price] = dict(named)  # type: ignore[arg-type]  # all are prices
 
     def __bool__(self) -> bool:
-        return self._any is not None or bool(self._named)
+        return self._any is not None or bool(self._named) or bool(self._listed)
 
     def of(self, model: str) -> Price | None:
         """The price of the model with this name; None if unknown."""
-        return next((self._named[n] for n in _forms(model) if n in self._named), self._any)
+        own = next((self._named[n] for n in _forms(model) if n in self._named), self._any)
+        return self._listed.get(model) if own is None else own
 
     def require(self, model: str) -> Price:
         """The price of the model with this name. Raises OptionError if unknown."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Unpack
 
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
@@ -10,7 +11,7 @@ from blendfusion.budget import Budget, PriceList, Prices
 from blendfusion.errors import OptionError, connect_with, limit_spending
 from blendfusion.models.stores.store_names import Cache, LateStore, store_for
 from blendfusion.options import OptionArguments, Options
-from blendfusion.services import parts
+from blendfusion.services import offers, parts
 from blendfusion.session import Session
 
 if TYPE_CHECKING:
@@ -50,10 +51,11 @@ def connect(
     one session at a time, the newest.
 
     ``budget`` limits the session's spending on models. ``prices`` are a ``bf.Price``, or a dict of
-    prices by the names of models, {"gpt-x": bf.Price(…)}. ``embedder`` computes vectors for search
-    and similarity: "auto" (the environment variable BLENDFUSION_EMBEDDER, else the packaged
-    wordllama), "openai:name@http://host:port/v1", an object with the methods of ``bf.Embedder``, or
-    None. It is loaded at its first use.
+    prices by the names of models, {"gpt-x": bf.Price(…)}; "listed" has the vendors' prices of some
+    hosted models, and {"*": "listed", "gpt-x": bf.Price(…)} one's own besides. ``embedder``
+    computes vectors for search and similarity: "auto" (the environment variable
+    BLENDFUSION_EMBEDDER, else the packaged wordllama), "openai:name@http://host:port/v1", an object
+    with the methods of ``bf.Embedder``, or None. It is loaded at its first use.
 
     ``cluster`` is "local" (a worker for each core), "local:4", "ray" or "ray://…" (the extra
     ``ray``): workers then read the files of large tables and hold the models (docs/scale.md). They
@@ -76,7 +78,27 @@ def connect(
             "ctx has its config and runtime already", hint="Pass them to SessionContext(…)."
         )
     workers = None if cluster is None else _workers(cluster)
-    return Session(model, chosen, config, runtime, store, budget, prices, embedder, ctx, workers)
+    known = _prices(prices)
+    return Session(model, chosen, config, runtime, store, budget, known, embedder, ctx, workers)
+
+
+def _prices(given: PriceList) -> Prices:
+    """Prices in which ``"listed"``, or ``"*": "listed"`` beside others, stands for a list."""
+    own = {} if isinstance(given, str) else given
+    name = given if isinstance(given, str) else None
+    if isinstance(own, Mapping) and isinstance(own.get("*"), str):
+        name = str(own["*"])
+        own = {model: price for model, price in own.items() if model != "*"}
+    lists = offers("prices")
+    if name is None:
+        return Prices(own)
+    if name not in lists:
+        raise OptionError(
+            f"no list of prices is called {name!r}",
+            hint="A bf.Price(prompt=…, completion=…), a dict of prices by the names of models, or "
+            "'listed'.",
+        )
+    return Prices(own, listed=lists[name]()())
 
 
 def _workers(cluster: str) -> Workers:
@@ -123,7 +145,7 @@ def register(
             "confirm_above needs a session: registered functions cannot know the number of values",
             hint=f"Use {connect_with(confirm_above=1000)}, or limit the spending: {limit_spending(values=1000)}.",
         )
-    ledger = Ledger(budget, Prices(prices), whose="context")
+    ledger = Ledger(budget, _prices(prices), whose="context")
     vectors = LazyEmbedder(embedder, chosen)
     resolved = model_for(model, chosen, store)
     observer = TelemetryObserver(Watch(questions=chosen.log_questions))

@@ -105,7 +105,7 @@ class Session(SessionMethods):
         runtime: RuntimeEnvBuilder | None = None,
         store: AnswerStore | None = None,
         budget: Budget | None = None,
-        prices: PriceList = None,
+        prices: PriceList | Prices = None,
         embedder: str | Embedder | None = "auto",
         ctx: SessionContext | None = None,
         cluster: Workers | None = None,
@@ -116,7 +116,7 @@ class Session(SessionMethods):
             )
         adopted = None if ctx is None else _adopt(ctx)
         options = options or Options()
-        ledger = Ledger(budget, Prices(prices))
+        ledger = Ledger(budget, prices if isinstance(prices, Prices) else Prices(prices))
         super().__init__(config, runtime, adopted)
         self.options = options
         self.lazy_embedder = LazyEmbedder(embedder, options)
@@ -130,6 +130,7 @@ class Session(SessionMethods):
         """The calls of stored questions, by name."""
         store = MemoryStore() if store is None else store
         self._store: AnswerStore = store if cluster is None else cluster.share(store)
+        ledger.daily = self.daily_limits(ledger.budget)
         self.cluster = cluster  # type: ignore[assignment]  # the service knows more of it
         self.configured = config is not None or ctx is not None
         if cluster is not None:
@@ -301,7 +302,13 @@ class Session(SessionMethods):
 
     @budget.setter
     def budget(self, budget: Budget | None) -> None:
-        self.ledger.budget = checked_budget(budget) or Budget()
+        chosen = checked_budget(budget) or Budget()
+        self.ledger.budget, before = chosen, self.ledger.budget
+        try:
+            self.ledger.daily = self.daily_limits(chosen)
+        except OptionError:
+            self.ledger.budget = before
+            raise
 
     def clear_cache(self) -> None:
         """Delete every stored answer of this session's models: its own, and those that its calls

@@ -57,7 +57,7 @@ ORDER = """
     services.dialects.mysql services.dialects.blendsql services.dialects.warehouses
     services.dialects.decisions
     services.dialects.suql services.dialects
-    services.documents services.search services.sources services.lakes services.meanings services.cluster
+    services.documents services.search services.sources services.lakes services.meanings services.usage services.cluster
     services.replay services.views services.independence services.decide
     services.evaluate services.dbapi services.mcp services.server
     services.ask.schema services.ask.grammar services.ask

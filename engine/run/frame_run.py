@@ -49,6 +49,7 @@ def tables_of(frame: BaseFrame, *, eager: bool) -> Generator[pa.Table, None, Non
         finally:
             run.plan, run.counts = frame.prepared.shape, frame.last_counts
             trace.keep_rates()
+            session.note_usage(trace)
     trace.warn(dispatcher.outages)
 
 

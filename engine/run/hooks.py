@@ -17,6 +17,7 @@ from datafusion import DataFrame, SQLOptions
 
 from blendfusion.datafusion.context import OwnContext
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
+from blendfusion.errors import OptionError
 
 if TYPE_CHECKING:
     from datafusion import Expr, ScalarUDF
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from blendfusion.run.reports.trace import Trace
     from blendfusion.types import Constraint, Task
     from blendfusion.udfs.ask.dispatcher import Dispatcher
-    from blendfusion.udfs.ask.ledger import Ledger
+    from blendfusion.udfs.ask.ledger import DailyLimits, Ledger
     from blendfusion.udfs.ask.media import Media
     from blendfusion.udfs.ask.named_results import NamedResults
     from blendfusion.udfs.declare.call import Call
@@ -243,6 +244,17 @@ class BaseSession(OwnContext):
         """Where each stage of a plan runs, for EXPLAIN; nothing without a cluster. None stands for
         a query without stages."""
         return [[]] * (1 if plan is None else len(plan.stages))
+
+    def daily_limits(self, budget: Budget) -> DailyLimits | None:
+        """The limits of a budget over days, which sessions share; None for another."""
+        if budget.days is not None:
+            raise OptionError(
+                "days=… needs the service blendfusion/services/usage, which is not there"
+            )
+        return None
+
+    def note_usage(self, trace: Any) -> None:
+        """Note what a run has spent, behind its end."""
 
     def release(self) -> None:
         """Close what services hold until it is next used."""

@@ -32,8 +32,10 @@ class Service:
     """Its functions in FROM, and the rewriting of a text that has one: ``rewrite(sql, session,
     parameters, columns, read_only=…)`` returns SQL for DataFusion."""
     tables: Mapping[str, str] = field(default_factory=dict)
-    """Its tables of ``information_schema``: functions of a session and of the ingredients by name
-    that return Arrow tables."""
+    """Its tables of ``information_schema`` (``usage``: of ``blendfusion``): functions of a session
+    and of the ingredients by name that return Arrow tables."""
+    prices: Mapping[str, str] = field(default_factory=dict)
+    """Its lists of prices: functions that return prices by the names of models."""
     statements: Mapping[str, str] = field(default_factory=dict)
     """The statements that it carries out, by their first words, in capital letters: ``run(session,
     sql)`` returns a frame. A read-only query has none of them."""
@@ -63,6 +65,7 @@ METHODS: Mapping[str, str] = {
     "replay": "changes diff manifest",
     "search": "attach_lancedb index indexes open_index register_lance search",
     "sources": "attach detach",
+    "usage": "usage_book user",
     "views": "materialized_views refresh_view",
 }
 """The public attributes that services add to sessions and frames, for the error where a folder is

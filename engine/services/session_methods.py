@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from blendfusion.services.replay.session import Comparing
     from blendfusion.services.search.session import Searching
     from blendfusion.services.sources.session import Attaching
+    from blendfusion.services.usage.session import Accounting
     from blendfusion.services.views.session import ViewKeeping
 
     class SessionMethods(
+        Accounting,
         Asking,
         Attaching,
         Clustering,

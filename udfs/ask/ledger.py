@@ -7,16 +7,35 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import Literal
+from typing import Literal, Protocol
 
 from blendfusion.budget import Budget, Price, Prices, checked_budget, money
-from blendfusion.errors import BudgetExceeded
+from blendfusion.errors import BudgetExceeded, OptionError
 from blendfusion.models.embedders.embedder import MeteredEmbedder
 from blendfusion.models.guarantees.vector_classifier import EMBEDDING
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.types import Answer, Task, Usage
 
 Whose = Literal["query", "session", "context"]
+
+
+class DailyLimits(Protocol):
+    """The limits of a budget over days, which sessions of many processes share. A batch is reserved
+    before it is asked, and settled afterwards on the same thread."""
+
+    def reserve(self, values: int, calls: int) -> tuple[int, str]:
+        """How many of ``values`` the next batch may have, and the limit that says so; ``calls`` are
+        those of a model in process. 0 if a limit is reached."""
+        ...
+
+    def take_calls(self, more: int) -> bool:
+        """Whether a batch that was reserved may send so many ``more`` requests of a server."""
+        ...
+
+    def settle(self, requests: int, spent: Usage, cost: float | None, *, is_batch: bool) -> None:
+        """A batch that was reserved has ended, or texts are embedded (not ``is_batch``), which
+        spent this; ``requests`` were taken."""
+        ...
 
 
 class Ledger:
@@ -48,6 +67,8 @@ class Ledger:
         """The spending so far. Values from the cache count as ``cached`` alone."""
         self.expected: int | None = None
         """Values that the whole run was expected to ask, if that is known."""
+        self.daily: DailyLimits | None = None
+        """Limits that other sessions share."""
         self._whose = whose
         self._above = above
         self._cost: float | None = 0.0
@@ -68,7 +89,16 @@ class Ledger:
 
     def for_query(self, budget: Budget | None = None) -> Ledger:
         """A ledger for one run, which counts here too."""
+        if budget is not None and budget.days is not None:
+            raise OptionError(
+                "a budget over days is that of a session", hint="bf.connect(budget=…)."
+            )
         return Ledger(budget, whose="query", above=self)
+
+    @property
+    def _own_limits(self) -> Budget:
+        """The limits of what this ledger counts: those over days count what others spend, too."""
+        return self.budget if self.daily is None else Budget()
 
     @property
     def cost(self) -> float | None:
@@ -104,10 +134,22 @@ class Ledger:
                 lambda ledger, name, limit: ledger._fitting(name, limit, task, model),
                 self._remaining(pending),
             )
+            most = self._reserve(most, model, pending)
             for ledger in self._chain():
                 ledger._values_in_flight += most
                 ledger._batches_in_flight += 1
                 ledger._begun += monotonic()
+        return most
+
+    def _reserve(self, most: int, model: CachedModel, pending: int) -> int:
+        """How many of ``most`` values the budgets over days allow."""
+        for ledger in self._chain():
+            if ledger.daily is not None:
+                calls = int(not model.abilities.call_per_value)
+                most, name = ledger.daily.reserve(most, calls)
+                if not most:
+                    limit = getattr(ledger.budget, name)
+                    raise ledger._excess_error(name, limit, pending, self._remaining(pending))
         return most
 
     def take_request(self, more: int) -> bool:
@@ -115,9 +157,11 @@ class Ledger:
         spent."""
         with self._lock:
             for ledger in self._chain():
-                limit = ledger.budget.calls
+                limit = ledger._own_limits.calls
                 spent = ledger.usage.calls + ledger._requests_in_flight
                 if limit is not None and spent + more > max(limit, spent):
+                    return False
+                if ledger.daily is not None and not ledger.daily.take_calls(more):
                     return False
             for ledger in self._chain():
                 ledger._requests_in_flight += more
@@ -137,9 +181,10 @@ class Ledger:
             return ledger._excess_error("seconds", limit, pending, self._remaining(pending))
 
     def _seconds_left(self) -> float:
-        if self.budget.seconds is None:
+        limit = self._own_limits.seconds
+        if limit is None:
             return math.inf
-        return self.budget.seconds - self.usage.seconds - self._seconds_in_flight()
+        return limit - self.usage.seconds - self._seconds_in_flight()
 
     def _seconds_in_flight(self) -> float:
         return self._batches_in_flight * monotonic() - self._begun
@@ -188,6 +233,9 @@ class Ledger:
             if spent.values:
                 self._note(task, spent, cost)
             self._add(spent, cost)
+            for ledger in self._chain():
+                if ledger.daily is not None:
+                    ledger.daily.settle(requests, spent, cost, is_batch=True)
         return spent
 
     def admit_texts(self, embedder: MeteredEmbedder, pending: int) -> int:
@@ -217,6 +265,9 @@ class Ledger:
                 ledger._requests_in_flight -= requests
             self._note(embedder.name, replace(spent, values=texts), cost)
             self._add(spent, cost)
+            for ledger in self._chain():
+                if ledger.daily is not None:
+                    ledger.daily.settle(requests, spent, cost, is_batch=False)
 
     def _note(self, what: Task | str, spent: Usage, cost: float | None) -> None:
         self._by_task[what] = self._by_task.get(what, Usage()) + spent
@@ -259,7 +310,7 @@ class Ledger:
         it for each limit."""
         most = min(pending, max(1, batch_size))
         for ledger in self._chain():
-            for name, limit in ledger.budget.limits():
+            for name, limit in ledger._own_limits.limits():
                 fits = fitting(ledger, name, limit)
                 if fits < 1:
                     raise ledger._excess_error(name, limit, pending, remains)
@@ -318,13 +369,19 @@ class Ledger:
 
     def _excess_error(self, name: str, limit: float, pending: int, remains: str) -> BudgetExceeded:
         error = BudgetExceeded(
-            f"the {self._whose}'s budget is spent: {name}={limit}. Done: {self._progress_text()}. "
+            f"the {self._whose}'s budget{self._days_text()} is spent: {name}={limit}. Done: {self._progress_text()}. "
             f"Still to be asked: {remains}.",
             hint="Answers so far are kept: with a larger budget the same query goes on from here.",
         )
         error.limit, error.allowed, error.pending = name, limit, pending
         error.usage, error.cost = self.usage, self._cost
         return error
+
+    def _days_text(self) -> str:
+        days, user = self.budget.days, self.budget.user
+        if days is None:
+            return ""
+        return f" of {days} day{'s' * (days > 1)}{'' if user is None else f' of {user}'}"
 
     def _progress_text(self) -> str:
         names = ("values", "calls", "prompt_tokens", "completion_tokens")

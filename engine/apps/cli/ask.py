@@ -63,7 +63,7 @@ def _ask(arguments: argparse.Namespace) -> int:
     if arguments.rows < 0:
         raise OptionError(f"--rows {arguments.rows} is not possible", hint="0 writes all rows.")
     with session_of(arguments) as session:
-        budget = budget_of(arguments)
+        budget = budget_of(arguments, session)
         if arguments.layer is not None:
             session.register_layer(arguments.layer)
         if arguments.answers:

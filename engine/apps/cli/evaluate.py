@@ -82,7 +82,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
             arguments.label,
             models=models,
             within=arguments.within,
-            budget=budget_of(arguments),
+            budget=budget_of(arguments, session),
         )
         print(comparison[0] if len(comparison) == 1 else comparison)
         _write(comparison, arguments)

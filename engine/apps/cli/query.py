@@ -76,7 +76,7 @@ def _query(arguments: argparse.Namespace) -> int:
             f"--manifest records a query, and this is {first}", hint="Record the query in it."
         )
     with pointed_at(text), session_of(arguments) as session:
-        frame = session.sql(text, budget=budget_of(arguments), dialect=arguments.dialect)
+        frame = session.sql(text, budget=budget_of(arguments, session), dialect=arguments.dialect)
         with _write_trace(frame, arguments.trace):
             if arguments.explain or arguments.analyze:
                 print(frame.explain_text(analyze=arguments.analyze))

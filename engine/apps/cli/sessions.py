@@ -131,12 +131,12 @@ def _add_spending(parser: argparse.ArgumentParser) -> None:
         "--budget",
         metavar="LIMITS",
         help="the most that may be spent: calls=N,values=N,prompt_tokens=N,completion_tokens=N,"
-        "seconds=S,cost=C, any of them",
+        "seconds=S,cost=C, any of them; days=N: of all sessions in so many days, user=NAME: of one user",
     )
     parser.add_argument(
         "--price",
         metavar="PRICE",
-        help="what the model charges for a million tokens: prompt=P,completion=C",
+        help="what the model charges for a million tokens: prompt=P,completion=C, or 'listed'",
     )
     parser.add_argument(
         "--confirm-above",
@@ -147,9 +147,14 @@ def _add_spending(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def budget_of(arguments: argparse.Namespace) -> bf.Budget | None:
-    """The budget of ``--budget``. Raises OptionError."""
-    return None if arguments.budget is None else bf.Budget.parsed(arguments.budget)
+def budget_of(arguments: argparse.Namespace, session: bf.Session | None = None) -> bf.Budget | None:
+    """The budget of ``--budget``; one over days becomes that of the session, if one is given, and
+    None is returned. Raises OptionError."""
+    found = None if arguments.budget is None else bf.Budget.parsed(arguments.budget)
+    if found is not None and found.days is not None and session is not None:
+        session.budget = found
+        return None
+    return found
 
 
 @contextmanager
@@ -158,7 +163,9 @@ def session_of(arguments: argparse.Namespace) -> Iterator[bf.Session]:
     BlendFusionError for an option, a table or an index that is wrong. A KeyboardInterrupt has the
     message to show."""
     cache = None if arguments.cache.lower() in MEMORY_WORDS else arguments.cache
-    price = None if arguments.price is None else bf.Price.parsed(arguments.price)
+    price = (
+        arguments.price if arguments.price in (None, "listed") else bf.Price.parsed(arguments.price)
+    )
     with bf.connect(
         model=arguments.model,
         cache=cache,

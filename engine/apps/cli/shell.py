@@ -59,7 +59,9 @@ def add_arguments(shell: argparse.ArgumentParser) -> None:
 def run_shell(arguments: argparse.Namespace) -> int:
     """Run a script, statements from standard input, or the prompt on a terminal."""
     with session_of(arguments) as session:
-        shell = Shell(session, arguments.dialect, budget_of(arguments), arguments.full_cells)
+        shell = Shell(
+            session, arguments.dialect, budget_of(arguments, session), arguments.full_cells
+        )
         if arguments.file is not None:
             return shell.run_script(_read(arguments.file), str(arguments.file))
         if not sys.stdin.isatty():

@@ -55,7 +55,7 @@ def _ui(arguments: argparse.Namespace) -> int:
     arguments.read_only = not arguments.read_write
     confirm_above, arguments.confirm_above = arguments.confirm_above, 0  # the page asks
     with session_of(arguments) as session:
-        budget = budget_of(arguments)
+        budget = budget_of(arguments, session)
         work = Workspace(session, arguments.dialect, budget, confirm_above)
         try:
             server = PageServer(work, arguments.port)

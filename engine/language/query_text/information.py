@@ -15,6 +15,7 @@ from blendfusion.udfs.declare.arguments import sql_string
 
 INFORMATION = "information"
 """The schema of the tables that hold both."""
+_USAGE = re.compile(r"blendfusion\s*\.\s*usage", re.IGNORECASE)
 _SHOW = re.compile(r"\s*show\s", re.IGNORECASE)
 _LIST_TABLES = (
     "SELECT table_catalog, table_schema, table_name, table_type FROM information_schema.tables "
@@ -60,7 +61,7 @@ def from_information(sql: str, tables: Container[str]) -> tuple[Translation, fro
     ``tables``, and their names."""
     edits = (
         list(_table_names(sql, tables))
-        if "information_schema" in sql.lower() or CATALOG in sql
+        if "information_schema" in sql.lower() or CATALOG in sql or _USAGE.search(sql)
         else []
     )
     return edit(sql, (edit[:3] for edit in edits)), frozenset(edit[3] for edit in edits)
@@ -76,7 +77,8 @@ def _table_names(sql: str, tables: Container[str]) -> Iterator[tuple[int, int, s
             continue
         if first.token_type == TokenType.STRING or last.token_type == TokenType.STRING:
             continue
-        if schema == "information_schema" and name != "functions":
+        is_own = schema == "blendfusion" and name == "usage"
+        if is_own or (schema == "information_schema" and name not in ("functions", "usage")):
             before = tree.kind(at - 1) == TokenType.DOT
             start = tree.tokens[at - 2].start if before else first.start
             yield start, last.end + 1, _place(name), name

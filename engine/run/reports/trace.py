@@ -88,7 +88,7 @@ class Wait:
 
 
 INTERNAL = frozenset(
-    "answered asking became_of begin cascaded conflicting every expect first_model follows given in_vain missing "
+    "answered asking became_of begin by_question_and_model cascaded conflicting every expect first_model follows given in_vain missing "
     "keep_rates ledger note_failures partly results_by_call stage usage_of vectors_by_call wait_of waited warn "
     "within withheld withheld_of batch".split()
 )
@@ -122,6 +122,7 @@ class Trace:
         self._by_question: dict[Question, Usage] = {}
         self._sample = Sample(Options().trace_calls)
         self._by_model: dict[str, Usage] = {}
+        self._by_words: dict[tuple[str, str], Usage] = {}
         self._failures: dict[tuple[Task, Values], str] = {}
         """The reasons for NULL values in the result."""
         self.cascades: dict[Call, CascadeOutcome] = {}
@@ -283,6 +284,8 @@ class Trace:
         with self._lock:
             for name, share in _by_model(answers, spent).items():
                 self._by_model[name] = self._by_model.get(name, Usage()) + share
+                words = name, job.task.question
+                self._by_words[words] = self._by_words.get(words, Usage()) + share
             self._done += spent.values
             if not job.task.constraint.max_tokens:  # a reason may end anywhere
                 self.cut_off += sum(answer.is_cut for answer in answers)
@@ -369,6 +372,15 @@ class Trace:
         for name, spent in self._by_model.items():
             name = name or self.first_model()
             found[name] = found.get(name, Usage()) + spent
+        return found
+
+    @property
+    def by_question_and_model(self) -> dict[tuple[str, str], Usage]:
+        """The spending by the name of the model and the words of the question."""
+        found: dict[tuple[str, str], Usage] = {}
+        for (name, question), spent in self._by_words.items():
+            words = name or self.first_model(), question
+            found[words] = found.get(words, Usage()) + spent
         return found
 
     @property

@@ -1,0 +1,161 @@
+"""The book of usage: what was asked on each day, by model, question and user.
+
+It is an SQLite file beside that of the stored answers, which processes share. The table ``spent``
+has the totals that budgets over days look at: a batch is entered there before it is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import RLock
+
+from blendfusion.errors import ExecutionError
+
+_WAIT_SECONDS = 60
+_TABLES = """
+CREATE TABLE IF NOT EXISTS usage (day TEXT, model TEXT, question TEXT, user TEXT, number INTEGER,
+  cached INTEGER, failed INTEGER, requests INTEGER, prompt_tokens INTEGER,
+  completion_tokens INTEGER, seconds REAL, cost REAL, PRIMARY KEY (day, model, question, user));
+CREATE TABLE IF NOT EXISTS spent (day TEXT, user TEXT, number INTEGER, calls INTEGER,
+  prompt_tokens INTEGER, completion_tokens INTEGER, seconds REAL, cost REAL,
+  PRIMARY KEY (day, user));
+"""
+_AMOUNTS = ("number", "calls", "prompt_tokens", "completion_tokens", "seconds", "cost")
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """The spending that budgets limit; ``number`` is that of values."""
+
+    number: int = 0
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """The usage of one question of a model in one run; ``cost`` is None without a price."""
+
+    model: str
+    question: str
+    number: int
+    cached: int
+    failed: int
+    requests: int
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    cost: float | None
+
+
+class UsageBook:
+    """The book in a file (None: in memory, for one session). Safe to use from threads and forks."""
+
+    def __init__(
+        self, path: Path | None, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self.path, self._clock = path, clock
+        self._lock = RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._process = 0
+
+    def today(self, before: int = 0) -> str:
+        """The day in UTC, or one so many days before."""
+        return (self._clock() - timedelta(days=before)).date().isoformat()
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None or (self.path and self._process != os.getpid()):
+            if self.path is not None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            place = ":memory:" if self.path is None else str(self.path)
+            found = sqlite3.connect(
+                place, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            found.execute("PRAGMA journal_mode = WAL")
+            found.execute("PRAGMA synchronous = NORMAL")
+            found.executescript(_TABLES)
+            self._connection, self._process = found, os.getpid()
+        return self._connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that no other process writes beside. Raises ExecutionError."""
+        with self._lock:
+            try:
+                connection = self._open()
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+            except (sqlite3.Error, OSError) as problem:
+                raise ExecutionError(f"the book of usage, '{self.path}': {problem}") from problem
+
+    def close(self) -> None:
+        """Close the file until it is next used; a book in memory stays."""
+        with self._lock:
+            if self._connection is not None and self.path is not None:
+                self._connection.close()
+                self._connection = None
+
+    def enter(self, user: str, rows: Iterable[UsageRow], spent: Amounts) -> None:
+        """Add the usage of a run, and what it spent if no budget over days has counted that."""
+        day = self.today()
+        with self.writing() as connection:
+            for row in rows:
+                connection.execute(
+                    "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT "
+                    "(day, model, question, user) DO UPDATE SET number = number + excluded.number, "
+                    "cached = cached + excluded.cached, failed = failed + excluded.failed, "
+                    "requests = requests + excluded.requests, "
+                    "prompt_tokens = prompt_tokens + excluded.prompt_tokens, "
+                    "completion_tokens = completion_tokens + excluded.completion_tokens, "
+                    "seconds = seconds + excluded.seconds, cost = cost + excluded.cost",
+                    (day, row.model, row.question, user, *astuple(row)[2:]),
+                )
+            add_spent(connection, day, user, spent)
+
+    def rows(self, user: str | None = None) -> list[tuple[object, ...]]:
+        """All rows of the table ``usage``; those of one user."""
+        with self._lock:
+            try:
+                cursor = self._open().execute(
+                    "SELECT * FROM usage WHERE ? IS NULL OR user = ? ORDER BY 1, 2, 3, 4",
+                    (user, user),
+                )
+                return list(cursor)
+            except (sqlite3.Error, OSError) as problem:
+                raise ExecutionError(f"the book of usage, '{self.path}': {problem}") from problem
+
+
+def add_spent(connection: sqlite3.Connection, day: str, user: str, spent: Amounts) -> None:
+    """Add to the totals of a user on a day."""
+    if spent == Amounts():
+        return
+    changes = ", ".join(f"{name} = {name} + excluded.{name}" for name in _AMOUNTS)
+    connection.execute(
+        f"INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, user) DO UPDATE SET "
+        f"{changes}",
+        (day, user, *astuple(spent)),
+    )
+
+
+def spent_since(connection: sqlite3.Connection, day: str, user: str | None) -> Amounts:
+    """The totals from a day on, of a user or (None) of all."""
+    sums = ", ".join(f"coalesce(sum({name}), 0)" for name in _AMOUNTS)
+    found = connection.execute(
+        f"SELECT {sums} FROM spent WHERE day >= ? AND (? IS NULL OR user = ?)", (day, user, user)
+    ).fetchone()
+    return Amounts(*found)

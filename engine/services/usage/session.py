@@ -1,0 +1,88 @@
+"""The part of a session that keeps the book of usage."""
+
+from __future__ import annotations
+
+import getpass
+import warnings
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from blendfusion.budget import Budget
+from blendfusion.errors import CacheWarning, ExecutionError, OptionError
+from blendfusion.models.stores.sqlite import SqliteStore
+from blendfusion.prepare.frame_sources import FrameSources
+from blendfusion.redaction import WITHHELD
+from blendfusion.services.usage.book import Amounts, UsageBook, UsageRow
+from blendfusion.services.usage.daily_limits import SharedLimits, amounts_of
+
+if TYPE_CHECKING:
+    from blendfusion.run.reports.trace import Trace
+
+
+class Accounting(FrameSources):
+    """A session whose runs are entered in a book."""
+
+    @cached_property
+    def usage_book(self) -> UsageBook:
+        """The book beside the file of stored answers; one in memory for answers in memory."""
+        store = self.whole._store
+        path = store.path if type(store) is SqliteStore else None
+        return UsageBook(None if path is None else path.with_name(f"{path.stem}.usage.sqlite"))
+
+    @property
+    def user(self) -> str:
+        """The user whose spending this is: that of the budget, else that of the process."""
+        named = self.whole.budget.user
+        if named is not None:
+            return named
+        try:
+            return getpass.getuser()
+        except (KeyError, OSError):  # a process whose number has no name
+            return ""
+
+    def daily_limits(self, budget: Budget) -> SharedLimits | None:
+        """The limits of a budget over days. Raises OptionError without a file that keeps them."""
+        if budget.days is None:
+            return None
+        if self.usage_book.path is None:
+            raise OptionError(
+                "a budget over days is kept beside a file of stored answers, and this session has none",
+                hint="bf.connect(cache='answers.sqlite', budget=…).",
+            )
+        return SharedLimits(self.usage_book, budget, self.user)
+
+    def note_usage(self, trace: Trace) -> None:
+        """Enter a run in the book; a warning if that cannot be written."""
+        super().note_usage(trace)
+        ledger, hides = trace.ledger, self.whole.options.show_values == "off"
+        if ledger is None or trace.usage.values + trace.usage.cached + trace.usage.calls == 0:
+            return
+        rows = []
+        for (model, question), used in trace.by_question_and_model.items():
+            price = ledger.prices.of(model)
+            rows.append(
+                UsageRow(
+                    model,
+                    WITHHELD if hides else question,
+                    used.values,
+                    used.cached,
+                    used.failed,
+                    used.calls,
+                    used.prompt_tokens,
+                    used.completion_tokens,
+                    used.seconds,
+                    None if price is None else price.of(used),
+                )
+            )
+        counted = self.whole.ledger.daily is not None
+        spent = Amounts() if counted else amounts_of(ledger.usage, ledger.cost)
+        try:
+            self.usage_book.enter(self.user, rows, spent)
+        except ExecutionError as problem:
+            warnings.warn(f"{problem}; usage is not entered", CacheWarning, stacklevel=2)
+
+    def release(self) -> None:
+        """Close the book until the next run."""
+        super().release()
+        if "usage_book" in self.__dict__:
+            self.usage_book.close()
