@@ -184,6 +184,7 @@ class BaseSession(OwnContext):
     """Whether DataFusion has settings that workers do not know."""
 
     if TYPE_CHECKING:  # what ``Session`` has
+        _store: AnswerStore
         csv_texts: dict[str, Sequence[CsvFile]]
         ledger: Ledger
         models: NamedModels
@@ -253,7 +254,7 @@ class BaseSession(OwnContext):
             )
         return None
 
-    def note_usage(self, trace: Any) -> None:
+    def note_usage(self, trace: Trace) -> None:
         """Note what a run has spent, behind its end."""
 
     def release(self) -> None:

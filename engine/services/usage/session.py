@@ -25,14 +25,14 @@ class Accounting(FrameSources):
     @cached_property
     def usage_book(self) -> UsageBook:
         """The book beside the file of stored answers; one in memory for answers in memory."""
-        store = self.whole._store
+        store = self._store
         path = store.path if type(store) is SqliteStore else None
         return UsageBook(None if path is None else path.with_name(f"{path.stem}.usage.sqlite"))
 
     @property
     def user(self) -> str:
         """The user whose spending this is: that of the budget, else that of the process."""
-        named = self.whole.budget.user
+        named = self.ledger.budget.user
         if named is not None:
             return named
         try:
@@ -54,7 +54,7 @@ class Accounting(FrameSources):
     def note_usage(self, trace: Trace) -> None:
         """Enter a run in the book; a warning if that cannot be written."""
         super().note_usage(trace)
-        ledger, hides = trace.ledger, self.whole.options.show_values == "off"
+        ledger, hides = trace.ledger, self.options.show_values == "off"
         if ledger is None or trace.usage.values + trace.usage.cached + trace.usage.calls == 0:
             return
         rows = []
@@ -74,7 +74,7 @@ class Accounting(FrameSources):
                     None if price is None else price.of(used),
                 )
             )
-        counted = self.whole.ledger.daily is not None
+        counted = self.ledger.daily is not None
         spent = Amounts() if counted else amounts_of(ledger.usage, ledger.cost)
         try:
             self.usage_book.enter(self.user, rows, spent)
