@@ -3,7 +3,8 @@
 ``SELECT 0 AS side, x … UNION ALL SELECT 1, x … ORDER BY side, x LIMIT 3`` is sorted branch by
 branch, each without the key that is constant in it. Yet all branches share one bound of the rows
 that may be among the first: whichever branch ends first drops rows of the others. So such a plan
-runs without ``datafusion.optimizer.repartition_sorts``.
+runs without ``datafusion.optimizer.repartition_sorts``. So does one that DataFusion refuses, of
+branches in which other columns are equal.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from threading import Lock
 from datafusion import DataFrame, SessionContext
 
 from blendfusion.datafusion.sort_keys import is_row_change
+from blendfusion.planner.substrait.case_key_bug import REFUSAL
 
 _ORDERED = re.compile(r"^ *(Sort|WindowAggr): ", re.MULTILINE)
-_LIMITED = re.compile(r"^ *Limit: |, fetch=\d+$", re.MULTILINE)
 _UNION = re.compile(r"^ *Union$", re.MULTILINE)
 _SPLIT = re.compile(r"^ *SortExec: TopK\(.*preserve_partitioning=\[true\]", re.MULTILINE)
 SPLITS_SORTS = "datafusion.optimizer.repartition_sorts"
@@ -24,8 +25,8 @@ _lock = Lock()
 
 
 def may_split_sorts(plan: str) -> bool:
-    """Whether the text of a logical plan has a limit of the first rows of a union."""
-    return all(part.search(plan) for part in (_UNION, _ORDERED, _LIMITED))
+    """Whether the text of a logical plan orders a union."""
+    return bool(_UNION.search(plan) and _ORDERED.search(plan))
 
 
 def with_one_sort(context: SessionContext, frame: DataFrame) -> DataFrame:
@@ -33,11 +34,7 @@ def with_one_sort(context: SessionContext, frame: DataFrame) -> DataFrame:
     plan = frame.logical_plan()
     if not may_split_sorts(plan.display_indent()) or is_row_change(plan):
         return frame
-    try:
-        physical = frame.execution_plan().display_indent()
-    except Exception:  # the run says what is wrong
-        return frame
-    if "UnionExec" not in physical or not _SPLIT.search(physical):
+    if not _is_split(frame):
         return frame
     with _lock:  # a frame keeps the options of the moment at which it is made
         SessionContext.sql(context, f"SET {SPLITS_SORTS} = false")
@@ -45,3 +42,11 @@ def with_one_sort(context: SessionContext, frame: DataFrame) -> DataFrame:
             return SessionContext.create_dataframe_from_logical_plan(context, plan)
         finally:
             SessionContext.sql(context, f"SET {SPLITS_SORTS} = true")
+
+
+def _is_split(frame: DataFrame) -> bool:
+    try:
+        physical = frame.execution_plan().display_indent()
+    except Exception as problem:  # if it is another one, the run says what is wrong
+        return REFUSAL in str(problem)
+    return "UnionExec" in physical and bool(_SPLIT.search(physical))

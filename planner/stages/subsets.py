@@ -28,7 +28,7 @@ def subset(plan: Plan) -> Plan | None:
         return _certain(plan.inputs[0], conjuncts(plan.exprs[0]))
     if is_union_all(plan):
         some = [rows for branch in plan.inputs if (rows := subset(branch)) is not None]
-        return union_all(some) if some else None
+        return union_all(some) if len(some) > 1 else next(iter(some), None)
     if plan.kind in ("join", "cross") and join_type(plan) in ("inner", "left_semi"):
         terms = certain_terms([t for e in plan.exprs for t in conjuncts(e)])
         sides = _of_all(plan.inputs)

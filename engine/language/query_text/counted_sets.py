@@ -64,7 +64,7 @@ def _rewrite_one(reader: Reader, columns: Columns) -> str | None:
     for query, scope in reader.scopes():
         for found in _operations(reader, query):
             common = scope.text(reader)
-            names = columns(common, f"({reader.source_text(found.start, found.at)}\n)")
+            names = columns(common, f"({_side(reader, found.start, found.at)}\n)")
             if names is None or len(names) > len({*names}):
                 continue
             text = _number(reader, found, names)
@@ -93,12 +93,20 @@ def _number(reader: Reader, found: _Operation, names: Sequence[str]) -> str:
     shown = ", ".join(f"c{i} AS {quoted_name(name)}" for i, name in enumerate(names))
     sides = (
         f"SELECT *, row_number() OVER (PARTITION BY {listed}) AS n "
-        f"FROM ({reader.source_text(*side)}\n) AS {name}({listed})"
+        f"FROM ({_side(reader, *side)}\n) AS {name}({listed})"
         for name, side in zip(
             "lr", ((found.start, found.at), (found.right, found.end)), strict=True
         )
     )
     return f"SELECT {shown} FROM ({f' {found.word} {_NUMBERED} ALL '.join(sides)}) AS e"
+
+
+def _side(reader: Reader, start: int, end: int) -> str:
+    """The text of a side without brackets around all of it: DataFusion has no ``((SELECT …)) AS
+    t``."""
+    while reader.opens(start) and reader.close.get(start) == end - 1:
+        start, end = start + 1, end - 1
+    return reader.source_text(start, end)
 
 
 def _operations(reader: Reader, query: Query) -> Iterator[_Operation]:

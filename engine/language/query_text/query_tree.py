@@ -306,7 +306,7 @@ class _Parser:
         """The queries among the tokens, which are an expression or a statement."""
         found, at = [], start
         while at < end:
-            if self.words[at] == "SELECT" or self._is_with(at):
+            if self.words[at] == "SELECT" or self._is_with(at) or self._is_operand(at, end):
                 found.append(self.query(at, end))
                 at = end
             elif at in self.close:
@@ -327,6 +327,13 @@ class _Parser:
         name = at + 1 + (self.words[at + 1] == "RECURSIVE")
         behind = self._after(name + 1) if self._opens(name + 1) else name + 1
         return behind < len(self.tokens) and self.words[behind] == "AS"
+
+    def _is_operand(self, at: int, end: int) -> bool:
+        """Whether a query in parentheses, the first operand of a set operator, begins."""
+        if not self._opens(at) or not self._starts_query(at + 1):
+            return False
+        behind = self._after(at)
+        return behind < end and self.words[behind] in _SET_OPERATORS
 
     def query(self, start: int, end: int) -> Query:
         made = Query(start, end)
