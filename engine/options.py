@@ -124,6 +124,14 @@ class Options:
         "Folder of materialised views: CREATE MATERIALIZED VIEW makes it where it is missing.",
         hint="The path of a folder, as text.",
     )
+    drift_checks: int = _option(
+        QUERIES,
+        0,
+        "Kept answers that each refresh of a materialised view asks again, to see whether the model "
+        "answers as it did (docs/views.md). 0: none.",
+        unit="values",
+        least=0,
+    )
     names_in_any_case: bool = _option(
         QUERIES,
         True,
@@ -382,6 +390,7 @@ class OptionArguments(TypedDict, total=False):
     spill_above: int
     spill_folder: str
     views_folder: str
+    drift_checks: int
     names_in_any_case: bool
     on_error: Literal["null", "raise"]
     progress: Progress

@@ -82,7 +82,8 @@ def _line(done: Refresh) -> str:
     view, trace = done.view, done.trace
     rows = f"{count_noun(view.rows, 'row')}, version {view.version}"
     if trace is None:
-        return printable(f"{view.name}: {rows}, nothing changed · 0 values asked")
+        return printable(f"{view.name}: {rows}, {done.why} · 0 values asked")
     spent = spending_line(trace.usage, trace.cost, "")
     new = "" if done.is_rewritten else ", the same rows"
-    return printable(f"{view.name}: {rows}{new}, {'; '.join(done.reasons)} · {spent}")
+    again = f", {count_noun(done.again, 'kept answer')} asked again" if done.again else ""
+    return printable(f"{view.name}: {rows}{new}, {done.why} · {spent}{again}")

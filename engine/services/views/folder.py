@@ -41,6 +41,7 @@ _SHAPE: Shape = {
     **dict.fromkeys(("name", "query", "digest", "refreshed"), str),
     "inputs": {"...": (str, None)},
     "settings": {"...": object},
+    "drift": {"...": int},
 }
 
 
@@ -66,6 +67,8 @@ class View:
     """A digest of each table that the query reads; None: its changes cannot be told."""
     settings: Mapping[str, Any] = field(repr=False)
     """Options, versions and models that may change the rows."""
+    drift: Mapping[str, int] = field(default_factory=dict, repr=False)
+    """The counts of ``drift.Drift``; {}: no answer was asked again."""
     format: int = field(default=FORMAT, repr=False)
 
 

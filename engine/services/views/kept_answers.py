@@ -8,6 +8,7 @@ from blendfusion.models.protocol.abilities import abilities_of
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.memory import AnswerStore, StoreStats
 from blendfusion.models.wrappers.cache import CachedModel
+from blendfusion.services.views.drift import Draw
 from blendfusion.types import Answer, Task
 
 UNLIMITED_MB = 1 << 30
@@ -15,11 +16,11 @@ UNLIMITED_MB = 1 << 30
 
 
 class KeptAnswers:
-    """The answers in ``kept``, and behind them those of the session's store, which ``kept`` gets as
-    far as they are used."""
+    """The answers of ``model`` in ``kept``, and behind them those of the session's store, which
+    ``kept`` gets as far as they are used. ``draw`` notes what was kept."""
 
-    def __init__(self, kept: AnswerStore, of: AnswerStore) -> None:
-        self.kept, self.of = kept, of
+    def __init__(self, model: CachedModel, kept: AnswerStore, draw: Draw) -> None:
+        self.model, self.kept, self.of, self.draw = model, kept, model.store, draw
 
     @property
     def outlives_process(self) -> bool:
@@ -29,6 +30,7 @@ class KeptAnswers:
         self, fingerprint: str, task: Task, values: Sequence[Values]
     ) -> dict[Values, Answer]:
         found = self.kept.get_many(fingerprint, task, values)
+        self.draw.note(self.model, task, found)
         rest = [value for value in values if value not in found]
         more = self.of.get_many(fingerprint, task, rest) if rest else {}
         if more:
@@ -55,8 +57,8 @@ class KeptAnswers:
         self.of.close()
 
 
-def store_of(model: CachedModel, kept: AnswerStore) -> AnswerStore:
+def store_of(model: CachedModel, kept: AnswerStore, draw: Draw) -> AnswerStore:
     """The store from which a model answers during a refresh: its own alone, if its answers mean
     nothing to another process."""
     lasts = abilities_of(model.inner).fingerprint_lasts
-    return KeptAnswers(kept, model.store) if lasts else model.store
+    return KeptAnswers(model, kept, draw) if lasts else model.store

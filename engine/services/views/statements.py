@@ -92,7 +92,7 @@ def _report(session: ViewKeeping, done: Refresh) -> Frame:
         "version": view.version,
         "asked": 0 if done.trace is None else done.trace.usage.values,
         "rewritten": done.is_rewritten,
-        "why": "; ".join(done.reasons) or "nothing changed",
+        "why": done.why,
     }
     frame = session.new_table(pa.Table.from_pylist([row]))
     frame.latest.trace = done.trace

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from blendfusion.errors import QueryError, close_matches
+from blendfusion.errors import ModelWarning, QueryError, close_matches, level_of_caller
 from blendfusion.language.query_text.statements import is_planned_only
 from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.prepare.session_text import SessionText
 from blendfusion.prepare.translators import OURS
 from blendfusion.services.replay.digests import table_digest
+from blendfusion.services.views.drift import Draw, Drift
 from blendfusion.services.views.folder import View, ViewFolder, names_in
 from blendfusion.services.views.kept_answers import UNLIMITED_MB, store_of
 from blendfusion.services.views.sources import (
@@ -51,6 +54,13 @@ class Refresh:
     """Whether there is a new version: its rows differ from those before."""
     trace: Trace | None
     """The trace of the query; None: it did not run."""
+    again: int = 0
+    """Kept answers that were asked again: see the option ``drift_checks``."""
+
+    @property
+    def why(self) -> str:
+        """The reasons in one line."""
+        return "; ".join(self.reasons) or "nothing changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +175,7 @@ class KeptViews:
             view = self.find(place.name)
             facts = self._facts(view.name, view.query)
             why = self._reasons(view, facts)
-            if not why:
+            if not why and not (self._session.options.drift_checks and facts.frame.prepared.calls):
                 return Refresh(view, (), is_rewritten=False, trace=None)
             done = self._run(place, view, facts, tuple(why))
         self.update()
@@ -183,7 +193,7 @@ class KeptViews:
         lines += [f"  {reason}" for reason in why]
         if not facts.frame.prepared.calls:
             return [*lines, "  the query asks no model: it runs again"]
-        with self._answers(self.place(view.name)):
+        with self._answers(self.place(view.name), Draw(0, Random())):
             return [*lines, *facts.frame.explain_text().splitlines()]
 
     def drop(self, name: str) -> None:
@@ -219,11 +229,11 @@ class KeptViews:
         return found if model is None else [*found, model]
 
     @contextmanager
-    def _answers(self, place: ViewFolder) -> Iterator[None]:
+    def _answers(self, place: ViewFolder, draw: Draw) -> Iterator[None]:
         """Within this context, models answer from what a view keeps."""
         kept = SqliteStore(place.answers, limit_mb=UNLIMITED_MB)
         try:
-            with self._session.models.answering_from(partial(store_of, kept=kept)):
+            with self._session.models.answering_from(partial(store_of, kept=kept, draw=draw)):
                 yield
         finally:
             kept.close()
@@ -231,7 +241,8 @@ class KeptViews:
     def _run(self, place: ViewFolder, view: View, facts: _Facts, why: tuple[str, ...]) -> Refresh:
         """Run the query of a view whose lock is held, and serve its rows."""
         frame, settings = facts.frame, dict(facts.settings)
-        with self._answers(place):
+        draw = Draw(self._session.options.drift_checks, Random())
+        with self._answers(place, draw):
             rows = frame.to_arrow_table()
         trace = frame.trace
         if frame.prepared.calls:
@@ -251,8 +262,30 @@ class KeptViews:
         )
         if is_new:
             place.write_rows(now, _plain(rows))
-        place.serve(now)
-        return Refresh(now, why, is_new, trace)
+        place.serve(now)  # a budget may end what follows
+        again = self._session.ledger.usage.values
+        if draw.most:
+            drift = self._drift(view, settings, draw)
+            now = replace(now, drift={} if drift.is_alarm else asdict(drift))
+            place.serve(now)
+        return Refresh(now, why, is_new, trace, self._session.ledger.usage.values - again)
+
+    def _drift(self, view: View, settings: Mapping[str, Any], draw: Draw) -> Drift:
+        """Ask some kept answers again. Warns (ModelWarning) where the model is another one."""
+        same = settings.get("models") == view.settings.get("models")
+        before = Drift(**view.drift) if same else Drift()
+        drift = draw.ask_again(self._session.ledger.for_query(), before)
+        if drift.is_alarm:
+            models = ", ".join(name for name, _ in settings["models"]["own"]) or "of the view"
+            warnings.warn(
+                f"view {view.name}: the model {models} does not answer as it did: of {drift.again:,} "
+                f"values that were asked again, {drift.kept_odd:,} have another answer by now, twice. "
+                "Its kept answers are those of another model behind the same name: "
+                "session.clear_cache(), DROP and CREATE the view to ask all again.",
+                ModelWarning,
+                stacklevel=level_of_caller(),
+            )
+        return drift
 
 
 def inner_first(views: Mapping[str, View]) -> list[str]:
