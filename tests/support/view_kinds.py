@@ -79,6 +79,8 @@ def script(request: bf.Request) -> object:
         return constraint.options[number % len(constraint.options)]
     if constraint.kind in ("integer", "number"):
         return number % 30
+    if constraint.kind == "score":
+        return number % 11
     if constraint.kind == "struct":
         return {"size": number % 9, "colour": _WORDS[number % 6]}
     return f"word {number % 50}"

@@ -11,5 +11,7 @@ SERVICE = Service(
         "DROP MATERIALIZED VIEW": "statements:drop_view",
         "REFRESH": "statements:refresh_view",
         "EXPLAIN REFRESH": "statements:explain_refresh",
+        "EXPLAIN CREATE MATERIALIZED VIEW": "statements:explain_create",
+        "EXPLAIN CREATE OR REPLACE MATERIALIZED VIEW": "statements:explain_create",
     },
 )

@@ -23,18 +23,18 @@ _CREATE = "CREATE MATERIALIZED VIEW v AS SELECT …."
 def create_view(session: ViewKeeping, sql: str) -> Frame:
     """Carry out a CREATE: a frame of what was asked. Raises QueryError."""
     tree = TokenTree(_statement(sql))
-    at = tree.words.index("VIEW") + 1
-    unless = tree.words[at : at + 3] == ["IF", "NOT", "EXISTS"]
-    at += 3 * unless
-    name, behind = _name(tree, at, _CREATE)
-    if tree.word(behind) != "AS" or behind + 1 >= len(tree.tokens):
-        raise tree.refusal(min(behind, len(tree.tokens) - 1), "this CREATE has no query", _CREATE)
+    name, query, unless = _parts(tree)
     if unless and name in session.materialized_views:
         return session.new_table(pa.table({}))
-    start = tree.tokens[behind + 1].start
-    query = re.sub(r"[^\n]", " ", tree.text[:start]) + tree.text[start:]
     made = session.kept_views.create(name, query, replaces=tree.word(1) == "OR")
     return _report(session, made)
+
+
+def explain_create(session: ViewKeeping, sql: str) -> Frame:
+    """The frame of EXPLAIN CREATE: what the query would ask beyond the answers that a view of that
+    name keeps. Raises QueryError."""
+    name, query, _ = _parts(TokenTree(_statement(sql)))
+    return session.new_table(pa.table({"plan": session.kept_views.explain_query(name, query)}))
 
 
 def refresh_view(session: ViewKeeping, sql: str) -> Frame:
@@ -64,6 +64,18 @@ def drop_view(session: ViewKeeping, sql: str) -> Frame:
 
 def _statement(sql: str) -> str:
     return sql.rstrip().rstrip(";")
+
+
+def _parts(tree: TokenTree) -> tuple[str, str, bool]:
+    """The name and the query of CREATE …, and whether it says IF NOT EXISTS. Blanks replace the
+    text before the query, so that places in it stay."""
+    at = tree.words.index("VIEW") + 1
+    unless = tree.words[at : at + 3] == ["IF", "NOT", "EXISTS"]
+    name, behind = _name(tree, at + 3 * unless, _CREATE)
+    if tree.word(behind) != "AS" or behind + 1 >= len(tree.tokens):
+        raise tree.refusal(min(behind, len(tree.tokens) - 1), "this CREATE has no query", _CREATE)
+    start = tree.tokens[behind + 1].start
+    return name, re.sub(r"[^\n]", " ", tree.text[:start]) + tree.text[start:], unless
 
 
 def _only_name(tree: TokenTree, at: int, form: str) -> str:

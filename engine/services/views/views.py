@@ -191,10 +191,17 @@ class KeptViews:
         if not why:
             return [*lines, "  nothing changed: 0 values are asked, and the rows stay"]
         lines += [f"  {reason}" for reason in why]
-        if not facts.frame.prepared.calls:
-            return [*lines, "  the query asks no model: it runs again"]
-        with self._answers(self.place(view.name), Draw(0, Random())):
-            return [*lines, *facts.frame.explain_text().splitlines()]
+        return [*lines, *self._plan(view.name, facts.frame)]
+
+    def explain_query(self, name: str, query: str) -> list[str]:
+        """The plan of a query beside the answers that the view ``name`` keeps; nothing is asked."""
+        return self._plan(name, self._facts(name, query).frame)
+
+    def _plan(self, name: str, frame: Frame) -> list[str]:
+        if not frame.prepared.calls:
+            return ["  the query asks no model"]
+        with self._answers(self.place(name), Draw(0, Random())):
+            return frame.explain_text().splitlines()
 
     def drop(self, name: str) -> None:
         """Delete a view with its answers. Raises QueryError for an unknown one."""

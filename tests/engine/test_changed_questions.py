@@ -1,0 +1,79 @@
+"""A view whose question changes asks what does not follow from its kept answers, and EXPLAIN CREATE
+says how much."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from view_kinds import script
+
+import blendfusion as bf
+
+TEXTS = [f"{word} {n}" for n, word in enumerate(["red", "small", "torn", "fine", "late"] * 4)]
+CLASSES = "llm_classify(text, ['size', 'colour', 'price'])"
+BEFORE = f"""SELECT id, {CLASSES} AS topic FROM t
+WHERE llm_score('How angry?', text) > 3 ORDER BY id"""
+ALL = len(TEXTS)
+
+# The new query, and the most values that it may ask: 0 where all follows from kept answers.
+DERIVED = {
+    "a higher threshold": (BEFORE.replace("> 3", "> 5"), 0),
+    "another comparison": (BEFORE.replace("> 3", "BETWEEN 4 AND 6"), 0),
+    "another name": (BEFORE.replace("AS topic", "AS subject"), 0),
+    "a renamed answer": (
+        BEFORE.replace(CLASSES, f"CASE {CLASSES} WHEN 'size' THEN 'fit' ELSE {CLASSES} END"),
+        0,
+    ),
+    "answers put together": (
+        f"SELECT count(*) AS n FROM t WHERE llm_score('How angry?', text) > 3 AND {CLASSES} IN ('size', 'price')",
+        0,
+    ),
+    "groups": (
+        f"SELECT {CLASSES} AS topic, count(*) AS n FROM t WHERE llm_score('How angry?', text) > 4 GROUP BY 1 ORDER BY 1",
+        0,
+    ),
+    "another type": (BEFORE.replace("SELECT id,", "SELECT CAST(id AS VARCHAR) AS id,"), 0),
+    "a score shown": (
+        "SELECT id, CAST(llm_score('How angry?', text) AS INT) AS anger FROM t ORDER BY id",
+        0,
+    ),
+    "fewer rows": (BEFORE.replace("WHERE", "WHERE id < 9 AND"), 0),
+}
+ASKED = {
+    "a lower threshold": (BEFORE.replace("> 3", "> 1"), ALL),
+    "a new label": (BEFORE.replace("'price'", "'price', 'speed'"), ALL),
+    "another wording": (BEFORE.replace("How angry?", "How cross?"), 2 * ALL),
+    "a renamed label": (BEFORE.replace("'price'", "'cost'"), ALL),
+    "one question more": (BEFORE.replace("WHERE", "WHERE llm_filter('Is it red?', text) AND"), ALL),
+}
+CHANGES = DERIVED | ASKED
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_question(change: str, tmp_path: Path) -> None:
+    query, most = CHANGES[change]
+    table = {"id": list(range(ALL)), "text": TEXTS}
+    model = bf.ScriptedModel(script, fingerprint="by digests")
+    with bf.connect(model, cache=None, progress="off", views_folder=str(tmp_path)) as session:
+        session.from_pydict(table, name="t")
+        session.sql(f"CREATE MATERIALIZED VIEW v AS {BEFORE}")
+        model.calls.clear()
+        statement = f"CREATE OR REPLACE MATERIALIZED VIEW v AS {query}"
+        plan = session.sql(f"EXPLAIN {statement}").to_pydict()["plan"]
+        assert model.calls == []
+        expected = re.search(r"Expected: (?:about )?(\d+) value", "\n".join(plan))
+        assert expected is not None
+        asked = session.sql(statement).to_pylist()[0]["asked"]
+        assert asked == len(model.calls)
+        assert asked <= most
+        assert (asked == 0) == (change in DERIVED)
+        if change in DERIVED:
+            assert int(expected[1]) == 0
+        rows = session.sql("SELECT * FROM v").to_pylist()
+    full = bf.ScriptedModel(script)
+    with bf.connect(full, cache=None, progress="off") as session:
+        session.from_pydict(table, name="t")
+        assert rows == session.sql(query).to_pylist()
+        assert len(full.calls) >= asked
