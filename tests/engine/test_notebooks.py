@@ -57,6 +57,35 @@ def test_a_pandas_frame_is_asked_about_and_keeps_its_index(session: bf.Session) 
     assert list(df.llm.sql("SELECT n FROM $df WHERE n > 1")["n"]) == [2, 3]
 
 
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("int", [8, 3, None]),
+        ("float", [5.0, 5.0, None]),
+        ("bool", [True, False, None]),
+        ("text", ["GOOD ONE", "BAD", None]),
+    ],
+)
+def test_a_question_has_a_method_for_each_kind_of_answer(
+    kind: str, values: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accessors, "_session", None)
+    bf.add_accessors(bf.connect(bf.ScriptedModel(answer), cache=None))
+    asked = getattr(pl.DataFrame(TEXTS).llm, kind)("What is it?", "text")  # type: ignore[attr-defined]
+    assert asked.to_list() == values
+    pandas = getattr(pd.DataFrame(TEXTS, index=["a", "b", "c"]).llm, kind)("What is {text}?")
+    assert list(pandas.index) == ["a", "b", "c"]
+    assert [v is None or v != v for v in pandas] == [False, False, True]
+
+
+def test_dates_come_as_dates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accessors, "_session", None)
+    bf.add_accessors(bf.connect(bf.ScriptedModel(lambda call: "2024-05-01"), cache=None))
+    table = pl.DataFrame({"text": ["It came on 2024-05-01.", None]})
+    asked = table.llm.date("When?", "text").to_list()  # type: ignore[attr-defined]
+    assert list(map(str, asked)) == ["2024-05-01", "None"]
+
+
 def test_a_polars_frame_is_asked_about(session: bf.Session) -> None:
     df = pl.DataFrame(TEXTS)
     assert df.llm.filter("Good?", "text")["n"].to_list() == [1]  # type: ignore[attr-defined]

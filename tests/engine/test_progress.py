@@ -185,7 +185,7 @@ def test_a_notebook_has_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
     with reporter:
         reporter.update(1, 4, 0, 0)
     assert "1/4 values" in shown[0]
-    assert shown[-1] == ""
+    assert shown[-1] == "1 value · 0 s", "no output is left empty"
 
 
 class Noting(Reporter):

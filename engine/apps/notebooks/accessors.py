@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 import sys
 from collections.abc import Sequence
@@ -80,6 +81,41 @@ class _Accessor:
         call = functions.llm_filter(question, *self._columns(question, columns), **options)
         return self._keep([answer is True for answer in self._answers(call, session).to_pylist()])
 
+    def int(
+        self, question: str, *columns: str, session: Session | None = None, **options: Any
+    ) -> Any:
+        """The whole number for each row, as a series: ``bf.llm_int``."""
+        call = functions.llm_int(question, *self._columns(question, columns), **options)
+        return self._series(self._answers(call, session))
+
+    def float(
+        self, question: str, *columns: str, session: Session | None = None, **options: Any
+    ) -> Any:
+        """The number for each row, as a series: ``bf.llm_float``."""
+        call = functions.llm_float(question, *self._columns(question, columns), **options)
+        return self._series(self._answers(call, session))
+
+    def bool(
+        self, question: str, *columns: str, session: Session | None = None, **options: Any
+    ) -> Any:
+        """Yes or no for each row, as a series: ``bf.llm_bool``."""
+        call = functions.llm_bool(question, *self._columns(question, columns), **options)
+        return self._series(self._answers(call, session))
+
+    def date(
+        self, question: str, *columns: str, session: Session | None = None, **options: Any
+    ) -> Any:
+        """The date for each row, as a series: ``bf.llm_date``."""
+        call = functions.llm_date(question, *self._columns(question, columns), **options)
+        return self._series(self._answers(call, session))
+
+    def text(
+        self, question: str, *columns: str, session: Session | None = None, **options: Any
+    ) -> Any:
+        """The text for each row, as a series: ``bf.llm_text``."""
+        call = functions.llm_text(question, *self._columns(question, columns), **options)
+        return self._series(self._answers(call, session))
+
     def classify(
         self, column: str, labels: Sequence[str], *, session: Session | None = None, **options: Any
     ) -> Any:
@@ -116,7 +152,7 @@ class _Accessor:
         return list(dict.fromkeys(map(self._known_column, named)))
 
     def _known_column(self, column: object) -> str:
-        if not isinstance(column, str | int):
+        if not isinstance(column, str | builtins.int):
             raise ArgumentError(
                 f"a column is given by its name, not as {type(column).__name__}",
                 hint="For example df.llm.filter('Is it good?', 'text').",
@@ -141,7 +177,7 @@ class _Accessor:
     def _arrow(self) -> pa.Table:
         raise NotImplementedError
 
-    def _keep(self, mask: list[bool]) -> Any:
+    def _keep(self, mask: list[builtins.bool]) -> Any:
         raise NotImplementedError
 
     def _series(self, answers: pa.ChunkedArray) -> Any:
@@ -160,7 +196,7 @@ class PandasAccessor(_Accessor):
     def _arrow(self) -> pa.Table:
         return table_of_pandas(self._data, preserve_index=False)
 
-    def _keep(self, mask: list[bool]) -> Any:
+    def _keep(self, mask: list[builtins.bool]) -> Any:
         return self._data.iloc[[place for place, kept in enumerate(mask) if kept]]
 
     def _series(self, answers: pa.ChunkedArray) -> Any:
@@ -188,7 +224,7 @@ class PolarsAccessor(_Accessor):
         check_types(self._eager)
         return self._eager.to_arrow()
 
-    def _keep(self, mask: list[bool]) -> Any:
+    def _keep(self, mask: list[builtins.bool]) -> Any:
         return self._like(self._eager.filter(mask))
 
     def _series(self, answers: pa.ChunkedArray) -> Any:

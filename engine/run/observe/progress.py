@@ -164,9 +164,12 @@ class ProgressLine(Reporter):
 
 class NotebookLine(ProgressLine):
     """The line as an output of a notebook's cell, which would show the control characters of a
-    terminal."""
+    terminal. An output cannot be taken back: at the end it tells the values and the time."""
 
     _output: Any = None
+
+    def pause(self) -> None:
+        """Nothing: other output has a place of its own."""
 
     def show(self, line: str) -> None:
         shown = _ipython()
@@ -177,7 +180,9 @@ class NotebookLine(ProgressLine):
 
     def clear(self) -> None:
         if self._output is not None:
-            self._output.update(_ipython().Pretty(""))
+            seconds = self._clock() - self._started
+            done = f"{count_noun(self._totals[0], 'value')} · " if self._totals else ""
+            self._output.update(_ipython().Pretty(f"{done}{_duration(seconds)}"))
             self._output = None
 
 

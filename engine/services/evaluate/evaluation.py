@@ -20,7 +20,7 @@ from blendfusion.budget import money
 from blendfusion.errors import ArgumentError, close_matches
 from blendfusion.redaction import printable
 from blendfusion.run.observe.progress import count_noun
-from blendfusion.run.reports.html import join_html, tag
+from blendfusion.run.reports.html import Html, join_html, tag
 from blendfusion.run.reports.html_report import cut, style
 from blendfusion.run.reports.html_report import table as html_table
 from blendfusion.services.evaluate.compare_answers import ComparedAnswers
@@ -38,6 +38,7 @@ from blendfusion.services.evaluate.figures import (
     yes_no_figures,
 )
 from blendfusion.services.evaluate.intervals import correct, sign_test
+from blendfusion.services.evaluate.pictures import Picture, picture_of, picture_of_all
 from blendfusion.types import Usage
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ FIGURES_SCHEMA = pa.schema(
 )
 _SHOWN = ("accuracy", "f1", "macro_f1", "mae", "area", "calibration_error", "answered")
 _HEADS = ("figure", "value", "95 % interval", "method")
+_CHANCE = 0.05
+"""The p-value below which a difference counts as one."""
 _NAME = 60
 """Characters of a variant's name in a table."""
 
@@ -223,6 +226,38 @@ class Evaluation:
         return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
 
     @property
+    def verdict(self) -> str:
+        """The outcome in a sentence or two, without statistics: how many answers are right, how
+        sure that is, and what always giving the same answer would reach."""
+        counted, figure = len(self.compared.counted_rows), self.figures["accuracy"]
+        if not counted:
+            return "No row has both an answer and a label: nothing can be said."
+        right = sum(one is True for one in self.right)
+        said = (
+            f"{right:,} of {count_noun(counted, 'answer')} "
+            f"{'is' if right == 1 else 'are'} right ({figure.value:.0%}; for more rows like these, "
+            f"between {figure.low:.0%} and {figure.high:.0%})."
+        )
+        return f"{said} {self._against_always_the_same(figure)}".strip()
+
+    def _against_always_the_same(self, figure: Figure) -> str:
+        if not self.classes:
+            return ""
+        labels = self._class_numbers[1]
+        counts = np.bincount(labels, minlength=len(self.classes))
+        most, share_of_most = self.classes[int(counts.argmax())], counts.max() / len(labels)
+        start = f"Always answering {printable(most)!r} would be right for {share_of_most:.0%}"
+        if figure.low > share_of_most:
+            return f"{start}: these answers are better."
+        if figure.high < share_of_most:
+            return f"{start}: these answers are worse."
+        return f"{start}: more labels are needed to tell whether these answers are better."
+
+    def plot(self) -> Picture:
+        """A picture of the answers by labels and of the confidences, as SVG."""
+        return picture_of(self)
+
+    @property
     def summary(self) -> str:
         """The rows and the spending in one line."""
         wrong = sum(right is False for right in self.right)
@@ -240,11 +275,15 @@ class Evaluation:
         ]
 
     def __repr__(self) -> str:
-        return f"{printable(self.name)}\n{_draw(_HEADS, self._cells())}\n{self.summary}"
+        head = f"{self.verdict}\n\n{printable(self.name)}"
+        return f"{head}\n{_draw(_HEADS, self._cells())}\n{self.summary}"
 
     def _repr_html_(self) -> str:
         drawn = html_table(self.name, _HEADS, self._cells(), kinds=("", "n", "", ""))
-        return str(tag("div", style(), drawn, tag("p", self.summary), class_="bf"))
+        parts = [tag("p", tag("b", self.verdict)), drawn, tag("p", self.summary)]
+        if self.compared.counted_rows:
+            parts.append(Html(self.plot().svg))
+        return str(tag("div", style(), *parts, class_="bf"))
 
 
 class Comparison(Sequence[Evaluation]):
@@ -293,6 +332,29 @@ class Comparison(Sequence[Evaluation]):
         """The p-value of each variant but the first, corrected for their number (Holm 1979)."""
         return correct([self.p_value(place) for place in range(1, len(self))])
 
+    @property
+    def verdict(self) -> str:
+        """The outcome in one sentence, without statistics."""
+        if len(self) == 1:
+            return self._all[0].verdict
+        first, best = self._all[0], self.best
+        shares = [sum(right is True for right in one.right) for one in (first, best)]
+        names = [printable(one.name) for one in (first, best)]
+        if best is first:
+            return f"No other variant is right more often than {names[0]}."
+        counts = f"{shares[1]:,} right answers against {shares[0]:,}"
+        p = self.corrected_p_values[self._all.index(best) - 1]
+        if p < _CHANCE:
+            return f"{names[1]} is better than {names[0]}: {counts}."
+        return (
+            f"{names[1]} has {counts} of {names[0]}, "
+            "a difference that may be chance: more labels would tell."
+        )
+
+    def plot(self) -> Picture:
+        """A picture of the accuracies with their intervals, as SVG."""
+        return picture_of_all(self)
+
     def to_arrow_table(self) -> pa.Table:
         """The figures of all variants, one row each."""
         return pa.concat_tables(evaluation.to_arrow_table() for evaluation in self._all)
@@ -321,13 +383,16 @@ class Comparison(Sequence[Evaluation]):
         heads, rows = self._cells()
         more = "; p: one-sided, were no variant better than the first" if len(self) > 1 else ""
         return (
-            f"{_draw(heads, rows)}\n{count_noun(self._all[0].rows, 'row')}, intervals at 95 %{more}"
+            f"{self.verdict}\n\n{_draw(heads, rows)}\n"
+            f"{count_noun(self._all[0].rows, 'row')}, intervals at 95 %{more}"
         )
 
     def _repr_html_(self) -> str:
         heads, rows = self._cells()
         caption = f"{count_noun(self._all[0].rows, 'row')}, intervals at 95 %"
-        return str(tag("div", style(), join_html([html_table(caption, heads, rows)]), class_="bf"))
+        said = tag("p", tag("b", self.verdict))
+        parts = join_html([said, html_table(caption, heads, rows), Html(self.plot().svg)])
+        return str(tag("div", style(), parts, class_="bf"))
 
 
 def _spending(evaluation: Evaluation) -> str:

@@ -68,14 +68,27 @@ class Improvement:
     def changed(self) -> bool:
         return self.chosen is not self.start
 
-    def __repr__(self) -> str:
-        verdict = (
-            "better" if self.changed else "no candidate is significantly better than the start"
+    @property
+    def verdict(self) -> str:
+        """The outcome in one sentence, without statistics."""
+        name = f"{self.question.name} (version {self.question.version})"
+        if self.changed:
+            return (
+                f"{name}: {self.chosen.name} is better than the start, "
+                f"{self.chosen.accuracy:.0%} right against {self.start.accuracy:.0%} on rows that "
+                "were used for no choice."
+            )
+        return (
+            f"{name}: no candidate is significantly better than the start, which stays "
+            f"({self.start.accuracy:.0%} right)."
         )
-        lines = [f"{self.question.name} (version {self.question.version}): {verdict}"]
+
+    def __repr__(self) -> str:
+        lines = [self.verdict, "", "Tried, with the share of right answers:"]
         lines += [f"  {share:.3f} {name}" for name, share in self.tried]
-        lines += ["", "On rows that were used for no choice:"]
-        return "\n".join([*lines, repr(Comparison([self.start, self.chosen]))])
+        shown = [self.start, self.chosen] if self.changed else [self.start]
+        table = repr(Comparison(shown)).partition("\n\n")[2]
+        return "\n".join([*lines, "", "On rows that were used for no choice:", table])
 
 
 @dataclass(frozen=True)
