@@ -69,10 +69,10 @@ def test_the_list_of_methods_is_that_of_the_services() -> None:
     for module, service in services().items():
         parts = [part.partition(":") for part in (service.session, service.frame) if part]
         kinds = [getattr(import_module(f"{module}.{file}"), name) for file, _, name in parts]
-        added = {name for kind in kinds for name in vars(kind) if not name.startswith("_")} - core
+        added = {name for kind in kinds for name in dir(kind) if not name.startswith("_")} - core
         listed = METHODS.get(module.rpartition(".")[2], "").split()
         assert added == set(listed) - INTERNAL
-        assert all(any(name in vars(kind) for kind in kinds) for name in listed)
+        assert all(any(name in dir(kind) for kind in kinds) for name in listed)
 
 
 def test_methods_of_services_keep_their_signatures() -> None:

@@ -17,8 +17,6 @@ from datafusion import DataFrame
 
 from blendfusion.datafusion.one_sort import may_split_sorts, with_one_sort
 from blendfusion.datafusion.sort_keys import is_row_change
-from blendfusion.planner.substrait.case_key_bug import REFUSAL, with_computed_cases
-from blendfusion.planner.substrait.offset_bug import orders_skipped_rows, with_barrier
 
 if TYPE_CHECKING:
     from blendfusion.run.hooks import BaseFrame
@@ -27,6 +25,7 @@ _MAY_BE_RIGHT = re.compile(r"^ *(Right|Full) Join:", re.MULTILINE)
 _RIGHT = re.compile(r"^ *Right Join:", re.MULTILINE)
 _GROUPS = re.compile(r"^ *(Aggregate|Distinct|DistinctOn):", re.MULTILINE)
 _CASE_KEY = re.compile(r"^ *(Sort|WindowAggr|Aggregate|DistinctOn): .*\bCASE\b", re.MULTILINE)
+_OFFSET = re.compile(r"^ *Limit: skip=(?!0,|None,)", re.MULTILINE)
 _TRUTH_TEST = re.compile(r"\bIS (NOT )?(TRUE|FALSE|UNKNOWN)\b")
 
 
@@ -34,7 +33,7 @@ def may_lose_rows(plan: str) -> bool:
     """Whether DataFusion may run a logical plan, of which this is the text, wrongly, or refuse
     it."""
     found = _MAY_BE_RIGHT.search(plan) or _CASE_KEY.search(plan) or _tests_truth(plan)
-    return bool(found) or may_split_sorts(plan) or orders_skipped_rows(plan)
+    return bool(found) or may_split_sorts(plan) or _orders_skipped_rows(plan)
 
 
 def keeping_rows(frame: BaseFrame) -> DataFrame:
@@ -46,19 +45,29 @@ def _tests_truth(plan: str) -> bool:
     return bool(_TRUTH_TEST.search(plan)) and bool(_GROUPS.search(plan) or "(DISTINCT" in plan)
 
 
+def _orders_skipped_rows(plan: str) -> bool:
+    if not _OFFSET.search(plan):
+        return False
+    from blendfusion.planner.substrait.offset_bug import orders_skipped_rows
+
+    return orders_skipped_rows(plan)
+
+
 def _mend(frame: BaseFrame) -> DataFrame:
     """A frame of the same rows that has been through Substrait, or DataFusion's own."""
     plain = DataFrame(frame.df)
     text = plain.logical_plan().display_indent()
     tests_truth = _tests_truth(text)
     refused = bool(_CASE_KEY.search(text)) and _is_refused(plain)
-    skips = orders_skipped_rows(text)
+    skips = _orders_skipped_rows(text)
     if not (tests_truth or refused or skips or _MAY_BE_RIGHT.search(text)):
         return plain
     from blendfusion.datafusion.bridge import through_substrait
     from blendfusion.datafusion.substrait_io import frame_of
     from blendfusion.planner.ir.traversal import transform
+    from blendfusion.planner.substrait.case_key_bug import with_computed_cases
     from blendfusion.planner.substrait.join_condition_bug import readable
+    from blendfusion.planner.substrait.offset_bug import with_barrier
     from blendfusion.planner.substrait.right_join_bug import as_left_join
     from blendfusion.planner.substrait.write import write
 
@@ -83,6 +92,8 @@ def _is_refused(frame: DataFrame) -> bool:
     try:
         frame.execution_plan()
     except Exception as problem:
+        from blendfusion.planner.substrait.case_key_bug import REFUSAL
+
         return REFUSAL in str(problem)
     return False
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blendfusion.models.protocol.model import Values
-from blendfusion.run.estimates.loaded_models import known_models
-from blendfusion.run.estimates.simulated_model import Tally
-from blendfusion.run.estimates.token_costs import Meter
 from blendfusion.run.observe.throughput import EarlierRates, MeasuredUsage
 from blendfusion.types import Usage
 from blendfusion.udfs.ask.job import Job
@@ -30,6 +27,10 @@ class ExpectedSeconds:
     def add(self, job: Job, values: Sequence[Values]) -> float | None:
         """The seconds of all requests so far with those about ``values``; None if no rate of the
         model is known."""
+        from blendfusion.run.estimates.loaded_models import known_models
+        from blendfusion.run.estimates.simulated_model import Tally
+        from blendfusion.run.estimates.token_costs import Meter
+
         tally = Tally(
             values=len(values),
             characters=sum(len(v) for row in values for v in row if v is not None),

@@ -30,12 +30,10 @@ from blendfusion.run.reports.answer_warnings import (
 )
 from blendfusion.run.reports.expected_seconds import ExpectedSeconds
 from blendfusion.run.reports.html import text
-from blendfusion.run.reports.html_report import fragment_of, page_of
 from blendfusion.run.reports.request_sample import Sample
 from blendfusion.run.reports.run_record import Run, run_of
 from blendfusion.types import Answer, Task, Usage
 from blendfusion.udfs.ask.cascade_outcome import CascadeOutcome
-from blendfusion.udfs.ask.dispatcher import Results
 from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.ask.observer import Part, StageCounts
@@ -45,6 +43,7 @@ from blendfusion.udfs.declare.kinds import Conflict
 
 if TYPE_CHECKING:
     from blendfusion.language.unsupported.prepared_frame import PreparedFrame
+    from blendfusion.udfs.ask.dispatcher import Results
 
 CALLS_SCHEMA = pa.schema(
     [
@@ -421,6 +420,8 @@ class Trace:
         many values. It contains values, as the session's options ``show_values`` and ``redact``
         allow. Raises OSError if ``path`` cannot be written.
         """
+        from blendfusion.run.reports.html_report import page_of
+
         page = self._less_given(page_of(self, self._redaction))
         if path is None:
             return page
@@ -428,6 +429,8 @@ class Trace:
         return None
 
     def _repr_html_(self) -> str:
+        from blendfusion.run.reports.html_report import fragment_of
+
         return self._less_given(fragment_of(self))
 
     def _less_given(self, markup: str) -> str:
