@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 from datafusion import CsvReadOptions, DataFrame, Expr, lit
@@ -22,12 +22,6 @@ from blendfusion.udfs.declare.arguments import quoted_name
 
 _MOST_PARTS = 200
 _ARGUMENTS = ("schema", "has_header", "delimiter", "file_extension", "file_compression_type")
-
-
-class Readers(Protocol):
-    """A session, or DataFusion's own context."""
-
-    def register_view(self, name: str, df: DataFrame) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,6 @@ class CachedModel:
         self.inner = inner
         own = store.outlives_process and not abilities_of(inner).fingerprint_lasts
         self.store: AnswerStore = MemoryStore() if own else store
-        self._given = store
         self._checked = False
 
     @property

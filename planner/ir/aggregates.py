@@ -8,7 +8,7 @@ from substrait.proto import Rel as RelMessage
 
 from blendfusion.planner.ir.messages import holes, serialize
 from blendfusion.planner.ir.nodes import Direction, Expr, Measure, Plan, Rel, once_a_plan
-from blendfusion.planner.ir.sorts import ASC, DESC, reverse
+from blendfusion.planner.ir.sorts import reverse
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,27 +88,6 @@ def without_filter(measure: Measure) -> Measure:
     holder = RelMessage.FromString(measure.template)
     holder.aggregate.measures[0].ClearField("filter")
     return replace(measure, template=serialize(holder), exprs=measure.exprs[:-1])
-
-
-def of_all_values(measure: Measure) -> Measure:
-    """``measure`` over all values, each as often as it comes, without its DISTINCT."""
-    holder = RelMessage.FromString(measure.template)
-    holder.aggregate.measures[0].measure.ClearField("invocation")
-    return replace(measure, template=serialize(holder))
-
-
-def sorted_first_by(measure: Measure, key: Expr, *, descending: bool) -> Measure:
-    """``measure`` over its rows in the order of ``key``, and then in its own order."""
-    holder = RelMessage.FromString(measure.template)
-    sorts = holder.aggregate.measures[0].measure.sorts
-    own = [*sorts]
-    del sorts[:]
-    first = sorts.add()
-    first.expr.SetInParent()
-    first.direction = DESC if descending else ASC
-    sorts.extend(own)
-    exprs, n_sorts = (key, *measure.exprs), measure.n_sorts + 1
-    return replace(measure, template=serialize(holder), exprs=exprs, n_sorts=n_sorts)
 
 
 def is_distinct(plan: Plan) -> bool:

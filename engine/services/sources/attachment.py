@@ -14,8 +14,7 @@ from datafusion import SessionContext
 from blendfusion.errors import QueryError
 from blendfusion.services.sources.catalog import RemoteCatalog, RemoteSchema
 from blendfusion.services.sources.database import Database
-from blendfusion.services.sources.open_database import open_database
-from blendfusion.services.sources.places import place_of
+from blendfusion.services.sources.places import Place, place_of
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -99,3 +98,23 @@ def attach_database(
     if default is not None:
         session.catalog().register_schema(chosen, default)
     return found
+
+
+def open_database(place: Place, *, read_only: bool) -> Database:
+    """The database at a place. Raises QueryError if it does not open, and ModelNotFound without the
+    library that reads it."""
+    if place.kind == "sqlite":
+        from blendfusion.services.sources.sqlite import SqliteDatabase
+
+        return SqliteDatabase(place, read_only)
+    if place.kind == "duckdb":
+        from blendfusion.services.sources.duck import DuckDatabase
+
+        return DuckDatabase(place, read_only)
+    if place.kind == "postgresql":
+        from blendfusion.services.sources.postgres import PostgresDatabase
+
+        return PostgresDatabase(place, read_only)
+    from blendfusion.services.sources.mysql import MysqlDatabase
+
+    return MysqlDatabase(place, read_only)
