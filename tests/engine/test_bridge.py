@@ -300,7 +300,9 @@ def test_windows_that_substrait_lacks_of_answers(window: str) -> None:
                 frame = session.sql(f"SELECT id, {made} AS s FROM t WHERE id < 20 AND id <> 3")
                 found.append(rows(frame))
             assert (frame.prepared.reason is None) == planner
-            assert len(model.calls) == 19
+            # A planned window asks about the rows of its FILTER.
+            of_filter = planner and window.startswith("sum({a}) FILTER (WHERE n > 1) OVER (ORDER")
+            assert len(model.calls) == (14 if of_filter else 19)
     assert found[0] == found[1]
 
 

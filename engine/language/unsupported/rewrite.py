@@ -20,6 +20,7 @@ from datafusion.plan import LogicalPlan
 from blendfusion.datafusion.bridge import through_substrait
 from blendfusion.errors import PlanError
 from blendfusion.language.query_text.query_tree import Scope
+from blendfusion.language.query_text.window_filters import filters_as_cases
 from blendfusion.language.unsupported.cut_subqueries import Cuts, State, one_line
 from blendfusion.language.unsupported.nested_stages import Above, Part
 from blendfusion.language.unsupported.opaque_tables import Leaf, surviving_type
@@ -150,6 +151,12 @@ class Cutting:
                 return made
             return self._replace_frame(frame, QUERIES, _verb_text(origin))
         if isinstance(origin, Text):
+            cases = filters_as_cases(origin.sql)
+            if cases != origin.sql:
+                origin = replace(origin, sql=cases)
+                made = self.plan(origin, cases)
+                if self._state(made) is State.FINE:
+                    return made
             made = self._text(origin)
             if self._state(made) is State.FINE:
                 return made
