@@ -194,7 +194,7 @@ def _arguments(text: str, _context: object, query: str) -> QueryError | None:
     taken = dict.fromkeys(each.strip() for each in candidates.splitlines())
     return QueryError(
         f"{line}{name} does not take {given}",
-        hint=f"There is {', '.join(taken)}. CAST(… AS …) gives a value another type.",
+        hint=f"There is {', '.join(taken)}. TRY_CAST(… AS …) gives a value another type, and NULL where it has none.",
     )
 
 

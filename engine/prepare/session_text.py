@@ -32,6 +32,7 @@ from blendfusion.prepare.caller_tables import Variables
 from blendfusion.prepare.external_tables import external_table
 from blendfusion.prepare.queries_in_statements import create_table, with_source
 from blendfusion.prepare.query import Query
+from blendfusion.prepare.summaries import is_summary, summary_query, with_sample
 from blendfusion.prepare.translators import OURS, by_number, dialect_of, translators
 from blendfusion.services import offers, parts
 from blendfusion.udfs.declare.call_registry import without_digests
@@ -90,6 +91,11 @@ class SessionText:
         self, session: FrameSources, param_values: dict[str, Any] | None, named: dict[str, Any]
     ) -> Frame:
         budget, options = checked_budget(self.budget), self.options
+        if is_summary(self.text):
+            self = replace(self, text=sql_of(summary_query(session, self.text)))
+        few = with_sample(self.text)
+        if few is not None:
+            return replace(self, text=few.sql)._in_our_words(session, param_values, named)
         if self.read_only or session.options.read_only:
             self._check_read_only(session, named)
             options = READING

@@ -536,6 +536,12 @@ def test_answers_behind_a_cell_and_their_labels(page: Page) -> None:
     assert page.get(f"/api/rows/{rows['id']}") == [["yes"]]
 
 
+def test_a_table_is_summed_up(page: Page) -> None:
+    assert page.post("/api/plan", sql="SUMMARIZE reviews")["expected"] == "asks no model"
+    run = page.run("SUMMARIZE reviews")
+    assert [row[0] for row in page.get(f"/api/rows/{run['id']}")] == ["id", "text"]
+
+
 def test_the_time_left_is_told() -> None:
     progress = Progress()
     assert progress.seconds_left is None

@@ -24,7 +24,18 @@ READING = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_st
 """The options for DataFusion: no DDL, no DML (COPY is one), no SET, PREPARE or transactions.
 """
 
-_FIRST_WORDS = {"SELECT", "WITH", "VALUES", "FROM", "EXPLAIN", "DESCRIBE", "DESC", "SHOW", "("}
+_FIRST_WORDS = {
+    "SELECT",
+    "WITH",
+    "VALUES",
+    "FROM",
+    "EXPLAIN",
+    "DESCRIBE",
+    "DESC",
+    "SHOW",
+    "SUMMARIZE",
+    "(",
+}
 _SECOND_WORDS = {"TABLE", "EXTERNAL", "VIEW", "INTO", "SCHEMA", "DATABASE", "FUNCTION", "CATALOG"}
 _NODES = re.compile(
     r"Projection|Filter|WindowAggr|Aggregate|Sort|[\w ]*Join|Repartition|Union|TableScan|EmptyRelation|"

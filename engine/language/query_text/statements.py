@@ -118,7 +118,7 @@ def _into(tree: TokenTree) -> tuple[str, tuple[int, int, str]]:
     return str(tree.source_text(start, end)), (gone, tree.span(at, end)[1], "")
 
 
-_READS = {*_QUERIES, "EXPLAIN", "SHOW", "DESCRIBE", "DESC"}
+_READS = {*_QUERIES, "EXPLAIN", "SHOW", "DESCRIBE", "DESC", "SUMMARIZE"}
 
 
 def is_planned_only(sql: str) -> bool:
