@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Unpack
 
@@ -16,6 +17,7 @@ from blendfusion.session import Session
 
 if TYPE_CHECKING:
     from blendfusion.models.embedders.embedder import Embedder
+    from blendfusion.models.stores.memory import AnswerStore
     from blendfusion.models.wrappers.failover import Models
     from blendfusion.run.hooks import Workers
 
@@ -31,6 +33,7 @@ def connect(
     prices: PriceList = None,
     embedder: str | Embedder | None = "auto",
     cluster: str | None = None,
+    db: str | os.PathLike[str] | None = None,
     **options: Unpack[OptionArguments],
 ) -> Session:
     """Open a session with ``model``, in which tables are registered and queries run.
@@ -46,20 +49,20 @@ def connect(
     session, or an object with the methods of ``bf.AnswerStore``. ``options`` are the fields of
     ``bf.Options``. ``config`` and ``runtime`` go to DataFusion.
 
-    ``ctx`` is an existing DataFusion context: the session works on it, with its catalogs, tables,
-    object stores, settings and functions, and what either registers the other has. A context has
-    one session at a time, the newest.
+    ``ctx`` is a DataFusion context: the session works on it, with its catalogs, tables, stores,
+    settings and functions, and what either registers the other has. It has one session, the newest.
 
     ``budget`` limits the session's spending on models. ``prices`` are a ``bf.Price``, or a dict of
-    prices by the names of models, {"gpt-x": bf.Price(…)}; "listed" has the vendors' prices of some
-    hosted models, and {"*": "listed", "gpt-x": bf.Price(…)} one's own besides. ``embedder``
-    computes vectors for search and similarity: "auto" (the environment variable
-    BLENDFUSION_EMBEDDER, else the packaged wordllama), "openai:name@http://host:port/v1", an object
-    with the methods of ``bf.Embedder``, or None. It is loaded at its first use.
+    prices by the names of models; "listed" has those of some hosted models, {"*": "listed",
+    "gpt-x": bf.Price(…)} one's own besides. ``embedder`` computes vectors for search and
+    similarity: "auto" (the environment variable BLENDFUSION_EMBEDDER, else the packaged wordllama),
+    "openai:name@http://host:port/v1", an object with the methods of ``bf.Embedder``, or None. It is
+    loaded at its first use.
 
     ``cluster`` is "local" (a worker for each core), "local:4", "ray" or "ray://…" (the extra
     ``ray``): workers then read the files of large tables and hold the models (docs/scale.md). They
-    start with the first query.
+    start with the first query. ``db`` is a database, as ``Session.attach`` takes it: its tables
+    have their own names, ``orders``, beside ``shop.orders``.
 
     Raises ModelNotFound for an unavailable model, and OptionError for an unknown option, an
     invalid budget, price or cluster, or a ``ctx`` beside ``config`` or ``runtime``.
@@ -70,16 +73,23 @@ def connect(
     [{'text': 'good'}]
     """
     chosen = Options().with_(**options)
-    store = store_for(cache, chosen.cache_size)
-    if isinstance(store, LateStore):
-        store.write_behind()
+    store, known = _store(cache, chosen), _prices(prices)
     if ctx is not None and (config is not None or runtime is not None):
-        raise OptionError(
-            "ctx has its config and runtime already", hint="Pass them to SessionContext(…)."
-        )
+        hint = "Pass them to SessionContext(…)."
+        raise OptionError("ctx has its config and runtime already", hint=hint)
     workers = None if cluster is None else _workers(cluster)
-    known = _prices(prices)
-    return Session(model, chosen, config, runtime, store, budget, known, embedder, ctx, workers)
+    session = Session(model, chosen, config, runtime, store, budget, known, embedder, ctx, workers)
+    if db:
+        session.attach(db, is_default=True)
+    return session
+
+
+def _store(cache: Cache, options: Options) -> AnswerStore:
+    """The store of answers, which writes behind if it can."""
+    found = store_for(cache, options.cache_size)
+    if isinstance(found, LateStore):
+        found.write_behind()
+    return found
 
 
 def _prices(given: PriceList) -> Prices:
@@ -137,9 +147,7 @@ def register(
     from blendfusion.udfs.register.plain_context import register_plain
 
     chosen = Options().with_(**options)
-    store = store_for(cache, chosen.cache_size)
-    if isinstance(store, LateStore):
-        store.write_behind()
+    store = _store(cache, chosen)
     if chosen.confirm_above:
         raise OptionError(
             "confirm_above needs a session: registered functions cannot know the number of values",

@@ -3,6 +3,7 @@ plans and plans queries."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,9 @@ from blendfusion.udfs.declare.call_registry import without_digests
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.prepare.frame_sources import FrameSources
+
+
+_AS_OF = re.compile(r"\bas\s+of\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,10 @@ class SessionText:
         self, session: FrameSources, param_values: dict[str, Any] | None, named: dict[str, Any]
     ) -> Frame:
         budget, options = checked_budget(self.budget), self.options
+        if _AS_OF.search(self.text):
+            for with_versions in parts("versions"):
+                text, versions = with_versions(session, self.text)
+                self, named = replace(self, text=sql_of(text)), {**named, **versions}
         if is_summary(self.text):
             self = replace(self, text=sql_of(summary_query(session, self.text)))
         few = with_sample(self.text)

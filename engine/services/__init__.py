@@ -47,6 +47,9 @@ class Service:
     """The module that translates the queries of other systems: see ``prepare.translators``."""
     dialect_names: tuple[str, ...] = ()
     """The names of these systems."""
+    versions: str = ""
+    """The function that reads earlier versions of tables: ``with_versions(session, sql)`` is the
+    text, of the same length, with parameters in their places, and the frames of these."""
     workers: str = ""
     """The function that gives ``connect(cluster=…)`` its workers."""
     begin: str = ""
@@ -60,7 +63,7 @@ METHODS: Mapping[str, str] = {
     "documents": "documents read_documents register_documents",
     "evaluate": "choose_model evaluate improve register_question",
     "independence": "check_independence",
-    "lakes": "register_lake",
+    "lakes": "lake_version lakes register_lake",
     "meanings": "entities groups",
     "replay": "changes diff manifest",
     "search": "attach_lancedb index indexes open_index register_lance search",

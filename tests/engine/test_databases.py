@@ -382,3 +382,27 @@ def test_a_limit_reads_no_more_than_it_needs(tmp_path: Path) -> None:
     assert found.sql("SELECT i FROM shop.t WHERE i > 10 LIMIT 3").count() == 3
     assert sum(read) < 100_000
     assert isinstance(found.sql("SELECT i FROM shop.t").to_arrow_table(), pa.Table)
+
+
+def test_the_database_of_connect_has_its_tables_without_a_name_in_front(tmp_path: Path) -> None:
+    file = sqlite_file(tmp_path, ORDERS)
+    found = bf.connect(bf.ScriptedModel(lambda call: True), cache=None, db=file)
+    assert found.sql("SELECT id FROM orders WHERE price < 2").to_pylist() == [{"id": 1}]
+    assert found.sql("SELECT id FROM shop.cheap").count() == 2
+    assert found.sql('SELECT * FROM "or""der; DROP"').count() == 1
+    (sent,) = found.sql("EXPLAIN SELECT id FROM orders WHERE price < 2").to_pydict()["plan"][-1:]
+    assert sent == 'shop is sent: SELECT "id" FROM "main"."orders" WHERE "price" < 2.0e0'
+    found.detach("shop")
+    with pytest.raises(bf.QueryError, match="orders"):
+        found.sql("SELECT id FROM orders")
+
+
+def test_a_query_behind_the_options_of_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(sqlite_file(tmp_path, ORDERS))
+    query = "SELECT count(*) AS n FROM shop.orders"
+    assert main(["--attach", file, query, "--cache", "off", "--format", "csv"]) == 0
+    assert capsys.readouterr().out.split() == ['"n"', "4"]
+    assert main(["--attach", file, "orders"]) == 2
+    assert "has no place for 'orders'" in capsys.readouterr().err

@@ -122,3 +122,39 @@ def test_variables_of_other_libraries(delta: Path, monkeypatch: pytest.MonkeyPat
     assert orders.version() == 2
     assert relation.columns == ["x"]
     assert reviews is not None
+
+
+@pytest.mark.parametrize(
+    ("tables", "rows"),
+    [
+        ("orders VERSION AS OF 0", [1, 2, 3]),
+        ("orders FOR VERSION AS OF 1", [1, 2, 3, 4]),
+        ("orders FOR SYSTEM_VERSION AS OF 0 o WHERE o.p = 'a'", [1, 2]),
+        ("orders VERSION AS OF 0\n AS o WHERE o.p = 'a'", [1, 2]),
+        ("orders VERSION AS OF 0 WHERE orders.p = 'a'", [1, 2]),
+        ("orders TIMESTAMP AS OF '2999-01-01'", [1, 3, 4]),
+        ("orders", [1, 3, 4]),
+        ("(SELECT n.x FROM orders n JOIN orders VERSION AS OF 0 b ON n.x = b.x)", [1, 3]),
+    ],
+)
+def test_a_query_names_a_version(delta: Path, tables: str, rows: list[int]) -> None:
+    found = session()
+    found.register_lake("orders", delta)
+    assert ids(found, f"SELECT x FROM {tables}") == rows
+    assert sorted(found.sql(f"SELECT x FROM {tables}", read_only=True).to_pydict()["x"]) == rows
+
+
+def test_versions_that_cannot_be_read(delta: Path) -> None:
+    found = session()
+    found.register_lake("orders", delta)
+    found.from_pydict({"x": [1]}, name="t")
+    for text, message in (
+        ("t VERSION AS OF 0", "t has no versions"),
+        ("orders VERSION AS OF 99", "no table of Delta Lake"),
+        ("orders VERSION AS OF '1'", "a version is a whole number"),
+        ("orders TIMESTAMP AS OF 1", "a version is a whole number"),
+        ("orders TIMESTAMP AS OF 'soon'", "is no time"),
+    ):
+        with pytest.raises(bf.BlendFusionError, match=message):
+            found.sql(f"SELECT x FROM {text}")
+    assert found.sql("SELECT 'as of' AS t").to_pylist() == [{"t": "as of"}]

@@ -30,6 +30,7 @@ EXIT_ERROR, EXIT_BUDGET, EXIT_MODEL = 2, 3, 4
 _EXAMPLES = """\
 examples:
   blendfusion --table reviews.csv
+  blendfusion --attach shop.db "SELECT count(*) FROM shop.orders"
   blendfusion query "SELECT text FROM reviews WHERE llm_filter('Is it a complaint?', text)" --table reviews.csv
   blendfusion query "SELECT * FROM t WHERE llm_int('How many days?', text) > 7" --table t=mails.parquet --explain
 """
@@ -75,6 +76,10 @@ def _main(given: Sequence[str]) -> int:
     try:
         parser = _parser(given[0])
         arguments, beyond = parser.parse_known_args(given)
+        queries = [part for part in beyond if len(part.split()) > 1]
+        if given[0] == "shell" and len(queries) == 1:  # blendfusion --attach shop.db "SELECT …"
+            rest = [part for part in given[1:] if part is not queries[0]]
+            return _main(["query", *queries, *rest])
         _check_arguments(parser, given[0], beyond)
     except QueryError as error:
         error.print()

@@ -2,4 +2,4 @@
 
 from blendfusion.services import Service
 
-SERVICE = Service(session="session:LakeReading")
+SERVICE = Service(session="session:LakeReading", versions="versions:with_versions")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from datafusion.catalog import Table
@@ -37,7 +38,24 @@ class LakeReading(FrameSources):
         """
         from blendfusion.services.lakes.tables import lake_table
 
-        super().register_table(name, lake_table(source, version, at, storage_options or {}))
+        storage = storage_options or {}
+        super().register_table(name, lake_table(source, version, at, storage))
+        self.lakes[name.strip('"')] = source, storage
+
+    @cached_property
+    def lakes(self) -> dict[str, tuple[Any, Mapping[str, str]]]:
+        """The places or objects of tables, and the options of their stores, by their names."""
+        return {}
+
+    def lake_version(
+        self, name: str, *, version: int | None = None, at: datetime.datetime | str | None = None
+    ) -> Any:
+        """A frame of the table ``name`` as of a version or a time. Raises QueryError if there is no
+        such version."""
+        from blendfusion.services.lakes.tables import lake_table
+
+        source, storage = self.lakes[name]
+        return self.as_frame(self.read_table(lake_table(source, version, at, storage)))
 
     def foreign_table(self, value: object) -> Table | None:
         """A table of a lake's library as a table of DataFusion; None for any other value."""

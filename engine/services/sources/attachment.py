@@ -15,6 +15,7 @@ from blendfusion.errors import QueryError
 from blendfusion.services.sources.catalog import RemoteCatalog, RemoteSchema
 from blendfusion.services.sources.database import Database
 from blendfusion.services.sources.places import Place, place_of
+from blendfusion.udfs.declare.arguments import quoted_name
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -27,6 +28,8 @@ class Attachment:
         self.catalog = RemoteCatalog(database, self._hear)
         self._heard: list[tuple[str, str]] | None = None
         self._lock = Lock()
+        self._own_names: list[str] = []
+        """The tables that have a name without that of the database."""
 
     @property
     def default_schema(self) -> RemoteSchema | None:
@@ -47,8 +50,21 @@ class Attachment:
             finally:
                 self._heard = None
 
+    def register_tables(self, session: SessionContext) -> None:
+        """Give the tables of the default schema names of their own in a session; a name that the
+        session has already stays."""
+        schema = self.default_schema
+        taken = session.catalog().schema().names()
+        for name in [] if schema is None else schema.table_names:
+            table = schema.table(name) if schema is not None and name not in taken else None
+            if table is not None:
+                session.register_table(quoted_name(name), table)
+                self._own_names.append(name)
+
     def detach(self, session: SessionContext) -> None:
         """Take its tables out of a session, and close it."""
+        for name in self._own_names:
+            session.deregister_table(quoted_name(name))
         session.catalog().deregister_schema(self.name)
         # A catalog stays: DataFusion cannot take one out. It has no schema any more.
         session.register_catalog_provider(self.name, _Nothing())

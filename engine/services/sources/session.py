@@ -31,6 +31,7 @@ class Attaching(FrameSources):
         *,
         kind: str | None = None,
         read_only: bool = True,
+        is_default: bool = False,
     ) -> str:
         """Make the tables and views of a database tables of this session, and return its name.
 
@@ -40,7 +41,8 @@ class Attaching(FrameSources):
         a table of the default schema, ``shop.public.orders`` one of any. ``kind`` is the kind of a
         file whose bytes do not tell it. Rows stream in when a query reads them; columns, and
         filters that mean the same there, are left to the database (docs/databases.md).
-        ``read_only``: nothing writes to it; else INSERT, CREATE TABLE … AS and
+        ``is_default``: the tables of its default schema have names without it in front, too, as far
+        as these are free. ``read_only``: nothing writes to it; else INSERT, CREATE TABLE … AS and
         ``Frame.write_table`` do. Raises QueryError for a place without a database, or a name that
         is taken, and ModelNotFound without the extra 'databases'.
         """
@@ -48,6 +50,8 @@ class Attaching(FrameSources):
 
         found = attach_database(self, url, name, kind, read_only=read_only)
         self.attached[found.name] = found
+        if is_default:
+            found.register_tables(self)
         return found.name
 
     def places_of(self, plan: StagedPlan | None) -> list[list[str]]:

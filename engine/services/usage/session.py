@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import getpass
-import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from blendfusion.budget import Budget
 from blendfusion.errors import CacheWarning, ExecutionError, OptionError
-from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.prepare.frame_sources import FrameSources
-from blendfusion.redaction import WITHHELD
-from blendfusion.services.usage.book import Amounts, UsageBook, UsageRow
-from blendfusion.services.usage.daily_limits import SharedLimits, amounts_of
 
 if TYPE_CHECKING:
     from blendfusion.run.reports.trace import Trace
+    from blendfusion.services.usage.book import UsageBook
+    from blendfusion.services.usage.daily_limits import SharedLimits
 
 
 class Accounting(FrameSources):
@@ -25,6 +21,9 @@ class Accounting(FrameSources):
     @cached_property
     def usage_book(self) -> UsageBook:
         """The book beside the file of stored answers; one in memory for answers in memory."""
+        from blendfusion.models.stores.sqlite import SqliteStore
+        from blendfusion.services.usage.book import UsageBook
+
         store = self._store
         path = store.path if type(store) is SqliteStore else None
         return UsageBook(None if path is None else path.with_name(f"{path.stem}.usage.sqlite"))
@@ -35,6 +34,8 @@ class Accounting(FrameSources):
         named = self.ledger.budget.user
         if named is not None:
             return named
+        import getpass
+
         try:
             return getpass.getuser()
         except (KeyError, OSError):  # a process whose number has no name
@@ -49,36 +50,24 @@ class Accounting(FrameSources):
                 "a budget over days is kept beside a file of stored answers, and this session has none",
                 hint="bf.connect(cache='answers.sqlite', budget=…).",
             )
+        from blendfusion.services.usage.daily_limits import SharedLimits
+
         return SharedLimits(self.usage_book, budget, self.user)
 
     def note_usage(self, trace: Trace) -> None:
         """Enter a run in the book; a warning if that cannot be written."""
         super().note_usage(trace)
-        ledger, hides = trace.ledger, self.options.show_values == "off"
-        if ledger is None or trace.usage.values + trace.usage.cached + trace.usage.calls == 0:
+        used = trace.usage
+        if not used.values + used.cached + used.calls:
             return
-        rows = []
-        for (model, question), used in trace.by_question_and_model.items():
-            price = ledger.prices.of(model)
-            rows.append(
-                UsageRow(
-                    model,
-                    WITHHELD if hides else question,
-                    used.values,
-                    used.cached,
-                    used.failed,
-                    used.calls,
-                    used.prompt_tokens,
-                    used.completion_tokens,
-                    used.seconds,
-                    None if price is None else price.of(used),
-                )
-            )
-        counted = self.ledger.daily is not None
-        spent = Amounts() if counted else amounts_of(ledger.usage, ledger.cost)
+        hides, counted = self.options.show_values == "off", self.ledger.daily is not None
+        from blendfusion.services.usage.run_entry import enter_run
+
         try:
-            self.usage_book.enter(self.user, rows, spent)
+            enter_run(self.usage_book, self.user, trace, hides=hides, counted=counted)
         except ExecutionError as problem:
+            import warnings
+
             warnings.warn(f"{problem}; usage is not entered", CacheWarning, stacklevel=2)
 
     def release(self) -> None:
