@@ -14,8 +14,14 @@ from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import RLock
+from typing import TYPE_CHECKING
 
 from blendfusion.errors import ExecutionError
+from blendfusion.redaction import WITHHELD
+from blendfusion.types import Usage
+
+if TYPE_CHECKING:
+    from blendfusion.run.reports.trace import Trace
 
 _WAIT_SECONDS = 60
 _TABLES = """
@@ -159,3 +165,42 @@ def spent_since(connection: sqlite3.Connection, day: str, user: str | None) -> A
         f"SELECT {sums} FROM spent WHERE day >= ? AND (? IS NULL OR user = ?)", (day, user, user)
     ).fetchone()
     return Amounts(*found)
+
+
+def amounts_of(usage: Usage, cost: float | None) -> Amounts:
+    """Usage as the amounts that budgets limit."""
+    return Amounts(
+        usage.values,
+        usage.calls,
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        usage.seconds,
+        cost or 0.0,
+    )
+
+
+def enter_run(book: UsageBook, user: str, trace: Trace, *, hides: bool, counted: bool) -> None:
+    """Add the usage of a run. ``hides``: without the words of its questions; ``counted``: a budget
+    over days has its spending already. Raises ExecutionError."""
+    ledger = trace.ledger
+    rows = []
+    for (model, question), used in trace.by_question_and_model.items():
+        price = None if ledger is None else ledger.prices.of(model)
+        rows.append(
+            UsageRow(
+                model,
+                WITHHELD if hides else question,
+                used.values,
+                used.cached,
+                used.failed,
+                used.calls,
+                used.prompt_tokens,
+                used.completion_tokens,
+                used.seconds,
+                None if price is None else price.of(used),
+            )
+        )
+    spent = Amounts()
+    if ledger is not None and not counted:
+        spent = amounts_of(ledger.usage, ledger.cost)
+    book.enter(user, rows, spent)

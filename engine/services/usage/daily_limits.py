@@ -7,7 +7,7 @@ import threading
 from dataclasses import replace
 
 from blendfusion.budget import Budget
-from blendfusion.services.usage.book import Amounts, UsageBook, add_spent, spent_since
+from blendfusion.services.usage.book import Amounts, UsageBook, add_spent, amounts_of, spent_since
 from blendfusion.types import Usage
 
 _NAMES = {"values": "number"}
@@ -70,15 +70,3 @@ class SharedLimits:
         )
         with self._book.writing() as connection:
             add_spent(connection, self._book.today(), self._user, change)
-
-
-def amounts_of(usage: Usage, cost: float | None) -> Amounts:
-    """Usage as the amounts that budgets limit."""
-    return Amounts(
-        usage.values,
-        usage.calls,
-        usage.prompt_tokens,
-        usage.completion_tokens,
-        usage.seconds,
-        cost or 0.0,
-    )

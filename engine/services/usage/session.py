@@ -61,7 +61,7 @@ class Accounting(FrameSources):
         if not used.values + used.cached + used.calls:
             return
         hides, counted = self.options.show_values == "off", self.ledger.daily is not None
-        from blendfusion.services.usage.run_entry import enter_run
+        from blendfusion.services.usage.book import enter_run
 
         try:
             enter_run(self.usage_book, self.user, trace, hides=hides, counted=counted)
