@@ -10,6 +10,8 @@ SERVICE = Service(
         "CREATE OR REPLACE MATERIALIZED VIEW": "statements:create_view",
         "DROP MATERIALIZED VIEW": "statements:drop_view",
         "REFRESH": "statements:refresh_view",
+        "REFRESH COLUMN": "column_statements:refresh_column",
+        "ALTER TABLE": "column_statements:alter_table",
         "EXPLAIN REFRESH": "statements:explain_refresh",
         "EXPLAIN CREATE MATERIALIZED VIEW": "statements:explain_create",
         "EXPLAIN CREATE OR REPLACE MATERIALIZED VIEW": "statements:explain_create",

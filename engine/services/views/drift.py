@@ -78,6 +78,9 @@ class Draw:
                 if len(self._heap) > self.most:
                     heapq.heappop(self._heap)
 
+    def note_new(self, model: CachedModel, task: Task, found: Mapping[Values, Answer]) -> None:
+        """Note answers that were not kept before: none of them is drawn."""
+
     def ask_again(self, ledger: Ledger, drift: Drift) -> Drift:
         """``drift`` with the drawn answers, asked again of their models within a budget; ends at an
         alarm."""

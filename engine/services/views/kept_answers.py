@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from blendfusion.models.protocol.abilities import abilities_of
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.stores.memory import AnswerStore, StoreStats
+from blendfusion.models.stores.memory import AnswerStore, MemoryStore, StoreStats
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.services.views.drift import Draw
 from blendfusion.types import Answer, Task
@@ -34,10 +34,12 @@ class KeptAnswers:
         rest = [value for value in values if value not in found]
         more = self.of.get_many(fingerprint, task, rest) if rest else {}
         if more:
+            self.draw.note_new(self.model, task, more)
             self.kept.store_many(fingerprint, task, more)
         return found | more
 
     def store_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
+        self.draw.note_new(self.model, task, answers)
         self.kept.store_many(fingerprint, task, answers)
         self.of.store_many(fingerprint, task, answers)
 
@@ -58,7 +60,7 @@ class KeptAnswers:
 
 
 def store_of(model: CachedModel, kept: AnswerStore, draw: Draw) -> AnswerStore:
-    """The store from which a model answers during a refresh: its own alone, if its answers mean
+    """The store from which a model answers during a refresh. ``kept`` gets no answers that mean
     nothing to another process."""
     lasts = abilities_of(model.inner).fingerprint_lasts
-    return KeptAnswers(model, kept, draw) if lasts else model.store
+    return KeptAnswers(model, kept if lasts else MemoryStore(), draw)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from datafusion import SessionContext
 
 from blendfusion.prepare.frame_sources import FrameSources
+from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
+    from blendfusion.services.views.columns import ModelColumns
     from blendfusion.services.views.folder import View
     from blendfusion.services.views.views import KeptViews, Refresh
 
@@ -37,6 +41,31 @@ class ViewKeeping(FrameSources):
         why. Raises QueryError for an unknown one, and as its query does; the version before is
         served then."""
         return self.kept_views.refresh(name)
+
+    def register_table(self, name: str, table: Any) -> None:
+        super().register_table(name, table)
+        self.lance_places[name.strip('"')] = getattr(table, "place", None)
+
+    @cached_property
+    def lance_places(self) -> dict[str, str | None]:
+        """The places of Lance tables, by the names with which they were registered."""
+        return {}
+
+    def lance_place(self, name: str) -> str | None:
+        """The place of the Lance table ``name``; None if the session has no such table now."""
+        place = self.lance_places.get(name)
+        quoted = quoted_name(name)
+        if place is None or not self.table_exist(quoted):
+            return None
+        plan = SessionContext.table(self, quoted).execution_plan().display_indent()
+        return place if "DatasetExec: " in plan else None
+
+    @property
+    def model_columns(self) -> ModelColumns:
+        """The columns of answers that were added to Lance tables."""
+        from blendfusion.services.views.columns import ModelColumns
+
+        return ModelColumns(self)
 
     def update_tables(self) -> None:
         """Make the newest version of each view a table."""
