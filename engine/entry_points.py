@@ -144,6 +144,7 @@ def register(
     from blendfusion.run.reports.run_telemetry import TelemetryObserver, Watch
     from blendfusion.udfs.ask.ledger import Ledger
     from blendfusion.udfs.register.open_during import open_during_function
+    from blendfusion.udfs.register.parse_money import parse_money_function
     from blendfusion.udfs.register.plain_context import register_plain
 
     chosen = Options().with_(**options)
@@ -159,3 +160,4 @@ def register(
     observer = TelemetryObserver(Watch(questions=chosen.log_questions))
     register_plain(context, resolved, chosen, ledger, vectors, observer)
     context.register_udf(open_during_function())
+    context.register_udf(parse_money_function())

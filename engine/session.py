@@ -28,6 +28,7 @@ from blendfusion.services.session_methods import SessionMethods
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.ask.named_results import NamedResults
 from blendfusion.udfs.register.open_during import open_during_function
+from blendfusion.udfs.register.parse_money import parse_money_function
 
 if TYPE_CHECKING:  # the rest is imported when it is first used
     from datafusion import RuntimeEnvBuilder, SessionConfig, SQLOptions
@@ -153,6 +154,7 @@ class Session(SessionMethods):
         self.add_hidden_schema(STAGE_SCHEMA, Schema.memory_schema())
         self.add_hidden_schema(UNNAMED_SCHEMA, Schema.memory_schema())
         self.register_udf(open_during_function())
+        self.register_udf(parse_money_function())
 
     # --- the parts of a session, each made when it is first used ----------------------------------
 

@@ -24,7 +24,7 @@ AT_CONNECT = """
     planner planner.ir planner.ir.opaque_names prepare prepare.frame_sources prepare.verbs
     prepare.verbs.placement public_names redaction run run.hooks services services.ask.state
     services.session_methods session types udfs udfs.ask udfs.ask.ledger udfs.ask.named_results udfs.register
-    udfs.register.open_during udfs.services
+    udfs.register.open_during udfs.register.parse_money udfs.services
 """.split()
 """What ``connect`` with a model object may import of the package; ``x.*`` stands for all below x.
 Of services it imports the declarations and the methods of sessions."""

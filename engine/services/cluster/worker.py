@@ -47,6 +47,7 @@ from blendfusion.services.cluster.remote_dispatcher import (
 )
 from blendfusion.services.cluster.worker_models import WorkerModels
 from blendfusion.udfs.register.open_during import open_during_function
+from blendfusion.udfs.register.parse_money import parse_money_function
 
 _TIME_ZONE = "datafusion.execution.time_zone"
 
@@ -145,12 +146,13 @@ class _Steps:
 
     def _run(self, counts: Counts, noted: RunNotes) -> None:
         fragment = self._fragment
-        function = open_during_function()
+        functions = [open_during_function(), parse_money_function()]
         settings = {SETTING: "false", SPLITS_SORTS: "false"}
         if fragment.time_zone is not None:
             settings[_TIME_ZONE] = fragment.time_zone
         context = SessionContext(SessionConfig(settings).with_target_partitions(1))
-        context.register_udf(function)
+        for function in functions:
+            context.register_udf(function)
         for name, table in fragment.tables.items():
             if isinstance(table, FileTable) and table.method == "register_lance":
                 context.register_table(name, RegisteredLance(table.path, **table.arguments))
@@ -161,7 +163,7 @@ class _Steps:
                 context.register_record_batches(name, [batches_of(table)])
         frame = frame_of(context, fragment.plan)
         batches = (batch.to_pyarrow() for batch in frame.execute_stream())
-        workbench = Workbench([function], SessionConfig(settings))
+        workbench = Workbench(functions, SessionConfig(settings))
         dispatcher = RemoteDispatcher(self._step, fragment, noted, self._memory, self._peers)
         for table in run(
             fragment.block,

@@ -42,7 +42,7 @@ def picture_of(evaluation: Evaluation) -> Picture:
     if not parts:
         shares = [f for f in evaluation.figures.values() if 0 <= f.value <= 1]
         parts.append(_intervals([(f.name, f.value, f.low, f.high) for f in shares], "shares"))
-    return _stacked(parts, f"{evaluation.name}: {evaluation.verdict}")
+    return _stack(parts, f"{evaluation.name}: {evaluation.verdict}")
 
 
 def picture_of_all(comparison: Comparison) -> Picture:
@@ -51,10 +51,10 @@ def picture_of_all(comparison: Comparison) -> Picture:
     for one in comparison:
         figure = one.figures["accuracy"]
         rows.append((one.name, figure.value, figure.low, figure.high))
-    return _stacked([_intervals(rows, "accuracy")], comparison.verdict)
+    return _stack([_intervals(rows, "accuracy")], comparison.verdict)
 
 
-def _stacked(parts: Sequence[tuple[Html, int, int]], title: str) -> Picture:
+def _stack(parts: Sequence[tuple[Html, int, int]], title: str) -> Picture:
     width = max(wide for _, wide, _ in parts)
     shown, y = [], 0
     for part, _, high in parts:
