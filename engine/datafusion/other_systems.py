@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from blendfusion.datafusion.call_arguments import plain_arguments
@@ -40,7 +40,8 @@ _FUNCTIONS = {
     "variance": "var(number)",
     "approx_count_distinct": "approx_distinct(text)",
     "regexp_extract regexp_substr": "regexp_match(text, '[0-9]+')[1]",
-    "regexp regexp_contains rlike": "regexp_like(text, '[0-9]+')",
+    "sign": "signum(number)",
+    "regexp regexp_contains regexp_matches rlike": "regexp_like(text, '[0-9]+')",
     "len": "length(text)",
     "charindex locate": "strpos(text, 'a')",
     "string_split split": "string_to_array(text, ' ')",
@@ -75,6 +76,21 @@ _FORMS = (
         "Write a join, and keep rows by QUALIFY row_number() OVER (PARTITION BY a.id ORDER BY b.day) <= 1; or take "
         "one value: (SELECT max(b.day) FROM b WHERE b.id = a.id). EXISTS as a value needs an equality with the outer "
         "row, and a query of its own below GROUP BY: FROM (SELECT *, EXISTS (…) AS found FROM a).",
+    ),
+    (
+        r"UPDATE \.\.\. FROM is not supported",
+        "there is no UPDATE … FROM",
+        "Write UPDATE t SET n = (SELECT max(s.n) FROM s WHERE s.id = t.id) WHERE id IN (SELECT id FROM s).",
+    ),
+    (
+        r"Using clause not supported",
+        "there is no DELETE … USING",
+        "Write DELETE FROM t WHERE id IN (SELECT id FROM s).",
+    ),
+    (
+        r"Update-limit clause not supported",
+        "there is no LIMIT here",
+        "Name the rows: WHERE id IN (SELECT …).",
     ),
     (r"FETCH clause is not supported", "there is no FETCH", "Write LIMIT 5."),
     (
@@ -122,11 +138,11 @@ _PARAMETERS = {
     "unix_timestamp": ["moment"],
     "datediff date_diff timestampdiff": ["unit early late", "late early"],
     "months_between age": ["late early"],
-    "strftime format_date format_timestamp": ["'%Y-%m' day"],
+    "strftime format_date format_timestamp": ["'%Y-%m' day", "day '%Y-%m'"],
     "strptime str_to_date": ["text '%d/%m/%Y'"],
     "parse_date": ["'%d/%m/%Y' text"],
     "group_concat listagg wm_concat collect_list collect_set list": ["text"],
-    "isnull zeroifnull": ["number"],
+    "isnull zeroifnull sign": ["number"],
     "max_by arg_max argmax min_by arg_min argmin": ["text number"],
     "approx_count_distinct lcase ucase len typeof pg_typeof": ["text"],
     "variance": ["number"],
@@ -152,11 +168,17 @@ def _with_arguments(name: str, remedy: str, query: str) -> str:
     forms = next((forms for names, forms in _PARAMETERS.items() if name in names.split()), [])
     for form in forms:
         words = form.split()
-        if given is not None and len(words) == len(given):
+        if given is not None and len(words) == len(given) and _fits(words, given):
             own = dict(zip(words, given, strict=True))
             pattern = "|".join(rf"(?<![\w'%]){re.escape(word)}(?![\w'])" for word in words)
             return re.sub(pattern, partial(_own_word, own), remedy)
     return remedy
+
+
+def _fits(words: Sequence[str], given: Sequence[str]) -> bool:
+    """Whether a pattern of dates stands where a text does."""
+    pairs = zip(words, given, strict=True)
+    return all(text.startswith("'") for word, text in pairs if word.startswith("'"))
 
 
 def _own_word(own: Mapping[str, str], at: re.Match[str]) -> str:

@@ -125,3 +125,27 @@ def test_a_remedy_has_the_arguments_of_the_call(session: bf.Session, names: str)
             for one in found[1].split(", or "):
                 session.sql(f"SELECT {one} FROM t2")
                 assert all(part in one for part in given if part != "day"), one
+
+
+@pytest.mark.parametrize(
+    ("statement", "message", "hint"),
+    [
+        ("UPDATE t SET number = u.id FROM u", "there is no UPDATE … FROM", "SELECT max(s.n)"),
+        (
+            "DELETE FROM t USING u WHERE t.text = u.text",
+            "there is no DELETE … USING",
+            "WHERE id IN",
+        ),
+        ("UPDATE t SET number = 1 LIMIT 1", "there is no LIMIT here", "WHERE id IN"),
+    ],
+)
+def test_changes_of_rows(session: bf.Session, statement: str, message: str, hint: str) -> None:
+    error = refused(session, statement)
+    assert error.message == message
+    assert hint in (error.hint or "")
+
+
+def test_a_pattern_of_dates_stands_on_either_side(session: bf.Session) -> None:
+    for arguments in ("day, '%Y'", "'%Y', day"):
+        error = refused(session, f"SELECT strftime({arguments}) FROM t")
+        assert error.hint == "Write to_char(day, '%Y')."
