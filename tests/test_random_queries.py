@@ -35,7 +35,7 @@ pytestmark = [
     # Whether a comparison with a label outside of the set, or an answer without evidence, is met
     # depends on the plan.
     pytest.mark.filterwarnings("ignore:.*never equals:blendfusion.errors.PlanWarning"),
-    pytest.mark.filterwarnings("ignore:.*states all the numbers:blendfusion.errors.AnswerWarning"),
+    pytest.mark.filterwarnings("ignore:.*states all the numbers:blendfusion.AnswerWarning"),
     # DataFusion does not read back some plans with two mark joins. They run plain, and are counted.
     pytest.mark.filterwarnings("ignore:This query runs without the planner.*field name.*mark"),
 ]
