@@ -6,11 +6,13 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -363,3 +365,63 @@ def test_killed_refreshes_serve_the_old_version_and_go_on(tmp_path: Path) -> Non
     assert served["version"] == 2
     assert len(asked) == values
     assert asked.total() <= values + KILLS * BATCH
+
+
+def test_tables_of_a_database_that_change(tmp_path: Path) -> None:
+    place = tmp_path / "shop.db"
+    with closing(sqlite3.connect(place)) as database:
+        database.execute("CREATE TABLE reviews (id INTEGER, text TEXT)")
+        database.execute("INSERT INTO reviews VALUES (1, 'good a'), (2, 'bad')")
+        database.commit()
+        session = connect(tmp_path / "views")
+        session.attach(place, "shop")
+        query = QUERY.replace("FROM reviews", "FROM shop.reviews")
+        assert report(session, f"CREATE MATERIALIZED VIEW v AS {query}")[0] == 2
+        assert report(session, "REFRESH v") == (0, False, "nothing changed")
+        database.execute("UPDATE reviews SET text = 'good b' WHERE id = 2")
+        database.commit()
+        assert report(session, "REFRESH v") == (1, True, "the table shop.reviews changed")
+        assert session.sql("SELECT id FROM v").to_pylist() == [{"id": 1}, {"id": 2}]
+
+
+def test_a_search_has_no_digest_and_runs_each_time(session: bf.Session, tmp_path: Path) -> None:
+    pytest.importorskip("lance")
+    session.index("notes", "reviews", columns="text", path=tmp_path / "notes.index", vectors=False)
+    query = "SELECT id, text FROM llm_search('notes', 'good', k => 5) WHERE llm_filter('Is it good?', text)"
+    assert report(session, f"CREATE MATERIALIZED VIEW w AS {query} ORDER BY id")[0] == 0
+    asked, rewritten, why = report(session, "REFRESH w")
+    assert (asked, rewritten) == (0, False)
+    assert "cannot be told" in why
+
+
+def test_an_example_that_changes(tmp_path: Path) -> None:
+    session = connect(tmp_path / "views")
+    session.from_pydict(ROWS, name="reviews")
+    session.from_pydict({"text": ["very good"], "label": ["true"]}, name="labelled")
+    call = "llm_filter('Is it good?', text, examples => (SELECT text, label FROM labelled))"
+    session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT id FROM reviews WHERE {call}")
+    assert report(session, "REFRESH v") == (0, False, "nothing changed")
+    session.sql("INSERT INTO labelled VALUES ('very bad', 'false')").collect()
+    assert report(session, "REFRESH v") == (3, False, "the table labelled changed")
+
+
+def test_two_refreshes_at_once_ask_once(tmp_path: Path) -> None:
+    model = bf.ScriptedModel(lambda call: time.sleep(0.01) or True, fingerprint="slow")
+
+    def opened() -> bf.Session:
+        made = bf.connect(model, cache=None, progress="off", views_folder=str(tmp_path))
+        made.from_pydict(
+            {"id": list(range(40)), "text": [f"text {n}" for n in range(40)]}, "reviews"
+        )
+        return made
+
+    opened().sql(f"CREATE MATERIALIZED VIEW v AS {QUERY} AND id < 1")
+    sessions = [opened() for _ in range(3)]
+    statement = f"CREATE OR REPLACE MATERIALIZED VIEW v AS {QUERY}"
+    threads = [threading.Thread(target=one.sql, args=(statement,)) for one in sessions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(model.calls) == 40
+    assert sessions[0].sql("SELECT count(*) AS n FROM v").to_pylist() == [{"n": 40}]

@@ -209,7 +209,8 @@ def table_names(session: BaseSession) -> Iterator[str]:
     """The names of registered tables, as a plan shows them."""
     catalog = session.catalog()
     for schema in catalog.schema_names():
-        for table in catalog.schema(schema).table_names():
+        listed: Any = catalog.schema(schema).table_names
+        for table in listed() if callable(listed) else listed:  # a list in a schema of Python
             yield table
             yield f"{schema}.{table}"
             yield f"datafusion.{schema}.{table}"

@@ -24,7 +24,7 @@ def create_view(session: ViewKeeping, sql: str) -> Frame:
     """Carry out a CREATE: a frame of what was asked. Raises QueryError."""
     tree = TokenTree(_statement(sql))
     name, query, unless = _parts(tree)
-    if unless and name in session.materialized_views:
+    if unless and session.kept_views.has(name):
         return session.new_table(pa.table({}))
     made = session.kept_views.create(name, query, replaces=tree.word(1) == "OR")
     return _report(session, made)
@@ -57,7 +57,7 @@ def drop_view(session: ViewKeeping, sql: str) -> Frame:
     name, behind = _name(tree, 3 + 2 * unless, "DROP MATERIALIZED VIEW v.")
     if behind != len(tree.tokens):
         raise tree.refusal(behind, "this DROP goes on", "DROP MATERIALIZED VIEW v.")
-    if not unless or name in session.materialized_views:
+    if not unless or session.kept_views.has(name):
         session.kept_views.drop(name)
     return session.new_table(pa.table({}))
 

@@ -92,6 +92,10 @@ class KeptViews:
         found = {name: self.place(name).load() for name in names_in(self._folder)}
         return {name: view for name, view in found.items() if view is not None}
 
+    def has(self, name: str) -> bool:
+        """Whether there is a view of this name, even a damaged one."""
+        return self.place(name).stamp() is not None
+
     def find(self, name: str) -> View:
         """The view of this name, in any letter case if only one fits. Raises QueryError."""
         view = self.place(name).load()
