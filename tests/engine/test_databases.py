@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import sqlite3
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -337,6 +339,27 @@ def test_a_place_without_a_database_is_an_error_without_credentials(url: str, me
         session().attach(url)
     assert "secret" not in str(caught.value)
     assert "secret" not in str(caught.value.__cause__)
+
+
+def test_a_file_whose_writer_was_killed_says_what_to_do(tmp_path: Path) -> None:
+    script = (
+        "CREATE TABLE t (a, b); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
+    )
+    script += "WHERE i < 5000) INSERT INTO t SELECT i, printf('%.400c', 'x') FROM n;"
+    file = sqlite_file(tmp_path, script)
+    writer = (
+        "import os, signal, sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); "
+        "c.execute('PRAGMA cache_size = 5'); c.execute('BEGIN IMMEDIATE'); "
+        "c.execute('UPDATE t SET b = 1'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", writer, str(file)], check=False)
+    with pytest.raises(bf.ExecutionError, match="read_only=False"):
+        session().attach(file)
+    found = session()
+    found.attach(file, read_only=False)
+    rows = found.sql("SELECT count(*) AS n, min(length(b)) AS b FROM shop.t").to_pylist()
+    assert rows == [{"n": 5000, "b": 400}]
+    assert session().attach(file) == "shop"
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:

@@ -131,18 +131,19 @@ class Cursor(_Closing):
                 frame = session.sql(operation, param_values=dict(parameters))
             else:
                 values = list(parameters)
-                text, kept = (
-                    number_placeholders(operation, values) if values else (operation, values)
-                )
+                text, kept = operation, values
+                if values or "?" in operation:
+                    text, kept = number_placeholders(operation, values)
                 frame = session.sql(text, param_values=kept or None)
             self._begin(frame, writes=first_word(operation) in _WRITING)
         return self
 
     def executemany(self, operation: str, seq_of_parameters: Sequence[Parameters]) -> Cursor:
-        """Run a statement once for each set of parameters; what they return is dropped."""
-        for parameters in seq_of_parameters:
-            self.execute(operation, parameters)
+        """Run a statement once for each set of parameters; what they return is dropped.
+        ``rowcount`` is that of all together, -1 if one has none."""
+        counts = [self.execute(operation, parameters).rowcount for parameters in seq_of_parameters]
         self._reset()
+        self.rowcount = -1 if -1 in counts else sum(counts)
         return self
 
     def _begin(self, frame: Frame, *, writes: bool) -> None:
@@ -205,9 +206,10 @@ class Cursor(_Closing):
         return self.fetch_arrow_table().to_pandas()
 
     def close(self) -> None:
-        """End the query: what was not fetched is not asked."""
+        """End the query: what was not fetched is not asked. ``rowcount`` stays."""
+        rows = self.rowcount
         self._reset()
-        self._closed = True
+        self.rowcount, self._closed = rows, True
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
         """Do nothing, as PEP 249 allows."""

@@ -28,6 +28,29 @@ class _Compiler(compiler.SQLCompiler):
         )
 
 
+class _Definitions(compiler.DDLCompiler):
+    """Tables here have no indexes: the statements for them do nothing."""
+
+    def visit_create_index(
+        self,
+        create: Any,
+        include_schema: bool = False,
+        include_table_schema: bool = True,
+        **kw: Any,
+    ) -> str:
+        return "SELECT 1 WHERE FALSE"
+
+    def visit_drop_index(self, drop: Any, **kw: Any) -> str:
+        return "SELECT 1 WHERE FALSE"
+
+
+class _Preparer(compiler.IdentifierPreparer):
+    """Quotes every name: ``index`` is a word of DataFusion's, and others will be."""
+
+    def _requires_quotes(self, value: str) -> bool:
+        return True
+
+
 class _Types(compiler.GenericTypeCompiler):
     """Names of types as DataFusion knows them."""
 
@@ -48,6 +71,8 @@ class BlendFusionDialect(default.DefaultDialect):
     driver = "blendfusion"
     default_paramstyle = "qmark"
     statement_compiler = _Compiler
+    ddl_compiler = _Definitions
+    preparer = _Preparer
     type_compiler_cls = _Types
     supports_statement_cache = True
     supports_native_boolean = True

@@ -66,6 +66,12 @@ class SqliteDatabase:
         try:
             yield
         except sqlite3.OperationalError as problem:
+            if self.is_read_only and "readonly database" in str(problem):
+                raise ExecutionError(
+                    f"SQLite, '{self.place.shown}': a program ended while it wrote, and its changes are "
+                    "to be undone before anybody reads",
+                    hint="Attach it with read_only=False once: SQLite undoes them.",
+                ) from problem
             raise ExecutionError(f"SQLite, '{self.place.shown}': {problem}") from problem
         except sqlite3.Error as problem:
             raise QueryError(f"SQLite, '{self.place.shown}': {problem}") from problem
