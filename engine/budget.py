@@ -93,7 +93,7 @@ class Budget:
 
 
 def checked_budget(given: Budget | None) -> Budget | None:
-    """The budget itself. Raises OptionError for any other object."""
+    """Returns ``given`` unchanged. Raises OptionError for an object that is no Budget."""
     if given is None or isinstance(given, Budget):
         return given
     raise OptionError(

@@ -30,8 +30,8 @@ async def in_background(work: Callable[[], T]) -> T:
 
 
 async def items(make: Callable[[], Generator[T, None, None]]) -> AsyncGenerator[T, None]:
-    """The items of the generator that ``make`` makes, each computed on demand in one thread.
-    Closing this generator closes that one."""
+    """Yields the items of the generator that ``make`` returns. One thread computes each item on
+    demand; closing this generator closes the other."""
     worker = _Worker()
     made: list[Generator[T, None, None]] = []
 

@@ -64,8 +64,8 @@ def columns_listed(problem: str) -> Iterator[Column]:
 
 
 def column_of(text: str) -> Column | None:
-    """The column that a text of SQL names, in lower case unless it is in double quotes; None if it
-    names none."""
+    """The column that a piece of SQL names, in lower case unless it is quoted; None if it names no
+    column."""
     start = _last_part(text)
     if start is None:
         start = next((start for start in _starts(text) if _LAST.match(text, start)), None)

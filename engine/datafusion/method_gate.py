@@ -50,7 +50,7 @@ def _guard(
     point: Callable[[Any, BaseException], object],
 ) -> Callable[..., T]:
     @wraps(method)
-    def guarded(self: Any, /, *args: Any, **kwargs: Any) -> T:
+    def call(self: Any, /, *args: Any, **kwargs: Any) -> T:
         try:
             return method(self, *args, **kwargs)
         except BaseException as problem:
@@ -63,4 +63,4 @@ def _guard(
         # Outside of the handler: what was caught would stay behind the error as its context.
         raise error
 
-    return guarded
+    return call

@@ -7,7 +7,8 @@ from datafusion.catalog import SchemaProvider, Table
 
 
 class NamedTables(SchemaProvider):
-    """A schema whose tables are as they were when the latest query named them. It lists none."""
+    """A schema that keeps each table as it was when the latest query named it. ``table_names`` is
+    empty."""
 
     def __init__(self) -> None:
         self.tables: dict[str, pa.Table] = {}

@@ -25,7 +25,7 @@ class Scanner(Protocol):
 
 Scan = Callable[["list[str] | None", "pads.Expression | None", int], Scanner]
 """Reads one part of a table: some columns, by name and in that order (None: all), of the rows that
-meet a filter (None: all), in batches of about so many rows."""
+meet a filter (None: all), in batches of about the given number of rows."""
 
 
 class ScannedTable(pads.Dataset):  # type: ignore[misc]  # pyarrow ships no types

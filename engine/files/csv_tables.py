@@ -110,8 +110,8 @@ def _form(group: _Group, options: CsvOptions) -> Form:
 
 
 def stay_whole(files: Sequence[File], quote: str, *, is_compressed: bool) -> bool:
-    """Whether none of ``files`` may be cut at the ends of its lines: where one holds quoted line
-    breaks, where that is not known, or where there are files enough for all cores."""
+    """Whether each of ``files`` must be read whole. Files are cut at the ends of lines only if none
+    holds a quoted line break, and if there are fewer files than cores."""
     large = [file for file in files if file.size > _CUT_BYTES and not is_compressed]
     if not large or len(files) >= (os.cpu_count() or 1) > 1:
         return True

@@ -79,7 +79,8 @@ class SpendingLimits(Protocol):
         ...
 
     def take_request(self, more: int) -> bool:
-        """Whether a batch that was admitted may send so many ``more`` requests."""
+        """Reserves ``more`` further requests of an admitted batch in the budget; False if it has no
+        room."""
         ...
 
     def out_of_texts(self, pending: int) -> Exception:

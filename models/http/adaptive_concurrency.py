@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 _EVEN = 1.25
-"""A round that takes at most so many times the quickest one had room for more."""
+"""A round that takes at most 1.25 times as long as the quickest one had room for more requests."""
 _QUEUED = 2.0
 """One that takes so many times as long mostly waited for its turn: a server that is full answers
 no more requests a second, however many wait."""
@@ -127,7 +127,7 @@ class InFlight:
         self._seconds, self._answers, self._refusals = 0.0, 0, 0
 
     def _adapt(self, seconds: float) -> None:
-        """Change the limit after a round whose answers took so long on average."""
+        """Change the limit after a round; ``seconds`` is the mean time of its answers."""
         self._quickest = min(self._quickest, seconds)
         if self._limit < self._usual:
             self._limit += 1

@@ -11,7 +11,7 @@ from blendfusion.models.http.server_features import FormsTaken
 
 @dataclass(slots=True)
 class Sight:
-    """Whether a model takes images."""
+    """Whether a model accepts images."""
 
     proven: bool = False
     """Whether the server enforced a form once."""

@@ -43,7 +43,7 @@ class Line:
             await asyncio.sleep(left)
 
     def pause(self, seconds: float) -> None:
-        """Nothing goes out for so long."""
+        """Hold all requests back for ``seconds``."""
         with self._lock:
             self._free_at = max(self._free_at, time.monotonic() + seconds)
 

@@ -38,8 +38,9 @@ DEFAULT_WINDOW = 8192
 """Tokens, until the server says otherwise."""
 
 _FEWEST_ROUNDS, _MOST_ROUNDS = 8, 256
-"""A batch of so many times the concurrency keeps the pipe full: the last ones wait little. More are
-in one that is over in ``_BATCH_SECONDS``, as connections are made anew for each."""
+"""The values of a batch, as multiples of the concurrency: at least 8, which keeps the connections
+busy, and up to 256 if the batch ends within ``_BATCH_SECONDS``, since each batch opens new
+connections."""
 _BATCH_SECONDS = 4.0
 
 
@@ -54,7 +55,7 @@ def fingerprint(api: str, url: str, model: str, options: Options, way: Way | Non
 
 
 def rounds_a_batch(answer_seconds: float | None) -> int:
-    """How often the concurrency a batch may have values, where an answer takes so long.
+    """The values of a batch, as a multiple of the concurrency, for the usual seconds of an answer.
 
     >>> rounds_a_batch(None), rounds_a_batch(2.0), rounds_a_batch(0.05), rounds_a_batch(0.001)
     (8, 8, 80, 256)

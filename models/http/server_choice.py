@@ -25,7 +25,7 @@ _OUTPACED = 3
 """The number of consecutive values that other servers answered first, after which a server
 pauses."""
 _LATE, _LATE_SECONDS = 4.0, 1.0
-"""A request is late after so many times the usual time, and at least so many seconds."""
+"""A request is late after four times the usual time, but at the earliest after one second."""
 
 
 class Place:
@@ -128,7 +128,7 @@ class Balance:
             freed()
 
     def note_answer(self, place: Place, seconds: float) -> None:
-        """A server answered a value after so many seconds."""
+        """Record that a server answered a value after ``seconds``."""
         with self._lock:
             place.failures = place.outpaced = 0
             place.problem = None

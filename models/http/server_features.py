@@ -13,7 +13,7 @@ FormKind: TypeAlias = ConstraintKind | Literal["grammar"]
 """The kind of a constraint; texts under a grammar are a kind of their own."""
 
 _DISOBEYED = 4
-"""One disobeying reply in so many means that a form is ignored; rarer ones are slips."""
+"""One disobeying reply in four means that the server ignores a form; rarer ones are slips."""
 
 
 class FormsTaken:
@@ -35,7 +35,8 @@ class FormsTaken:
 
     @property
     def takes_grammars(self) -> bool:
-        """Whether the software is one that may take a grammar, and did not refuse it."""
+        """Whether the server may support grammars: its software is known to, or unknown, and it has
+        refused none so far."""
         return any(("grammar", form) not in self._useless for form in self.short)
 
     def knows(self, constraint: Constraint) -> bool:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from blendfusion.models.http.chat import Chat
 
 _LONGEST_KEPT, _MOST_KEPT = 100, 1_000
-"""Replies of so many characters, and so many of them, are read once a task."""
+"""The longest reply, in characters, whose reading is kept for a task, and the most readings that
+are kept."""
 
 
 class TaskRequests:

@@ -98,7 +98,7 @@ class Form:
     fields: Mapping[str, str]
     file: File
 
-    def encoded(self) -> aiohttp.FormData:
+    def encode(self) -> aiohttp.FormData:
         """The form as the library takes it."""
         import aiohttp
 
@@ -188,7 +188,7 @@ class Client:
             settings = settings | {"timeout": self._times(silence_seconds)}
         content = request.content
         headers = self._json_headers if isinstance(content, bytes) else self._headers
-        data = content.encoded() if isinstance(content, Form) else _in_parts(content)
+        data = content.encode() if isinstance(content, Form) else _in_parts(content)
         method = "GET" if content is None else "POST"
         try:
             async with self._session.request(

@@ -139,7 +139,7 @@ class TaskBatch:
 
     @contextmanager
     def again(self, rows: int) -> Iterator[None]:
-        """Count what is computed in this context as so many rows computed again."""
+        """Count the computation within this context as a repetition of ``rows`` rows."""
         spent = self.spent
         before, given = spent.tokens, spent.given
         yield

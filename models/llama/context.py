@@ -281,7 +281,7 @@ class LlamaContext:
             self._lib.llama_memory_seq_cp(self._memory, source, target, start, start + count)
 
     def trim(self, position: int, sequence: int = -1) -> None:
-        """Forget everything from ``position`` on, of one sequence or (-1) of all."""
+        """Remove the tokens from ``position`` on: of one sequence, or of all (-1)."""
         self._lib.llama_memory_seq_rm(self._memory, sequence, position, -1)
 
     # -- computation -------------------------------------------------------------------------

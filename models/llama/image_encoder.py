@@ -93,7 +93,7 @@ class Projector:
             raise ModelNotFound(f"the projector '{path}' is for sound, not for images")
 
     def close(self) -> None:
-        """Free it; before the weights."""
+        """Free the encoder. Call it before the weights are freed."""
         if self._handle is not None:
             self._lib.mtmd_free(self._handle)
             self._handle = None

@@ -48,12 +48,12 @@ class Prebuilt:
     version: str
 
     def file(self, base: str) -> Path:
-        """The library ``base``: ggml-base, ggml, llama or mtmd."""
+        """The path of a library: ggml-base, ggml, llama or mtmd."""
         folder, name, _ = _PLATFORMS[sys.platform]
         return self.folder / folder / name.format(base)
 
     def backend(self, base: str) -> Path:
-        """The back end ``base``: ggml-cpu or one of ``_GPU_BACKENDS``."""
+        """The path of the library of a back end: ggml-cpu or one of ``_GPU_BACKENDS``."""
         return self.folder / "bin" / _PLATFORMS[sys.platform][2].format(base)
 
 

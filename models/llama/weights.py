@@ -240,7 +240,8 @@ def _convert(chosen: WeightsChoice) -> None:
 
 
 def _tidy(folder: Path, most: int) -> None:
-    """Leave at most so many bytes of copies, and no part of one that nobody makes any more."""
+    """Delete copies until at most ``most`` bytes are left, and all parts of copies that no process
+    is writing."""
     copies: list[tuple[float, int, Path]] = []
     with suppress(OSError):
         for path in folder.glob("*.gguf"):

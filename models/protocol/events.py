@@ -199,8 +199,8 @@ def model_loaded(model: str, seconds: float) -> None:
 
 
 def rows_computed(model: str, given: int, computed: int, again: int, extra: int) -> None:
-    """Report the rows of one call of a local model: their tokens, the computed tokens, the
-    near-ties that were computed again, and the tokens of those."""
+    """Report one call of a local model: ``given`` and ``computed`` tokens of its rows, the number
+    of near-ties that were computed ``again``, and the ``extra`` tokens of these."""
     fields: Fields = {
         f.REQUEST_MODEL: model,
         f.GIVEN_TOKENS: given,

@@ -86,5 +86,5 @@ def after(prefix: bytes) -> bytes:
 
 
 def pieces(items: Sequence[T], length: int) -> Iterator[Sequence[T]]:
-    """The items in order, so many at a time."""
+    """The items in order, in pieces of ``length``."""
     return (items[start : start + length] for start in range(0, len(items), length))

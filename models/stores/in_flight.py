@@ -44,8 +44,8 @@ class InFlight:
 
         ``look`` looks values up, also among the answers of threads that were waited for, and
         returns the others. ``ask`` asks about values; the answers that it notes go to the threads
-        that wait for them. ``since``: what ``ended`` was before the last look. ``waited`` gets the
-        number of values that needed no request after a wait of so many seconds."""
+        that wait for them. ``since``: what ``ended`` was before the last look. ``waited`` receives
+        two numbers: values that needed no request, and the seconds of the wait."""
         wanted: dict[Values, Answer] = {}
         while values:
             mine: list[Values] = []

@@ -54,7 +54,7 @@ class AnswerStore(Protocol):
         ...
 
     def earlier(self, fingerprint: str, task: Task, most: int) -> list[str]:
-        """The texts of some stored answers to ``task``, at most so many; NULL ones are left out."""
+        """The texts of at most ``most`` stored answers to ``task``, without NULL."""
         ...
 
     def clear(self, fingerprint: str | None = None) -> None:

@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 MEGABYTE = 1_000_000
 _AT_ONCE = 500
-"""Keys of one look-up statement: SQLite of any age takes so many."""
+"""Keys of one look-up statement: every version of SQLite accepts this number."""
 _SCANNED = 1.2
 """Rows that may be read for one that is wanted."""
 _ROWS_OF_A_TRANSACTION = 5_000
@@ -310,8 +310,8 @@ class SqliteStore:
             self._drop(connection, until, drop)
 
     def _drop(self, connection: sqlite3.Connection, until: int, most: int) -> None:
-        """Drop so many entries that were last used before ``until``, in transactions that are short
-        enough for others to write between them."""
+        """Delete at most ``most`` entries that were last used before ``until``. The transactions
+        are short, so that others can write between them."""
         last = b""
         while most > 0:
             keys = connection.execute(

@@ -64,9 +64,8 @@ def open_file(path: Path, wait_seconds: float, *, is_durable: bool = True) -> sq
     ``is_durable``: what is written outlives a crash of the system.
 
     Where nothing may be written (the file system, the folder), the file is read as it is, without
-    what a log beside it has. Waits so long for other processes. Raises sqlite3.Error, OSError,
-    Damaged or ForeignFileError.
-    """
+    what a log beside it has. Waits for other processes for at most ``wait_seconds``. Raises
+    sqlite3.Error, OSError, Damaged or ForeignFileError."""
     _create(path)
     try:
         settle = partial(_settle, synchronous="NORMAL" if is_durable else "OFF")

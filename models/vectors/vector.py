@@ -24,8 +24,8 @@ def normalise(vectors: npt.NDArray[np.floating]) -> Vectors:
 
 
 def vectors_from(embedder: str, given: object, texts: int) -> Vectors:
-    """The vectors of so many texts, finite numbers, that an embedder of this name gave. Raises
-    ModelFailed if it is anything else."""
+    """Converts the reply of an embedder to the vectors of ``texts`` texts. Raises ModelFailed
+    unless it has one vector of finite numbers for each text."""
     problem = _fault_of(given, texts)
     if problem:
         raise ModelFailed(
@@ -36,7 +36,7 @@ def vectors_from(embedder: str, given: object, texts: int) -> Vectors:
 
 
 def _fault_of(given: object, texts: int) -> str:
-    """Why these are no vectors of so many texts; '' if they are.
+    """The fault of a reply that should be the vectors of ``texts`` texts; '' if it has none.
 
     >>> _fault_of(np.zeros((2, 3)), 1), _fault_of(np.array([[np.nan]]), 1)
     ('2 vectors for 1 text(s)', 'a vector with a number that is not finite')

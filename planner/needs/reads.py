@@ -35,7 +35,7 @@ def parts_over(expr: Expr, own: Callable[[Expr], Expr | None]) -> Iterator[Expr]
 
 
 def read_above(width: int, above: Sequence[Rel]) -> tuple[Expr, ...]:
-    """The expressions over ``width`` columns that some relations read, one above the other."""
+    """The expressions over a relation of ``width`` columns that the relations ``above`` it read."""
     columns: tuple[Expr, ...] = all_fields(width)
     read: list[Expr] = []
     for rel in above:

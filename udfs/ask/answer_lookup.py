@@ -48,7 +48,7 @@ class AnswerLookup:
         return self._any[call]
 
     def earlier(self, call: Call, most: int) -> list[str]:
-        """Stored answers to the question of ``call``, at most so many."""
+        """Stored answers to the question of ``call``, at most ``most``."""
         model = self.model_of(call)
         return (
             [] if model is None else model.earlier(self._dispatcher.task_to_send(call.task), most)

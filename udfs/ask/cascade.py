@@ -43,7 +43,7 @@ _FIRST_SHARE = 0.9
 """The share of the failure probability for the first values that a run sees together; all later
 ones share the rest."""
 _LEARNED_SHARE, _MOST_LEARNED = 6, 600
-"""A classifier learns from one of so many values, and from so many at most."""
+"""A classifier learns from a sixth of the values, and from at most 600."""
 _LEAST_TO_LEARN = 180
 _LEAST_SHARE = 1e-9
 """A probability has a logarithm."""

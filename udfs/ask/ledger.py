@@ -29,7 +29,7 @@ class DailyLimits(Protocol):
         ...
 
     def take_calls(self, more: int) -> bool:
-        """Whether a batch that was reserved may send so many ``more`` requests of a server."""
+        """Whether a batch that was reserved may send ``more`` further requests to a server."""
         ...
 
     def settle(self, requests: int, spent: Usage, cost: float | None, *, is_batch: bool) -> None:
@@ -153,8 +153,8 @@ class Ledger:
         return most
 
     def take_request(self, more: int) -> bool:
-        """Whether a batch that was admitted may send so many ``more`` requests; they then count as
-        spent."""
+        """Whether a batch that was admitted may send ``more`` further requests; if so, they count
+        as spent."""
         with self._lock:
             for ledger in self._chain():
                 limit = ledger._own_limits.calls

@@ -30,7 +30,7 @@ class Part:
 
     number: int
     every: int
-    """One answer of so many is listed; 0: none."""
+    """The sampling step of the listed answers: every n-th one. 0: none."""
     listed: Mapping[Values, Answer]
     failed: Mapping[Values, Answer]
     """The answers that failed or were cut off, and are not listed."""
@@ -88,7 +88,7 @@ class Observer(Protocol):
 
     @property
     def every(self) -> int:
-        """One answer of so many is of use by itself; 0: none."""
+        """The sampling step: the observer wants every n-th answer in full. 0: none."""
         ...
 
     def partly(self, job: Job, part: Part, seconds: float) -> None:
@@ -96,7 +96,7 @@ class Observer(Protocol):
         ...
 
     def in_vain(self, job: Job, requests: int) -> None:
-        """So many requests brought no answer: one ended the batch, others were under way."""
+        """``requests`` failed or were cancelled without an answer."""
         ...
 
     def on_wait(self, job: Job, n: int, seconds: float) -> None:

@@ -188,7 +188,8 @@ def _state_facts(
 def failure(
     call: Call, failed: Mapping[Values, Answer], among: int, redaction: Redaction
 ) -> AnswerError:
-    """The error of values that got no valid answer, ``among`` so many asked."""
+    """The error for values without a valid answer; ``among`` is the number of values that were
+    asked."""
     first, answer = next(iter(failed.items()))
     return AnswerError(
         f"{call.text}: no valid answer for {redaction.row(first)}: "

@@ -145,7 +145,7 @@ context longer than the model's window is folded in several passes."""
 
 @dataclass(frozen=True)
 class ListQuestion(Kind):
-    """A question about a row's list of texts, or about a text, of any length."""
+    """A question about a list of texts, or about one text of any length."""
 
     doc: ClassVar[
         str

@@ -29,7 +29,7 @@ MOST_SAMPLED = 1000
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """The pairs that a call asks for."""
+    """Selects the pairs of values that a call asks about."""
 
     k: int = CANDIDATES
     """Candidates that a model sees for one value."""

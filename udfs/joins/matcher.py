@@ -231,7 +231,7 @@ class Matcher:
         """Count the values of which further texts are as similar as their last candidate."""
         k = self._pairing.k
         cut = [row for row in rows if self._are_some_left_out(row)]
-        tied = sum(self._among[row[1:]].cuts_a_tie(self._shown(str(row[0])), k) for row in cut)
+        tied = sum(self._among[row[1:]].cuts_a_tie(self._show(str(row[0])), k) for row in cut)
         if tied:
             self.tally.tied += tied
             self._dispatcher.observer.missing(self._call, tied)
@@ -271,7 +271,7 @@ class Matcher:
             return {}
         self.tally.vectors = self._embedder.name
         try:
-            return dict(zip(texts, self._embedder.embed([*map(self._shown, texts)]), strict=True))
+            return dict(zip(texts, self._embedder.embed([*map(self._show, texts)]), strict=True))
         except UnknownVectorError:  # an estimate does not embed
             return {}
 
@@ -283,7 +283,7 @@ class Matcher:
 
     def _near(self, text: str, domain: Domain, vectors: Mapping[str, Vectors], k: int) -> list[int]:
         """The candidates of a text, best first; a longer list begins with the shorter one."""
-        shown = self._shown(text)
+        shown = self._show(text)
         if self._embedder is None or text not in vectors:
             return domain.candidates(shown, k)
         try:
@@ -303,7 +303,7 @@ class Matcher:
         for domain in domains.values() if new else ():
             domain.show(self._words)
 
-    def _shown(self, text: str) -> str:
+    def _show(self, text: str) -> str:
         return self._words.get(text, text)
 
     def _free(self, text: str, domain: Domain) -> int | None:
@@ -386,7 +386,7 @@ def chooser(call: Call) -> Call:
 
 
 def question(task: Task, pairing: Pairing, candidates: int) -> Task:
-    """The task for a value and so many candidates."""
+    """The task for a value and a list of ``candidates`` numbered candidates."""
     numbers = tuple(str(i) for i in range(1, candidates + 1))
     which = "Which candidates match" if pairing.many else "Which candidate matches"
     how = pairing.criterion or "they are the same thing, perhaps written differently"

@@ -100,7 +100,7 @@ def ground(constraint: Constraint, value: Part, text: str) -> FoundPart:
 
 
 def has_facts(constraint: Constraint) -> bool:
-    """Whether answers have numbers, dates or timestamps in them."""
+    """Whether the answers of a constraint contain numbers, dates or timestamps."""
     item = constraint.item
     parts = [field.constraint for field in constraint.fields]
     parts += [] if item is None else [item]

@@ -368,7 +368,7 @@ class Workspace:
                 return
 
     def close(self, seconds: float = 10.0) -> None:
-        """Stop what runs, and wait for it so long."""
+        """Stop the running queries, and wait for their ends for at most ``seconds``."""
         for run in list(self._runs.values()):
             if run.outcome == "running" and run.thread is not None:
                 self.stop(run.id)

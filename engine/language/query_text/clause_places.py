@@ -179,7 +179,7 @@ def _row(tree: Reader, found: re.Match[str]) -> _Places:
 
 
 def _listed_names(tree: Reader, found: re.Match[str]) -> _Places:
-    """Lists of so many names behind an alias."""
+    """Finds lists of names behind an alias, by their number of names."""
     for at in range(1, len(tree.tokens)):
         if tree.opens(at) and tree.is_name(at - 1):
             parts = tree.parts(at + 1, tree.close[at])

@@ -43,7 +43,7 @@ def _edits(tree: TokenTree) -> Iterator[tuple[int, int, str]]:
 
 
 def regular_expression(pattern: str) -> str:
-    r"""The expression of all of a text that a pattern of SIMILAR TO is.
+    r"""Converts a pattern of SIMILAR TO to a regular expression, which matches whole texts.
 
     >>> print(regular_expression(r"a.(b|c)_\%%"))
     ^(?:a\.(b|c)(?s:.)\%(?s:.*))$

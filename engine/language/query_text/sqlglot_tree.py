@@ -64,8 +64,8 @@ def tree_of(sql: str) -> exp.Expr | None:
 
 
 def parse_statement(tokens: Sequence[Token], sql: str, kept: Iterable[str]) -> ParsedStatement:
-    """The tree of one statement. An expression that sqlglot cannot read becomes a function of the
-    calls of ``kept`` in it."""
+    """Parses one statement. An expression that sqlglot cannot parse becomes a function whose
+    arguments are the calls of ``kept`` in that expression."""
     known, found = frozenset(kept), list(tokens)
     if found and word(found[0]) == "PREPARE":  # name (types) AS
         found = found[next((i + 1 for i, t in enumerate(found) if word(t) == "AS"), 0) :]

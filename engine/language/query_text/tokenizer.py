@@ -73,7 +73,7 @@ class Sql(str):
 
 
 def sql_of(text: str) -> Sql:
-    """``text`` as one that is read once."""
+    """Wraps ``text`` as an ``Sql``, whose tokens are computed once."""
     return text if isinstance(text, Sql) else Sql(text)
 
 

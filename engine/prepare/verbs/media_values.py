@@ -34,7 +34,9 @@ def with_names_of_media(
     """The arguments of a verb of ``frame``, in which the names of bytes stand for values of calls
     that are bytes. Calls about rows read bytes as they are."""
     names = _Names(frame, [one for one in (*args, *kwargs.values()) if isinstance(one, DataFrame)])
-    return tuple(map(names.given, args)), {key: names.given(one) for key, one in kwargs.items()}
+    return tuple(map(names.name_media, args)), {
+        key: names.name_media(one) for key, one in kwargs.items()
+    }
 
 
 class _Names:
@@ -43,14 +45,14 @@ class _Names:
     def __init__(self, frame: BaseFrame, others: Sequence[DataFrame]) -> None:
         self._session, self._frames = frame.session, (frame, *others)
 
-    def given(self, given: Any) -> Any:
+    def name_media(self, given: Any) -> Any:
         if isinstance(given, Expr):
             return self._expression(given)
         if isinstance(given, SortExpr):
             key = self._expression(given.expr())
             return SortExpr(key, ascending=given.ascending(), nulls_first=given.nulls_first())
         if isinstance(given, list | tuple):
-            return [self.given(each) for each in given]
+            return [self.name_media(each) for each in given]
         return given
 
     def _expression(self, expr: Expr) -> Expr:

@@ -79,7 +79,7 @@ def _ask_some(states: GroupStates, found: OpenGroups) -> None:
 
 
 def _ask_next(states: GroupStates, groups: Places, sizes: Places, stage: Stage) -> None:
-    """Asks about so many rows of each of some groups."""
+    """Asks about the next rows of ``groups``, ``sizes`` of each."""
     places = states.askable(groups, stage)
     own = states.group[places]
     size = np.zeros(states.n, dtype=np.int64)

@@ -36,8 +36,8 @@ def open_groups(states: GroupStates, at_once: int) -> OpenGroups:
 
 
 def round_sizes(states: GroupStates, groups: Places, at_once: int) -> Places:
-    """The rows of each open group to ask about next: a few more than those so far, and where there
-    are many rows, so many that there are few rounds."""
+    """The number of rows of each open group to ask about next: a few more than before, and more
+    still where there are many rows, to keep the rounds few."""
     sizes = states.sizes[groups]
     share = sizes // 32 if sizes.sum() > MANY_ROWS else 0
     least = max(1, at_once // max(len(groups), 1))

@@ -45,17 +45,17 @@ class Range:
 
     @property
     def true(self) -> Masks:
-        """Where TRUE is possible."""
+        """A mask of the rows whose value may be TRUE."""
         return self.value & (self.high >= 1)
 
     @property
     def false(self) -> Masks:
-        """Where FALSE is possible."""
+        """A mask of the rows whose value may be FALSE."""
         return self.value & (self.low <= 0)
 
     @property
     def certain(self) -> Masks:
-        """Where TRUE is the one possible value."""
+        """A mask of the rows whose value must be TRUE."""
         return self.true & ~self.false & ~self.null
 
     @property

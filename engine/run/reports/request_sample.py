@@ -51,7 +51,7 @@ class Sample:
 
     @property
     def every(self) -> int:
-        """One request of so many is kept from now on; 0: none."""
+        """The sampling step: every n-th request is kept from now on. 0: none."""
         return self._step if self.most else 0
 
     def _note(self, batch: _Batch, number: int, spacing: int) -> None:

@@ -166,7 +166,8 @@ def _aggregates(sql: str) -> bool:
 
 
 def short(question: str, form: Form, rows: pa.Table) -> str:
-    """The short answer that the rows of a query hold, in a form; '' for none."""
+    """The short answer to ``question`` in the rows of a query, in the given form; '' if they have
+    none."""
     cells = (
         [value for value in rows.column(0).to_pylist() if value is not None]
         if rows.num_columns

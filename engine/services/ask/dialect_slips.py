@@ -30,9 +30,9 @@ def is_slip(failed: Attempt) -> bool:
 
 
 def in_our_words(session: AskState, sql: str, names: Collection[str]) -> Iterator[str]:
-    """The translations of a draft that differ from it, in the order of ``_SYSTEMS``. MySQL takes
-    double quotes for those of a text, and is left out where one of ``names`` stands in them.
-    Nothing runs."""
+    """Translates a draft from each of ``_SYSTEMS``, in their order, and yields the results that
+    differ from it. MySQL reads double quotes as those of a text, so it is left out if the draft has
+    one of ``names`` in double quotes. Nothing runs."""
     limited = without_top(sql)
     if limited != sql:
         yield limited

@@ -184,8 +184,8 @@ def _reads(source: Plan) -> list[Rel]:
 
 
 def _are_alike(plan: Rel) -> bool:
-    """Whether a plan returns so many equal rows, as ``EXISTS`` reads them: no worker gets others
-    than the rest."""
+    """Whether a plan is a limit over equal rows, as ``EXISTS`` reads it: then each worker may
+    compute any of them."""
     if plan.kind != "fetch":
         return False
     below = plan.inputs[0]

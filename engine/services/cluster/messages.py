@@ -109,7 +109,8 @@ class FindRoute(Compact):
 
 @dataclass(frozen=True)
 class NewValues(Compact):
-    """A fragment waits for owners, which have so many new values, by range.
+    """A fragment waits for the owners of ranges; it has these numbers of new values for them, by
+    range.
 
     So many ``hits`` were stored before; some of them are listed."""
 

@@ -211,7 +211,7 @@ class ModelPool:
             on_answer(*question.arrived.popleft())
 
     def add(self, question: Question) -> None:
-        """Ask about the values of a question as long as it has some."""
+        """Enqueue a question; the workers ask about its values until none is left."""
         with self.changed:
             self._closed = False
             self._start()

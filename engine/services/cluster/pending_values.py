@@ -60,8 +60,8 @@ class PendingValues:
         del self.values[key]
 
     def take(self, most: int, worker: str) -> list[bytes]:
-        """At most so many keys for a worker: those that begin as its last ones did, then those that
-        nobody else is at, then of the longest group."""
+        """At most ``most`` keys for a worker: first keys with the beginning of its last ones, then
+        keys of groups that no other worker has, then keys of the longest group."""
         keys: list[bytes] = []
         while len(keys) < most and (self._groups or self._pages):
             if not self._groups:

@@ -129,7 +129,7 @@ class CollectReply(Compact):
 
 @dataclass(frozen=True)
 class Take(Compact):
-    """Give out the values of a batch, at most so many, to a worker."""
+    """Give a worker values of a batch, at most ``most``."""
 
     key: bytes
     batch: int

@@ -389,7 +389,8 @@ class RangeRun:
         raise ModelFailed("workers of the cluster end again and again", retryable=True)
 
     def _recount(self, question: RangeQuestion, number: int, reply: RangeReply) -> None:
-        """At least so many values wait at an owner. More than there are do no harm."""
+        """Note that an owner has at least this number of waiting values. A number that is too high
+        does no harm."""
         if isinstance(reply, Pending):
             with self.changed:
                 question.pending[number] = max(question.pending[number], reply.number)

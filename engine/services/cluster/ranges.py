@@ -56,7 +56,7 @@ LEAST_BITS = 24
 
 
 def range_of(digest: bytes, ranges: int) -> int:
-    """The range, of so many equal ones, in which a digest lies."""
+    """The number of the range that contains a digest, of ``ranges`` equal ranges."""
     return int.from_bytes(digest[:4], "big") * ranges >> 32
 
 
@@ -196,7 +196,7 @@ class HashRange:
             return CollectReply(None)
 
     def take(self, batch: int, most: int, worker: str) -> TakeReply:
-        """The values of a batch for a worker, at most so many."""
+        """Values of a batch for a worker, at most ``most``."""
         with self._changed:
             keys = self._pending.take(most, worker)
             self._batches[batch] = keys

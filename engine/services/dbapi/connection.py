@@ -124,7 +124,7 @@ class Cursor(_Closing):
     def execute(self, operation: str, parameters: Parameters = ()) -> Cursor:
         """Plan a query, and carry out a statement. ``parameters`` are values of ``?`` in order, or
         of ``$name`` by name. Returns the cursor. Raises ProgrammingError for a wrong text."""
-        session = self._opened()
+        session = self._open_session()
         self._reset()
         with translate():
             if isinstance(parameters, Mapping):
@@ -229,13 +229,13 @@ class Cursor(_Closing):
         while (row := self.fetchone()) is not None:
             yield row
 
-    def _opened(self) -> Session:
+    def _open_session(self) -> Session:
         if self._closed:
             raise InterfaceError("the cursor is closed")
         return self.connection.session
 
     def _result(self) -> Frame:
-        self._opened()
+        self._open_session()
         if self._frame is None or self.description is None:
             raise errors.ProgrammingError("there is no result: execute a query first")
         return self._frame

@@ -37,7 +37,7 @@ class CellGrid:
             self._below.update(dict.fromkeys(range(self._at, len(row)), down - 1))
 
     def widen(self, across: int) -> None:
-        """Let the cell that has begun span so many columns."""
+        """Let the current cell span ``across`` columns."""
         if self._rows:
             self._rows[-1] += [""] * min(across - 1, _WIDEST)
 

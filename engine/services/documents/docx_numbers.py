@@ -17,8 +17,8 @@ BULLET = "•"
 
 @dataclass(slots=True)
 class Level:
-    """How paragraphs of one depth are numbered: the format of a number, and the text of a label,
-    in which ``%1`` is the number of the first level."""
+    """The numbering of paragraphs at one depth: the format of a number, and the text of a label.
+    ``%1`` in the label is the number of the first level."""
 
     form: str = "decimal"
     text: str = ""

@@ -52,8 +52,9 @@ def numbers_of_values(table: pa.Table, names: Sequence[str]) -> list[int]:
 def numbers_at_worst(
     answers: pa.ChunkedArray, labels: pa.ChunkedArray, values: int
 ) -> Sequence[int]:
-    """Numbers of so many values where it is not known which row has which: those under which the
-    rows say the least, each value's rows right or wrong together. () if no value need repeat."""
+    """A number of a value for each row, where only the number of ``values`` is known: the
+    assignment under which the rows say the least, each value's rows right or wrong together. () if
+    no value need repeat."""
     rows = len(answers)
     if not 0 < values < rows:
         return ()

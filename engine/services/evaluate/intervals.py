@@ -77,8 +77,9 @@ def mean_interval(mean: float, error: float, freedom: int, level: float = LEVEL)
 
 
 def area_interval(area: float, yes: float, no: float, level: float = LEVEL) -> Interval:
-    """The interval of an area under the ROC curve, of so many rows of yes and of no: Newcombe
-    (2006), method 5, which inverts the score test with the variance of Hanley and McNeil (1982).
+    """The interval of an area under the ROC curve of ``yes`` positive and ``no`` negative rows:
+    Newcombe (2006), method 5, which inverts the score test with the variance of Hanley and McNeil
+    (1982).
 
     >>> [round(bound, 3) for bound in area_interval(1.0, 20, 20)]
     [0.899, 1.0]

@@ -14,8 +14,8 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RowChanges:
-    """Rows as dicts, in the order of their results; ``key`` is the column by which a row counts as
-    changed, None: rows are only added or removed."""
+    """The rows that two results do not share, as dicts in the order of their results. ``key`` is
+    the column that identifies a changed row; None: rows are only added or removed."""
 
     key: str | None
     added: list[Row]

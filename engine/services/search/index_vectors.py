@@ -43,14 +43,14 @@ class TextPlaces:
         return dict(zip(found[TEXT_HASH].to_pylist(), vectors, strict=True))
 
 
-class Versioned(Protocol):
+class VersionedIndex(Protocol):
     """An index whose newest version can be read."""
 
     def snapshot(self) -> Snapshot: ...
 
 
 def stored_vectors(
-    indexes: Mapping[str, Versioned], fingerprint: str, keys: Sequence[bytes]
+    indexes: Mapping[str, VersionedIndex], fingerprint: str, keys: Sequence[bytes]
 ) -> dict[bytes, Vectors]:
     """The vectors of an embedder in any of the indexes, by the hashes of their texts.
 

@@ -27,9 +27,9 @@ _CANDIDATES = 100
 _CANDIDATES_PER_ROW = 4
 """Candidates of each side of a hybrid search, per requested row; at least 100."""
 _PROBED_SHARE = 4
-"""One of so many clusters of vectors is searched, at least 20 clusters."""
+"""A quarter of the clusters of vectors is searched, but at least 20 clusters."""
 DECIMALS = 6
-"""Scores are rounded to so many, so that equal ones are equal on every machine."""
+"""Decimals of a score: rounded scores are equal on every machine."""
 
 
 @dataclass(slots=True)

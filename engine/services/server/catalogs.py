@@ -31,7 +31,7 @@ KEYS = pa.schema(
 )
 
 
-def listed(session: Session) -> list[dict[str, str]]:
+def tables_of(session: Session) -> list[dict[str, str]]:
     """The tables of a session: table_catalog, table_schema, table_name, table_type."""
     return session.sql(
         "SELECT table_catalog, table_schema, table_name, table_type FROM information_schema.tables "
@@ -42,13 +42,13 @@ def listed(session: Session) -> list[dict[str, str]]:
 
 def catalogs(session: Session) -> pa.Table:
     """The catalogs."""
-    names = sorted({row["table_catalog"] for row in listed(session)} | {"datafusion"})
+    names = sorted({row["table_catalog"] for row in tables_of(session)} | {"datafusion"})
     return pa.Table.from_pydict({"catalog_name": names}, schema=CATALOGS)
 
 
 def schemas(session: Session, wanted: Any) -> pa.Table:
     """The schemas that a command wants."""
-    found = sorted({(row["table_catalog"], row["table_schema"]) for row in listed(session)})
+    found = sorted({(row["table_catalog"], row["table_schema"]) for row in tables_of(session)})
     rows = [
         {"catalog_name": catalog, "db_schema_name": schema}
         for catalog, schema in found
@@ -74,7 +74,7 @@ def tables_schema(*, with_schema: bool) -> pa.Schema:
 def tables(session: Session, wanted: Any) -> pa.Table:
     """The tables that a command wants, with their schemas if it does."""
     rows = []
-    for row in listed(session):
+    for row in tables_of(session):
         catalog, schema, name, kind = row.values()
         kind = "VIEW" if kind == "VIEW" else "TABLE"
         if not (

@@ -35,7 +35,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
                 schema = plain_schema(self._statements.frame(command.query).schema())
                 ticket = pack("TicketStatementQuery", statement_handle=command.query.encode())
             elif name == "CommandPreparedStatementQuery":
-                frame = self._prepared(command)
+                frame = self._frame_of(command)
                 schema, ticket = plain_schema(frame.schema()), descriptor.command
             else:
                 schema, ticket = self._listing(name, command)[0], descriptor.command
@@ -53,7 +53,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
             if name == "TicketStatementQuery":
                 frame = self._statements.frame(command.statement_handle.decode())
             elif name == "CommandPreparedStatementQuery":
-                frame = self._prepared(command)
+                frame = self._frame_of(command)
             else:
                 return flight.RecordBatchStream(self._listing(name, command)[1]())
             schema = plain_schema(frame.schema())
@@ -72,12 +72,12 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
                         for column, field in zip(batch.columns, schema, strict=True)
                     ]
                     made = pa.RecordBatch.from_arrays(columns, schema=schema)
-                    yield self._statements.passed(made)
+                    yield self._statements.count_rows(made)
             finally:
                 stream.close()
 
-    def _prepared(self, command: Any) -> Frame:
-        found = self._statements.prepared(command.prepared_statement_handle)
+    def _frame_of(self, command: Any) -> Frame:
+        found = self._statements.statement(command.prepared_statement_handle)
         return self._statements.frame(found.sql, found.values)
 
     def _listing(self, name: str, command: Any) -> tuple[pa.Schema, Callable[[], pa.Table]]:
@@ -139,7 +139,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
             rows = reader.read_all()
             if rows.num_rows > 1:
                 raise ValueError("a query takes one set of values")
-            found = self._statements.prepared(command.prepared_statement_handle)
+            found = self._statements.statement(command.prepared_statement_handle)
             found.values = [column[0].as_py() for column in rows.columns] if rows.num_rows else []
             handle = command.prepared_statement_handle
             answer = bare("DoPutPreparedStatementResult", prepared_statement_handle=handle)
@@ -168,7 +168,8 @@ def _refusals() -> Iterator[None]:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """A schema without views of texts and bytes, which not all clients know."""
+    """The schema with ordinary texts and bytes in place of Arrow's views, which some clients cannot
+    read."""
     return pa.schema([field.with_type(_plain(field.type)) for field in schema])
 
 

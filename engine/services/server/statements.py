@@ -70,7 +70,7 @@ class Statements:
                 self._prepared.popitem(last=False)
         return handle
 
-    def prepared(self, handle: bytes) -> PreparedStatement:
+    def statement(self, handle: bytes) -> PreparedStatement:
         """A prepared statement. Raises QueryError if it was closed."""
         with self._lock:
             found = self._prepared.get(handle)
@@ -103,7 +103,7 @@ class Statements:
             for name, change in changes.items():
                 setattr(self.counts, name, getattr(self.counts, name) + change)
 
-    def passed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def count_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Count the rows of a batch."""
         self._count(rows=batch.num_rows)
         return batch

@@ -50,12 +50,12 @@ class RemoteSchema(SchemaProvider):
         return name in self._tables or name in self.table_names
 
     def register_table(self, name: str, table: object) -> None:
-        raise ScanError(self._kept())
+        raise ScanError(self._refusal())
 
     def deregister_table(self, name: str, cascade: bool = True) -> None:
-        raise ScanError(self._kept())
+        raise ScanError(self._refusal())
 
-    def _kept(self) -> QueryError:
+    def _refusal(self) -> QueryError:
         shown = self._database.place.shown
         return QueryError(
             f"tables of the database '{shown}' are not made or dropped here",

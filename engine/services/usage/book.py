@@ -75,7 +75,7 @@ class UsageBook:
         self._process = 0
 
     def today(self, before: int = 0) -> str:
-        """The day in UTC, or one so many days before."""
+        """The current day in UTC, or the day a number of days earlier."""
         return (self._clock() - timedelta(days=before)).date().isoformat()
 
     def _open(self) -> sqlite3.Connection:

@@ -32,8 +32,9 @@ class SharedLimits:
         return spent_since(connection, first, self._budget.user)
 
     def reserve(self, values: int, calls: int) -> tuple[int, str]:
-        """Enter a batch of up to so many values, and ``calls`` of a model in process: how many
-        values it may have, and the limit that says so; 0 if that is reached."""
+        """Enter a batch of up to ``values`` values, and ``calls`` of a model in this process.
+        Returns the number of values that it may have, and the limit that caused it; 0 if a limit is
+        reached."""
         with self._book.writing() as connection:
             most, reason, spent = values, "", self._total(connection)
             for name, limit in self._budget.limits():

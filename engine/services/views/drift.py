@@ -58,7 +58,7 @@ class Drift:
 
 @dataclass(slots=True)
 class Draw:
-    """At most ``most`` kept answers of a run, drawn at random with equal probability."""
+    """A random sample of at most ``most`` kept answers of a run, each with equal probability."""
 
     most: int
     random: random.Random

@@ -38,7 +38,8 @@ class Candidates:
         return sorted(rounded, key=lambda pair: (rounded[pair], self.turn[pair], pair))
 
     def with_more(self, more: Candidates) -> Candidates:
-        """These pairs and ``more`` of the texts that are cut there."""
+        """These pairs together with the pairs ``more``; the texts that are cut are those of
+        ``more``."""
         return Candidates({**more.similar, **self.similar}, {**more.turn, **self.turn}, more.cut)
 
     def keep(self, a: int, found: Sequence[tuple[int, float]]) -> None:
@@ -86,8 +87,8 @@ def _entities(
     size: int,
     known: Sequence[int],
 ) -> list[tuple[int, float]]:
-    """The ``k`` nearest of other texts, one of each known entity. ``near`` gives so many of the
-    nearest texts, which are more the more of them are of one entity."""
+    """The ``k`` nearest of other texts, one of each known entity. ``near`` returns a number of
+    nearest texts; the number grows if many of them belong to one entity."""
     wanted = k + 1
     while True:
         found: dict[int, tuple[int, float]] = {}

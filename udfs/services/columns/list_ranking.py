@@ -56,7 +56,8 @@ class _Order:
         return bool((self.before[a] | self.behind[a]) >> b & 1)
 
     def add(self, order: Sequence[int]) -> None:
-        """Add that each of ``order`` is before the next ones, where nothing contradicts it."""
+        """Record that each item of ``order`` comes before those behind it, unless an earlier record
+        contradicts it."""
         for end in range(1, len(order)):
             for start in range(end - 1, -1, -1):
                 self._add(order[start], order[end])

@@ -155,7 +155,7 @@ DECIDE_REFUSED = {
 }
 
 
-def _listed(call: Call, name: str) -> DecisionQuestion:
+def _question_of_list(call: Call, name: str) -> DecisionQuestion:
     spec = {"question": call.text("question"), name: texts_of(call, name)}
     return question_from(call, name, spec)
 
@@ -178,17 +178,17 @@ DECIDE: tuple[Function, ...] = (
     ),
     function(
         "decide_choice(state, question, options, [model])",
-        lambda call: answer(_listed(call, "options"), [call.value("state")]),
+        lambda call: answer(_question_of_list(call, "options"), [call.value("state")]),
         "llm_map(question, state, options => options)",
     ),
     function(
         "decide_choice_distribution(state, question, options, [model])",
-        lambda call: distribution(_listed(call, "options"), [call.value("state")]),
+        lambda call: distribution(_question_of_list(call, "options"), [call.value("state")]),
         "llm_map(question, state, options => options, confidence => 'all')",
     ),
     function(
         "decide_score(state, question, levels, [model])",
-        lambda call: answer(_listed(call, "levels"), [call.value("state")]),
+        lambda call: answer(_question_of_list(call, "levels"), [call.value("state")]),
         "llm_score(question, state, levels => levels)",
     ),
 )

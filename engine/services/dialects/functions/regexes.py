@@ -46,10 +46,11 @@ def replace_matches(*, groups_by: str, flags: str = "") -> Write:
 def extract_match(
     *, group: int | None = None, absent: str = "", whole: bool = False, flags: str = ""
 ) -> Write:
-    """Gives what a pattern finds: its first group, or all of it if it has none (BigQuery); group
-    ``group``, 1 if it is not given (Databricks); ``whole``: all of it (Snowflake, MySQL).
+    """Writes a call that extracts a match of a pattern: its first group, or the whole match without
+    groups (BigQuery); the group ``group``, by default 1 (Databricks); with ``whole``, the whole
+    match (Snowflake, MySQL).
 
-    ``absent`` is the text where nothing is found; ``""``: NULL."""
+    ``absent`` is the result without a match; ``""``: NULL."""
 
     def write(call: FunctionCall) -> Written:
         pattern = _pattern(call, 1, flags)
