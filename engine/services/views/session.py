@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from datafusion import SessionContext
 
 from blendfusion.prepare.frame_sources import FrameSources
-from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.services.views.columns import ModelColumns
@@ -53,6 +52,8 @@ class ViewKeeping(FrameSources):
 
     def lance_place(self, name: str) -> str | None:
         """The place of the Lance table ``name``; None if the session has no such table now."""
+        from blendfusion.udfs.declare.arguments import quoted_name
+
         place = self.lance_places.get(name)
         quoted = quoted_name(name)
         if place is None or not self.table_exist(quoted):
