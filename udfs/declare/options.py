@@ -301,10 +301,9 @@ EXAMPLES = Parameter(
 )
 SAMPLE = Parameter(
     "sample",
-    "Values like those that a yes/no question is asked about, without answers; best of all some with a "
-    "yes and some with a no. Their mean score places the threshold of a yes, halfway from that of "
-    "neutral texts. An answer depends on its value and the "
-    f"sample alone; of more than {MOST} distinct values, the same {MOST} always count. The session's "
+    "Unlabelled values resembling yours, ideally both yes and no cases. The yes threshold is set "
+    "halfway between their mean score and that of neutral texts. An answer depends on its value and the "
+    f"sample alone; with more than {MOST} distinct values, a fixed {MOST} are used. The session's "
     "``calibration='column'`` does not apply then; a model without odds ignores the sample.",
     _sample,
     annotation="Sequence[str | None] | Sequence[Sequence[str | None]]",

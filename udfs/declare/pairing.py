@@ -124,8 +124,8 @@ MATCH = Parameter(
 )
 CHECK = Parameter(
     "check",
-    "Values without a match that are asked once more, among the next ``k``: EXPLAIN ANALYZE then "
-    "estimates the matches beyond. With ``labels`` and ``how``, the sampled pairs of values per "
+    "How many unmatched values to retry against the next ``k`` candidates: EXPLAIN ANALYZE then "
+    "estimates the missed matches. With ``labels`` and ``how``, the sampled pairs of values per "
     "pair of labels.",
     whole(0, MOST_SAMPLED, "The size of a sample"),
     annotation="int",

@@ -69,11 +69,11 @@ def llm_filter(
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
-    - ``sample``: Values like those that a yes/no question is asked about, without answers; best of
-      all some with a yes and some with a no. Their mean score places the threshold of a yes,
-      halfway from that of neutral texts. An answer depends on its value and the sample alone; of
-      more than 20 distinct values, the same 20 always count. The session's ``calibration='column'``
-      does not apply then; a model without odds ignores the sample.
+    - ``sample``: Unlabelled values resembling yours, ideally both yes and no cases. The yes
+      threshold is set halfway between their mean score and that of neutral texts. An answer depends
+      on its value and the sample alone; with more than 20 distinct values, a fixed 20 are used. The
+      session's ``calibration='column'`` does not apply then; a model without odds ignores the
+      sample.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
@@ -135,11 +135,11 @@ def llm_map(
       meaning.
     - ``regex``: A pattern for the whole answer.
     - ``examples``: Worked examples: the values, then the answer.
-    - ``sample``: Values like those that a yes/no question is asked about, without answers; best of
-      all some with a yes and some with a no. Their mean score places the threshold of a yes,
-      halfway from that of neutral texts. An answer depends on its value and the sample alone; of
-      more than 20 distinct values, the same 20 always count. The session's ``calibration='column'``
-      does not apply then; a model without odds ignores the sample.
+    - ``sample``: Unlabelled values resembling yours, ideally both yes and no cases. The yes
+      threshold is set halfway between their mean score and that of neutral texts. An answer depends
+      on its value and the sample alone; with more than 20 distinct values, a fixed 20 are used. The
+      session's ``calibration='column'`` does not apply then; a model without odds ignores the
+      sample.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
@@ -200,11 +200,11 @@ def llm_bool(
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
-    - ``sample``: Values like those that a yes/no question is asked about, without answers; best of
-      all some with a yes and some with a no. Their mean score places the threshold of a yes,
-      halfway from that of neutral texts. An answer depends on its value and the sample alone; of
-      more than 20 distinct values, the same 20 always count. The session's ``calibration='column'``
-      does not apply then; a model without odds ignores the sample.
+    - ``sample``: Unlabelled values resembling yours, ideally both yes and no cases. The yes
+      threshold is set halfway between their mean score and that of neutral texts. An answer depends
+      on its value and the sample alone; with more than 20 distinct values, a fixed 20 are used. The
+      session's ``calibration='column'`` does not apply then; a model without odds ignores the
+      sample.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
@@ -624,11 +624,11 @@ def llm_probability(
 
     - ``question``: The question; ``{}`` or ``{column}`` in it stands for a value.
     - ``examples``: Worked examples: the values, then the answer.
-    - ``sample``: Values like those that a yes/no question is asked about, without answers; best of
-      all some with a yes and some with a no. Their mean score places the threshold of a yes,
-      halfway from that of neutral texts. An answer depends on its value and the sample alone; of
-      more than 20 distinct values, the same 20 always count. The session's ``calibration='column'``
-      does not apply then; a model without odds ignores the sample.
+    - ``sample``: Unlabelled values resembling yours, ideally both yes and no cases. The yes
+      threshold is set halfway between their mean score and that of neutral texts. An answer depends
+      on its value and the sample alone; with more than 20 distinct values, a fixed 20 are used. The
+      session's ``calibration='column'`` does not apply then; a model without odds ignores the
+      sample.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
     - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
       tokens of it. A reason is a question of its own, and a value of the one for the answer; an
@@ -674,8 +674,8 @@ def llm_join(
     - ``label_question``: The criterion of the labels.
     - ``match``: The labels that match: equal ones ('same'), 'different' ones, or pairs such as
       ``[['a', 'b']]``.
-    - ``check``: Values without a match that are asked once more, among the next ``k``: EXPLAIN
-      ANALYZE then estimates the matches beyond. With ``labels`` and ``how``, the sampled pairs of
+    - ``check``: How many unmatched values to retry against the next ``k`` candidates: EXPLAIN
+      ANALYZE then estimates the missed matches. With ``labels`` and ``how``, the sampled pairs of
       values per pair of labels.
     - ``k``: The number of candidates that the model sees for one value: those with the most similar
       spelling. Without it, up to 12 texts are all candidates.

@@ -42,14 +42,14 @@ _WRITES = ("Dml", "CopyTo")
 def as_text(frame: BaseFrame) -> str:
     """The rows of ``frame`` in DataFusion's format, else its plan."""
     if _hides(frame):
-        return f"BaseFrame [{_columns(frame)}]. {_WITHHELD}"
+        return f"Frame [{_columns(frame)}]. {_WITHHELD}"
     rows = _rows(frame)
     if rows is not None:
         some = rows.select(rows.column_names[:_MOST_COLUMNS]) if _are_many(rows) else rows
         text = DataFrame.__repr__(frame.session.plain_frame(some))
         more = rows.num_columns - some.num_columns
         return f"{text}\n… and {more} more columns" if more else text
-    return f"BaseFrame [{_columns(frame)}], not run: it {_does(frame)}. {_HOW}\n{_plan(frame)}"
+    return f"Frame [{_columns(frame)}], not run: it {_does(frame)}. {_HOW}\n{_plan(frame)}"
 
 
 def _are_many(rows: pa.Table) -> bool:
@@ -76,7 +76,8 @@ def as_html(frame: BaseFrame) -> str:
 def _table(rows: pa.Table) -> Html:
     caption = count_noun(len(rows), "row")
     if len(rows) > _ROWS:
-        rows, caption = rows.slice(0, _ROWS), f"The first {_ROWS} rows"
+        rows = rows.slice(0, _ROWS)
+        caption = f"The first {_ROWS} rows; more follow: to_pandas(), to_arrow_table() give all"
     heads = [
         join_html([field.name, tag("span", str(field.type), class_="note")])
         for field in rows.schema
