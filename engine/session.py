@@ -62,7 +62,7 @@ if TYPE_CHECKING:  # the rest is imported when it is first used
 INTERNAL = frozenset(
     "answer_outcomes answering as_frame as_run attached calls change_option check_process configured copied_config csv_texts "
     "dispatcher documents "
-    "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept kept_views lance_place lance_places model_columns "
+    "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept kept_views lance_place model_columns registered_tables version_of "
     "lazy_embedder leaf_maker new_frame new_table new_unnamed own_names places_of plain_dispatcher plain_frame "
     "plan_warnings pooled query_files reads_paths remembered_vectors rules_off similar_first_pays small_rows "
     "add_hidden_schema foreign_table scan_notes speeds table_functions telling time_zone update_tables views workbench_source".split()

@@ -216,6 +216,32 @@ def test_lakes_that_change(tmp_path: Path) -> None:
         assert report(session, statement)[:2] == (asked, text is not None)
 
 
+def test_a_table_that_takes_the_name_of_a_lake(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(str(tmp_path / "lake"), pa.table(ROWS))
+    session = connect(tmp_path / "views")
+    session.register_lake("reviews", tmp_path / "lake")
+    session.sql(f"CREATE MATERIALIZED VIEW v AS {QUERY}")
+    assert report(session, "REFRESH v") == (0, False, "nothing changed")
+    session.deregister_table("reviews")
+    session.from_pydict({"id": [1], "text": ["good a"]}, name="reviews")
+    assert report(session, "REFRESH v") == (0, True, "the table reviews changed")
+    assert session.sql("SELECT id FROM v").to_pylist() == [{"id": 1}]
+
+
+def test_a_lance_table_that_changes(tmp_path: Path) -> None:
+    lance = pytest.importorskip("lance")
+    place = str(tmp_path / "reviews.lance")
+    lance.write_dataset(pa.table(ROWS), place)
+    session = connect(tmp_path / "views")
+    session.register_lance("reviews", place)
+    session.sql(f"CREATE MATERIALIZED VIEW v AS {QUERY}")
+    assert report(session, "REFRESH v") == (0, False, "nothing changed")
+    lance.dataset(place).update({"text": "'good b'"}, where="id = 2")
+    assert report(session, "REFRESH v") == (1, True, "the table reviews changed")
+    assert len(session.sql("SELECT id FROM v").to_pylist()) == 3
+
+
 def test_another_model_is_asked_again(session: bf.Session, tmp_path: Path) -> None:
     other = connect(tmp_path / "views", fingerprint="another")
     other.from_pydict(ROWS, name="reviews")

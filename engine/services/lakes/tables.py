@@ -13,6 +13,16 @@ from datafusion.catalog import Table
 from blendfusion.errors import ArgumentError, ModelNotFound, QueryError
 from blendfusion.places.lakes import ICEBERG, kind_of_lake, newest_metadata
 
+
+class LakeTable(Table):
+    """A version of a table as DataFusion registers it. ``version`` names it among all versions of
+    all tables."""
+
+    def __init__(self, table: Any, version: str) -> None:
+        super().__init__(table)
+        self.version = version
+
+
 _LIBRARIES = {"deltalake": "DeltaTable", "pyiceberg": "Table"}
 NOTHING: Mapping[str, str] = {}
 
@@ -46,7 +56,8 @@ def lake_table(
         place = _place(os.fspath(source))
         if kind_of_lake(place) == ICEBERG or place.endswith(".metadata.json"):
             return _iceberg(_static(place, storage), version, moment)
-        return Table(_delta(place, version, moment, storage))
+        delta_there = _delta(place, version, moment, storage)
+        return LakeTable(delta_there, f"{delta_there.table_uri}@{delta_there.version()}")
     if library is None:
         raise ArgumentError(
             f"a {type(source).__name__} is no table of a lake",
@@ -118,7 +129,8 @@ def _iceberg(table: Any, version: int | None, moment: datetime.datetime | None) 
         raise QueryError(
             "this table of Iceberg has no such version", hint=f"Its snapshots are: {known}."
         )
-    return Table(IcebergTable(table, None if snapshot is None else snapshot.snapshot_id))
+    number = None if snapshot is None else snapshot.snapshot_id
+    return LakeTable(IcebergTable(table, number), f"{table.metadata.table_uuid}@{number}")
 
 
 def _missing(package: str, place: str) -> ModelNotFound:

@@ -21,8 +21,8 @@ from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
-    from blendfusion.prepare.frame_sources import FrameSources
     from blendfusion.services.views.folder import View
+    from blendfusion.services.views.session import ViewKeeping
 
 _ROWS = 65_536
 _FILES = re.compile(r"^DataSourceExec: file_groups=\{\d+ groups?: (\[.*?\])\}, ")
@@ -34,7 +34,7 @@ _VOLATILE = re.compile(
 _WITHOUT_BRACKETS = ("current_date", "current_time", "current_timestamp", "localtimestamp")
 
 
-def inputs_of(session: FrameSources, frame: Frame, view: str, query: str) -> dict[str, str | None]:
+def inputs_of(session: ViewKeeping, frame: Frame, view: str, query: str) -> dict[str, str | None]:
     """A digest of each table that ``frame`` of ``query`` reads, by name: of the contents of its
     files, or of its rows. None: its changes cannot be told."""
     known = list(table_names(session))
@@ -45,7 +45,7 @@ def inputs_of(session: FrameSources, frame: Frame, view: str, query: str) -> dic
     return {name: _digest(session, name) if name in known else None for name in sorted(found)}
 
 
-def _tables_in(session: FrameSources, query: str) -> Iterator[str]:
+def _tables_in(session: ViewKeeping, query: str) -> Iterator[str]:
     """The tables of the session whose names the text holds: those of labels and examples, too,
     which no plan shows."""
     words = {token.text.lower() for token in TokenTree(query).tokens}
@@ -54,7 +54,10 @@ def _tables_in(session: FrameSources, query: str) -> Iterator[str]:
             yield name
 
 
-def _digest(session: FrameSources, name: str) -> str | None:
+def _digest(session: ViewKeeping, name: str) -> str | None:
+    version = session.version_of(name)
+    if version is not None:
+        return sha256(version.encode()).hexdigest()
     path = ".".join(map(quoted_name, name.split("."))) if "." in name else quoted_name(name)
     try:
         table = SessionContext.table(session, path)
@@ -95,7 +98,7 @@ def _pieces(schema: pa.Schema, streams: Any) -> Iterator[pa.Table]:
     yield pa.Table.from_batches(waiting) if waiting else schema.empty_table()
 
 
-def settings_of(session: FrameSources, frame: Frame) -> dict[str, Any]:
+def settings_of(session: ViewKeeping, frame: Frame) -> dict[str, Any]:
     """The settings that may change the rows, before the query runs: options, versions, the calls
     with all that they were given."""
     enums = getattr(session, "enums", {})  # of the dialects, a service
@@ -108,7 +111,7 @@ def settings_of(session: FrameSources, frame: Frame) -> dict[str, Any]:
     }
 
 
-def models_of(session: FrameSources) -> dict[str, Any]:
+def models_of(session: ViewKeeping) -> dict[str, Any]:
     """The fingerprints of the models that a session has asked so far, by name."""
     own, named = session.models.own_and_named
     return {
@@ -117,7 +120,7 @@ def models_of(session: FrameSources) -> dict[str, Any]:
     }
 
 
-def other_models(session: FrameSources, recorded: Mapping[str, Any]) -> str | None:
+def other_models(session: ViewKeeping, recorded: Mapping[str, Any]) -> str | None:
     """The difference between the models of a view and those of the session; None: there is none.
     Loads no model that says its fingerprint by itself."""
     options = session.options

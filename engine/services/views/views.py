@@ -36,8 +36,8 @@ from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
-    from blendfusion.prepare.frame_sources import FrameSources
     from blendfusion.run.reports.trace import Trace
+    from blendfusion.services.views.session import ViewKeeping
 
 Stamp = tuple[int, int] | None
 
@@ -75,7 +75,7 @@ class _Facts:
 class KeptViews:
     """The views in the folder of a session."""
 
-    def __init__(self, session: FrameSources) -> None:
+    def __init__(self, session: ViewKeeping) -> None:
         self._session = session
         self._tables: dict[str, tuple[Path, Stamp]] = {}
         """The views that are tables of the session: their places, and their versions."""
