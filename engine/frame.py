@@ -102,6 +102,8 @@ class Frame(FrameMethods):
         self.origin = origin
         self.budget = budget
         """The spending limits of each run, within the session's budget; None: no limit."""
+        self.within: object | None = None
+        """How far estimates may be from the results of all answers; None: as the session says."""
         self.unnamed_table: UnnamedTable | None = None
         """The table that this frame reads, if it has no name of its own."""
         self.latest = Latest()
@@ -285,8 +287,10 @@ class Frame(FrameMethods):
                 expressions = " ".join(str(a) for a in args if isinstance(a, Expr))
                 raise self._translate(problem, readable(expressions)) from problem
             raise
-        budgets = [a.budget for a in (self, *args, *kwargs.values()) if isinstance(a, Frame)]
-        return Frame(made.df, self._session, origin, lowest(budgets))
+        inputs = [a for a in (self, *args, *kwargs.values()) if isinstance(a, Frame)]
+        frame = Frame(made.df, self._session, origin, lowest([a.budget for a in inputs]))
+        frame.within = next((a.within for a in inputs if a.within is not None), None)
+        return frame
 
     def with_budget(self, budget: Budget | None) -> Frame:
         """This frame with spending limits for each of its runs; None: only the session's limits.
@@ -297,7 +301,7 @@ class Frame(FrameMethods):
         """
         frame = Frame(self.df, self._session, self.origin, checked_budget(budget))
         frame.source, frame.statement, frame.renewed = self.source, self.statement, self.renewed
-        frame.unnamed_table = self.unnamed_table
+        frame.unnamed_table, frame.within = self.unnamed_table, self.within
         return frame
 
     def _parse(self, text: str, place: str) -> Expr:
@@ -322,7 +326,9 @@ class Frame(FrameMethods):
 
     def prepare(self, *, parts: bool) -> PreparedFrame:
         """A plan of this frame; ``parts``: parts of the query may be staged separately."""
-        return prepare(self.source or self, parts=parts)
+        prepared = prepare(self.source or self, parts=parts)
+        within = self.within or self._session.options.approximate
+        return self._with_samples(prepared, within) if within else prepared
 
     def answer_tables(
         self, dispatcher: Dispatcher, *, eager: bool
@@ -517,6 +523,8 @@ class Frame(FrameMethods):
         with self._traced_by(limited):
             result = limited._result()
             Pump().call(lambda: result.show(num))
+        if self.within or self._session.options.approximate:
+            print(limited._bounds_text())
 
     def describe(self) -> Frame:
         return Frame(Pump().call(self._result().describe).df, self._session)

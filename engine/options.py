@@ -82,6 +82,13 @@ class Options:
         "holds the vectors of the column.",
         choices=("auto", True, False),
     )
+    approximate: float = _option(
+        QUERIES,
+        0.0,
+        "Above 0: counts, sums and averages over answers come from a sample of each group, with bounds; "
+        "half of their width as a share of what they could be, as of bf.Within. 0: from all answers.",
+        share=True,
+    )
     planning_ms: int = _option(
         QUERIES,
         200,
@@ -384,6 +391,7 @@ class OptionArguments(TypedDict, total=False):
     planner: bool
     rules_off: str
     similar_first: bool | Literal["auto"]
+    approximate: float
     planning_ms: int
     chunk_rows: int
     first_chunk_rows: int

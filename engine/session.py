@@ -395,6 +395,7 @@ class Session(SessionMethods):
         *,
         dialect: str | None = None,
         budget: Budget | None = None,
+        approximate: Any = None,
         read_only: bool = False,
         **named_params: Any,
     ) -> Frame:
@@ -412,17 +413,19 @@ class Session(SessionMethods):
         or DataFusion is a table of the query by its name: that of the variable of the caller that
         holds it, ``session.sql("SELECT * FROM df")``, unless a registered table has the name, or
         that of a parameter, ``session.sql("SELECT * FROM $df", df=df)``. ``budget`` limits each run
-        of the frame, within the session's budget: see ``Frame.with_budget``. ``read_only`` is for
-        untrusted queries: they may only read registered tables, and any other statement raises
-        QueryError before it runs (docs/security.md); the session's option applies it to all
-        queries.
+        of the frame, within the session's budget: see ``Frame.with_budget``. ``approximate``,
+        such as ``bf.Within(0.02)``, takes counts, sums and averages from a sample: see
+        ``Frame.approximately``. ``read_only`` is for untrusted queries: they may only read
+        registered tables, and any other statement raises QueryError before it runs
+        (docs/security.md); the session's option applies it to all queries.
         """
         from blendfusion.prepare.caller_tables import caller_variables
         from blendfusion.prepare.session_text import SessionText
 
         variables = None if read_only else caller_variables(query)
         text = SessionText(query, options, dialect, budget, read_only, variables=variables)
-        return text.plan(self, param_values, named_params)
+        frame = text.plan(self, param_values, named_params)
+        return frame if approximate is None else frame.approximately(approximate)
 
     def __dir__(self) -> list[str]:
         return sorted(set(super().__dir__()) - INTERNAL)

@@ -300,6 +300,7 @@ class BaseFrame(DataFrame):
         source: BaseFrame | None
         statement: Callable[[pa.Table], BaseFrame] | None
         unnamed_table: UnnamedTable | None
+        within: object | None
 
         @cached_property
         def prepared(self) -> PreparedFrame: ...

@@ -58,6 +58,7 @@ class Service:
 
 PACKAGES = ("blendfusion.services", "blendfusion.apps")
 METHODS: Mapping[str, str] = {
+    "approximate": "approximately bounds",
     "ask": "answer ask chat layer register_layer templates",
     "dialects": "enums register_enum translated",
     "documents": "documents read_documents register_documents",

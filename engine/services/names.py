@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from blendfusion.apps.notebooks.accessors import add_accessors, sql
 from blendfusion.apps.notebooks.magic import load_ipython_extension
+from blendfusion.services.approximate.within import Within
 from blendfusion.services.dbapi import module as dbapi
 from blendfusion.services.evaluate.choose_model import ModelChoice
 from blendfusion.services.evaluate.evaluation import Comparison, Evaluation
@@ -25,6 +26,7 @@ __all__ = [
     "Manifest",
     "ModelChoice",
     "StoredQuestion",
+    "Within",
     "add_accessors",
     "dbapi",
     "load_ipython_extension",

@@ -54,9 +54,9 @@ def column_of(expr: Expr, plan: Plan) -> Column | None:
     return Column(table, read_names(read)[i]) if table else None
 
 
-def is_own_cast(expr: Expr, plan: Plan) -> bool:
-    """Whether an expression casts a table column of dictionaries to the type of their values, which
-    never fails."""
+def is_safe_cast(expr: Expr, plan: Plan) -> bool:
+    """Whether an expression casts a table column so that it never fails: dictionaries to the type
+    of their values, whole numbers to floating-point ones."""
     if not isinstance(expr, Node) or expr.name != "cast":
         return False
     found = _read_of(expr.children[0], plan)
@@ -66,7 +66,9 @@ def is_own_cast(expr: Expr, plan: Plan) -> bool:
     kind = _types(read)[i]
     of_dictionary = kind.HasField("map") and kind.map.type_variation_reference == _DICTIONARY
     to = ExpressionMessage.FromString(expr.template).cast.type
-    return bool(of_dictionary and kind.map.value == to)
+    if of_dictionary:
+        return bool(kind.map.value == to)
+    return to.HasField("fp64") and kind.WhichOneof("kind") in ("i8", "i16", "i32", "i64")
 
 
 def _read_of(expr: Expr, plan: Plan) -> tuple[Rel, int] | None:

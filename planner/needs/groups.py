@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import Aggregation, aggregate, aggregation, has_order
 from blendfusion.planner.ir.builders import fetch_bounds
-from blendfusion.planner.ir.lineage import is_own_cast
+from blendfusion.planner.ir.lineage import is_safe_cast
 from blendfusion.planner.ir.necessary import never_fails
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -37,6 +37,16 @@ _ALL = 2**40
 
 def bound_aggregate(groups: Rel, above: Sequence[Rel]) -> Rel | None:
     """An aggregate over a block that asks no more than what is ``above`` reads; None of others."""
+    found = aggregate_with_need(groups, above)
+    if found is None:
+        return None
+    new, block, need = found
+    return new.with_inputs(replace(block, until=need)) if _spares(need, block) else None
+
+
+def aggregate_with_need(groups: Rel, above: Sequence[Rel]) -> tuple[Rel, Block, GroupNeed] | None:
+    """(an aggregate over a block whose columns are the keys, and what the aggregates read; this
+    block; what is read of the groups); None of others, and of a block that has to ask all rows."""
     if groups.kind != "aggregate":
         return None
     agg, (columns, block) = aggregation(groups), through_projection(groups.inputs[0])
@@ -55,12 +65,9 @@ def bound_aggregate(groups: Rel, above: Sequence[Rel]) -> Rel | None:
     select = (*keys, *(e for e in read if e not in keys))
     place = {e: Field(i) for i, e in reversed([*enumerate(select)])}
     over = tuple(replace(m, exprs=tuple(place.get(e, e) for e in m.exprs)) for m in measures)
-    need = _need(agg, over, above)
-    if not _spares(need, select, block):
-        return None
-    bounded = replace(block, select=select, until=need)
+    bounded = replace(block, select=select)
     own = replace(agg, keys=all_fields(len(keys)), measures=over)
-    return aggregate(bounded, own)
+    return aggregate(bounded, own), bounded, _need(agg, over, above)
 
 
 def _of_one_order(agg: Aggregation) -> bool:
@@ -83,7 +90,7 @@ def _may_wait(block: Block, measure: Measure) -> bool:
     if n and (not has_order(measure) or any(map(needs_model, measure.exprs[: n + measure.n_args]))):
         return False
     return not block.where or all(
-        needs_model(e) or never_fails(e) or is_own_cast(e, block.source) for e in measure.exprs
+        needs_model(e) or never_fails(e) or is_safe_cast(e, block.source) for e in measure.exprs
     )
 
 
@@ -115,12 +122,12 @@ def _reads_measure(expr: Expr, need: GroupNeed) -> bool:
     return any(i >= need.n_keys for i in fields(expr))
 
 
-def _spares(need: GroupNeed, select: Sequence[Expr], block: Block) -> bool:
+def _spares(need: GroupNeed, block: Block) -> bool:
     """Whether some rows may need no answer."""
     if need.has_limit or any(_reads_measure(e, need) for e in need.tests):
         return True
     asking = any(map(needs_model, block.where))
-    read = [e for e in need.shown if asking or _reads_answers(e, need, select)]
+    read = [e for e in need.shown if asking or _reads_answers(e, need, block.select)]
     return any(not isinstance(e, Field) or _is_extreme(e, need) for e in read)
 
 

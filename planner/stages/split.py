@@ -6,9 +6,10 @@ plan waits inside another: a stage reads another's stored output.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from blendfusion.planner.ir.builders import project
 from blendfusion.planner.ir.nodes import (
@@ -48,6 +49,9 @@ class StagedPlan:
     names: tuple[str, ...]
     whole: frozenset[int] = frozenset()
     """Stages of which readers outside of the plan need all rows."""
+    operators: Mapping[int, Callable[..., Any]] = field(default_factory=dict)
+    """Stages that a service runs: functions like ``rows_of_decided_groups``, with a text for
+    EXPLAIN."""
 
     @property
     def last(self) -> Stage:

@@ -162,7 +162,8 @@ class Execution:
     ) -> Generator[pa.Table, None, None]:
         """The output of a stage, a chunk at a time. ``most``: the chunk size, deterministic for a
         limit above. ``found``: the rows of its source, if known."""
-        if self._elsewhere is not None and found is None and most is None:
+        own = self._plan.operators.get(stage.number)
+        if self._elsewhere is not None and found is None and most is None and own is None:
             counts = self.counts[stage.number]
             tables = self._elsewhere(stage, self._rowwise.dispatcher, counts)
             if tables is not None:
@@ -172,7 +173,7 @@ class Execution:
         frame = self.source(stage)
         if found is not None:
             batches: Iterator[pa.RecordBatch] = iter(found)
-        elif stage.block.has_limit or stage.block.until is not None or most is not None:
+        elif stage.block.has_limit or stage.block.until or own or most is not None:
             batches = self._in_order(stage.block.source)
         else:
             batches = self._start(stage.block.source, stream)
@@ -195,6 +196,7 @@ class Execution:
             eager=eager,
             adaptive=self._adaptive,
             most=most,
+            operator=self._plan.operators.get(stage.number),
         )
         yield from self._count_questions(stage, tables)
 

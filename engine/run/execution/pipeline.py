@@ -126,18 +126,19 @@ def run(
     eager: bool,
     adaptive: bool = True,
     most: Callable[[], int] | None = None,
+    operator: Callable[..., pa.Table] | None = None,
 ) -> Generator[pa.Table, None, None]:
     """The block's output, chunk by chunk, in the order of its source; at least one chunk.
 
-    Chunks start small if the caller or a limit may end the work early, and if the order of
-    predicates is to be learned (``adaptive``). ``eager``: the caller reads everything. ``most``:
-    the maximum rows at a time, for a limit above.
+    Chunks start small if the caller or a limit may end the work early, and to learn the order of
+    predicates (``adaptive``). ``eager``: the caller reads everything. ``most``: the maximum rows at
+    a time, for a limit above. ``operator`` runs the whole block instead.
     """
     rowwise.rehearse((*block.where, *block.select), source.empty())
     counts.matched, counts.vectors = rowwise.matchers, rowwise.dispatcher.vectors
     order = counts.order = Order(len(block.where), adaptive=adaptive)
-    if block.until is not None:
-        yield _of_groups(block, source, rowwise, options, counts)
+    if operator or block.until:
+        yield _whole(block, source, rowwise, options, counts, operator or rows_of_decided_groups)
         return
     # A cascade needs many values for its thresholds, so it gets all of them at once.
     whole = most is None and not block.has_limit and rowwise.cascades((*block.where, *block.select))
@@ -147,7 +148,7 @@ def run(
     first, equal = _limits_by_key(block, rowwise)
     if block.where and skip and first is None and equal is None and source.ends_within(skip):
         need = 0  # no row is left behind the offset, whatever the answers are
-    while need is None or need > 0:
+    while (need is None or need > 0) and not (first is not None and first.is_full):
         size = size if most is None else min(size, most())
         if (table := source.take(size)) is None:
             break
@@ -171,8 +172,6 @@ def run(
         if out:
             empty = False
             yield pa.concat_tables(out)
-        if first is not None and first.is_full:
-            break
         size = _next_size(size, skip, need, counts, options, rowwise.dispatcher.at_once)
     if empty:  # such a chunk has the types of the columns; no model is asked about it
         yield _select(block, Rows(source.empty()), rowwise)
@@ -213,10 +212,15 @@ def _passing(
     return list(equal.survivors(rows, key, survivors_of, known_of))
 
 
-def _of_groups(
-    block: Block, source: Chunks, rowwise: RowWise, options: Options, counts: Counts
+def _whole(
+    block: Block,
+    source: Chunks,
+    rowwise: RowWise,
+    options: Options,
+    counts: Counts,
+    operator: Callable[..., pa.Table],
 ) -> pa.Table:
-    """The rows of a block of whose groups only something is read."""
+    """The rows of a block that ``operator`` takes from all rows of its source."""
     chunks = [source.empty(), *iter(lambda: source.take(options.chunk_rows), None)]
     table = pa.concat_tables(c for c in chunks if c is not None).combine_chunks()
     start = perf_counter()
@@ -226,7 +230,7 @@ def _of_groups(
         counts.order.revise()
         return passed
 
-    out = rows_of_decided_groups(block, table, rowwise, survivors)
+    out = operator(block, table, rowwise, survivors)
     counts.rows_in, counts.passed, counts.rows_out = len(table), len(out), len(out)
     counts.chunks += len(chunks) - 1
     counts.seconds += perf_counter() - start

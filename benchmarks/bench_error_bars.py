@@ -1,0 +1,110 @@
+"""How often do the bounds of estimates hold, and how many rows are asked about?
+
+    python benchmarks/bench_error_bars.py [--runs 1000]
+
+Each line is one size of group and one share of yes answers; each run draws a group, and estimates it
+within 0.02 with confidence 0.95: the number of yes answers, the sum of a number that is 1, 2, 5, 10
+or 40 over these, and the mean of a score from 0 to 10 (normal, deviation 2). "held" is the share of
+runs whose bounds contain the result of all answers, "asked" the mean number of rows, and "of textbook"
+that number as a part of the size that textbooks give for a share of a half. The groups of many runs
+are those of one query."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+import blendfusion as bf
+
+SIZES = (20, 200, 2_000, 20_000, 100_000)
+SHARES = (0.01, 0.1, 0.3, 0.5)
+STATISTICS = {
+    "count": "count(*) FILTER (WHERE llm_filter('f', x))",
+    "sum": "sum(p) FILTER (WHERE llm_filter('f', x))",
+    "avg": "avg(llm_score('s', x))",
+}
+_MOST_ROWS = 2_000_000
+"""Rows of one query."""
+
+
+def groups(size: int, share: float, runs: int) -> Iterator[pa.Table]:
+    """Tables of groups, as many as ``runs`` in all. The answers stand in the texts."""
+    at_once = max(1, _MOST_ROWS // size)
+    for start in range(0, runs, at_once):
+        n = min(at_once, runs - start)
+        source = np.random.default_rng(1_000 * size + start + round(100 * share))
+        yes = np.zeros((n, size), dtype=bool)
+        for row in yes:
+            row[source.permutation(size)[: max(1, round(size * share))]] = True
+        score = np.clip(source.normal(10 * share, 2, n * size), 0, 10).round(1)
+        columns = {
+            "g": np.repeat(np.arange(n), size),
+            "p": source.choice([1, 2, 5, 10, 40], n * size),
+            "yes": yes.ravel(),
+            "score": score,
+        }
+        texts = (
+            f"{i} {int(y)} {s}" for i, (y, s) in enumerate(zip(yes.ravel(), score, strict=True))
+        )
+        yield pa.table({**columns, "x": [*texts]})
+
+
+def answer(call: bf.Request) -> object:
+    _, yes, score = str(call.values[0]).split()
+    return yes == "1" if call.constraint.kind == "boolean" else float(score)
+
+
+def exact(name: str, table: pa.Table) -> np.ndarray:
+    n = int(table["g"][-1].as_py()) + 1
+    group, yes = table["g"].to_numpy(), table["yes"].to_numpy()
+    if name == "avg":
+        return np.bincount(group, table["score"].to_numpy()) / np.bincount(group)
+    weights = yes if name == "count" else table["p"].to_numpy() * yes
+    return np.bincount(group, weights, minlength=n)
+
+
+def measured(name: str, size: int, share: float, runs: int) -> str:
+    held = questions = 0.0
+    for seed, table in enumerate(groups(size, share, runs)):
+        session = bf.connect(bf.ScriptedModel(answer), cache=None, progress="off")
+        session.from_arrow(table, name="t")
+        sql = f"SELECT g, {STATISTICS[name]} AS v FROM t GROUP BY g"
+        frame = session.sql(sql, approximate=bf.Within(0.02, seed=seed))
+        frame.collect()
+        truth, bounds = exact(name, table), frame.bounds()
+        held += len(truth) - bounds.num_rows
+        questions += size * (len(truth) - bounds.num_rows)
+        if bounds.num_rows:
+            own = truth[bounds["t.g"].to_numpy()]
+            room = 1e-9 * np.abs(own)
+            low, high = bounds["low"].to_numpy(), bounds["high"].to_numpy()
+            held += ((low <= own + room) & (own <= high + room)).sum()
+            questions += bounds["asked"].to_numpy().sum()
+    textbook = 1.96**2 / 4 / 0.02**2
+    textbook = textbook / (1 + (textbook - 1) / size)
+    return f"{held / runs:8.3f}{questions / runs:9.0f}{questions / runs / textbook:8.2f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=1_000, help="runs a line")
+    parser.add_argument("--most-rows", type=int, default=10**9, help="rows of all runs of a line")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print(
+        f"{'rows':>8}{'share':>6}"
+        + "".join(f"{n:>9}: held, asked, of textbook" for n in STATISTICS)
+    )
+    for size in SIZES:
+        for share in SHARES:
+            runs = min(arguments.runs, max(1, arguments.most_rows // size))
+            line = "   ".join(measured(name, size, share, runs) for name in STATISTICS)
+            print(f"{size:8,}{share:6}   {line}   ({runs:,} runs)", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""Answers with an error bar: counts, sums and averages from a sample, where a user asks for it."""
+
+from blendfusion.services import Service
+
+SERVICE = Service(frame="frame:Approximating", names={"Within": "within"})

@@ -1,0 +1,201 @@
+"""Counts, sums and averages from a sample: the bounds hold, few values are asked, and nothing is
+estimated that nobody asked to be."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import blendfusion as bf
+from blendfusion.errors import ArgumentError
+from blendfusion.services.approximate.bounds import half_width, shares, size_of_share
+
+F = "llm_filter('f', x)"
+CASE = f"CASE WHEN {F} THEN 1.0 ELSE 0.0 END"
+SCORE = "llm_score('s', x)"
+
+
+def table(rows: int, groups: int, share: float, seed: int = 0) -> tuple[pa.Table, np.ndarray]:
+    """(rows of some groups of one size, which of them get a yes)"""
+    source = np.random.default_rng(seed)
+    ids = np.arange(rows)
+    yes = source.random(rows) < share
+    columns = {"id": ids, "g": ids % groups, "p": source.integers(0, 50, rows)}
+    return pa.table({**columns, "x": [f"{i} {int(y)}" for i, y in zip(ids, yes, strict=True)]}), yes
+
+
+def answer(call: bf.Request) -> object:
+    number, yes = str(call.values[0]).split()
+    return yes == "1" if call.constraint.kind == "boolean" else int(number) * 7 % 11
+
+
+def connected(rows: pa.Table, **options: object) -> bf.Session:
+    session = bf.connect(bf.ScriptedModel(answer), cache=None, progress="off", **options)  # type: ignore[arg-type]
+    session.from_arrow(rows, name="t")
+    return session
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT count(*) FILTER (WHERE {F}) AS v FROM t",
+        f"SELECT count(*) AS v FROM t WHERE {F}",
+        f"SELECT avg({CASE}) AS v FROM t",
+        f"SELECT g, count(*) AS v FROM t WHERE {F} OR p < 25 GROUP BY g",
+        f"SELECT g, sum(p) AS v FROM t WHERE {F} GROUP BY g",
+        f"SELECT g, avg(p) AS v FROM t WHERE {F} GROUP BY g",
+        f"SELECT g, avg({SCORE}) AS v FROM t GROUP BY g",
+        f"SELECT g, sum({SCORE}) AS v FROM t GROUP BY g",
+    ],
+)
+def test_bounds_contain_the_results_of_all_answers(sql: str) -> None:
+    rows, _ = table(12_000, 2, 0.2)
+    exact = connected(rows).sql(sql)
+    value = {row.get("g"): row["v"] for row in exact.to_pylist()}
+    frame = connected(rows).sql(sql, approximate=bf.Within(0.02, confidence=0.9999))
+    found = frame.to_pylist()
+    assert frame.schema() == exact.schema()
+    assert 0 < frame.trace.usage.values < 12_000
+    bounds = {row.get("t.g"): row for row in frame.bounds().to_pylist()}
+    assert bounds.keys() == value.keys()
+    for row in found:
+        own = bounds[row.get("g")]
+        assert own["low"] <= value[row.get("g")] <= own["high"]
+        assert own["low"] - 0.5 <= row["v"] <= own["high"] + 0.5
+        assert 0 < own["asked"] < own["rows"] <= 12_000
+
+
+def test_the_bounds_of_shares_are_those_of_the_hypergeometric_distribution() -> None:
+    source = np.random.default_rng(1)
+    for _ in range(200):
+        rows = int(source.integers(1, 40))
+        sampled = int(source.integers(1, rows + 1))
+        found = int(source.hypergeometric(*(lambda k: (k, rows - k))(rows // 3), sampled))
+        likely = [
+            having
+            for having in range(found, rows - sampled + found + 1)
+            if _at_most(found, sampled, rows, having) > 0.025
+            and _at_most(sampled - found, sampled, rows, rows - having) > 0.025
+        ]
+        low, high = shares(*(np.array([n]) for n in (found, sampled, rows)), 0.05)
+        assert (low[0], high[0]) == (likely[0], likely[-1])
+
+
+def _at_most(found: int, sampled: int, rows: int, having: int) -> float:
+    ways = (comb(having, i) * comb(rows - having, sampled - i) for i in range(found + 1))
+    return sum(ways) / comb(rows, sampled)
+
+
+def test_the_sizes_of_samples_are_those_of_textbooks() -> None:
+    def size(share: float, rows: int) -> int:
+        half = np.array([0.02 * rows])
+        return int(size_of_share(np.array([share]), np.array([rows]), half, 0.05)[0])
+
+    assert 2_401 <= size(0.5, 1_000_000) <= 2_480
+    assert 2_017 <= size(0.3, 1_000_000) <= 2_100
+    assert 706 <= size(0.5, 1_000) <= 760
+    wide = half_width(*(np.array([n]) for n in (0.5, 2_401.0, 1e6, 1.0)), 0.05)
+    assert 0.02 < wide[0] < 0.022
+
+
+@pytest.mark.parametrize("share", [0.5, 0.3])
+def test_few_of_many_rows_are_asked_about(share: float) -> None:
+    rows, yes = table(300_000, 1, share)
+    session = connected(rows)
+    frame = session.sql(f"SELECT count(*) AS n FROM t WHERE {F}", approximate=bf.Within(0.02))
+    (row,) = frame.to_pylist()
+    assert frame.trace.usage.values <= 2_500
+    assert abs(row["n"] - yes.sum()) < 0.02 * len(yes)
+
+
+def test_the_bounds_hold_as_often_as_they_say() -> None:
+    rows, yes = table(300 * 700, 300, 0.3)
+    frame = connected(rows).sql(
+        f"SELECT g, count(*) FILTER (WHERE {F}) AS n FROM t GROUP BY g",
+        approximate=bf.Within(0.05, confidence=0.9),
+    )
+    frame.collect()
+    counts = np.bincount(np.arange(len(yes)) % 300, weights=yes)
+    bounds = frame.bounds().to_pylist()
+    held = [row["low"] <= counts[row["t.g"]] <= row["high"] for row in bounds]
+    assert len(held) == 300
+    assert sum(held) >= 258  # 270 on average; the probability of fewer is 1 %
+
+
+def test_small_groups_are_exact() -> None:
+    rows, yes = table(100, 5, 0.5)
+    frame = connected(rows).sql(
+        f"SELECT g, count(*) AS n FROM t WHERE {F} GROUP BY g ORDER BY g",
+        approximate=bf.Within(0.02),
+    )
+    counts = np.bincount(np.arange(100) % 5, weights=yes)
+    assert [row["n"] for row in frame.to_pylist()] == counts.tolist()
+    assert frame.bounds().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT max(p) AS v FROM t WHERE {F}",
+        f"SELECT count(DISTINCT p) AS v FROM t WHERE {F}",
+        f"SELECT g, count(*) AS n, max(id) AS v FROM t WHERE {F} GROUP BY g ORDER BY g",
+        f"SELECT id FROM t WHERE {F} ORDER BY id",
+        "SELECT g, sum(p) AS v FROM t GROUP BY g ORDER BY g",
+        f"SELECT sum(llm_int('i', x)) AS v FROM t WHERE {F} AND id < 0",
+    ],
+)
+def test_other_results_are_exact(sql: str) -> None:
+    rows, _ = table(4_000, 2, 0.2)
+    approximate = connected(rows).sql(sql, approximate=bf.Within(0.02))
+    assert approximate.to_pylist() == connected(rows).sql(sql).to_pylist()
+
+
+def test_nothing_is_estimated_unless_asked_for() -> None:
+    rows, yes = table(5_000, 1, 0.4)
+    session = connected(rows)
+    sql = f"SELECT count(*) AS n FROM t WHERE {F}"
+    assert session.sql(sql).to_pylist() == [{"n": int(yes.sum())}]
+    assert "sample" not in session.sql(sql).explain_text()
+    session.sql("SET blendfusion.approximate = 0.05")
+    assert "a sample of each group, until ± 0.05" in session.sql(sql).explain_text()
+    session.sql("SET blendfusion.approximate = 0")
+    assert session.sql(sql).to_pylist() == [{"n": int(yes.sum())}]
+
+
+def test_a_second_run_asks_nothing_and_derived_frames_are_estimates_too() -> None:
+    rows, _ = table(20_000, 2, 0.3)
+    session = connected(rows)
+    sql = f"SELECT g, count(*) AS n FROM t WHERE {F} GROUP BY g ORDER BY g"
+    frame = session.sql(sql, approximate=bf.Within(0.03))
+    first = frame.to_pylist()
+    again = session.sql(sql, approximate=bf.Within(0.03)).limit(1)
+    assert again.to_pylist() == first[:1]
+    assert again.trace.usage.values == 0
+
+
+def test_show_and_explain_tell_the_bounds(capsys: pytest.CaptureFixture[str]) -> None:
+    rows, _ = table(40_000, 4, 0.3)
+    frame = connected(rows).sql(
+        f"SELECT g, count(*) AS n FROM t WHERE {F} GROUP BY g HAVING count(*) > 2500 "
+        "ORDER BY n DESC LIMIT 2",
+        approximate=bf.Within(0.02),
+    )
+    frame.show()
+    shown = capsys.readouterr().out
+    assert "Bounds with confidence 0.95:" in shown
+    assert "rows asked)" in shown
+    told = frame.explain_text(analyze=True)
+    assert "a sample of each group, until ± 0.02 with confidence 0.95: " in told
+    assert "HAVING: 4 of 4 groups pass and 0 fail by their whole interval" in told
+    assert "LIMIT: " in told
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.1, True, "0.02"])
+def test_an_accuracy_is_a_share(share: object) -> None:
+    with pytest.raises(ArgumentError, match="is not between 0 and 1"):
+        bf.Within(share)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="says no accuracy"):
+        connected(table(1, 1, 0.5)[0]).sql("SELECT 1", approximate=0.02)
