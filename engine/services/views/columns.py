@@ -44,7 +44,7 @@ from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
-    from blendfusion.services.views.session import ViewKeeping
+    from blendfusion.services.views.registered_tables import RegisteredTables
 
 _FILE, _FOLDER, _NUMBER = "column.json", ".columns", "row number"
 _PROVENANCE = pa.schema(
@@ -100,7 +100,7 @@ class _Answers(Draw):
 class ModelColumns:
     """The columns of answers in the folder of a session."""
 
-    def __init__(self, session: ViewKeeping) -> None:
+    def __init__(self, session: RegisteredTables) -> None:
         self._session = session
 
     def _path(self, table: str, column: str) -> Path:

@@ -22,7 +22,7 @@ from blendfusion.udfs.declare.arguments import quoted_name
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.services.views.folder import View
-    from blendfusion.services.views.session import ViewKeeping
+    from blendfusion.services.views.registered_tables import RegisteredTables
 
 _ROWS = 65_536
 _FILES = re.compile(r"^DataSourceExec: file_groups=\{\d+ groups?: (\[.*?\])\}, ")
@@ -34,7 +34,9 @@ _VOLATILE = re.compile(
 _WITHOUT_BRACKETS = ("current_date", "current_time", "current_timestamp", "localtimestamp")
 
 
-def inputs_of(session: ViewKeeping, frame: Frame, view: str, query: str) -> dict[str, str | None]:
+def inputs_of(
+    session: RegisteredTables, frame: Frame, view: str, query: str
+) -> dict[str, str | None]:
     """A digest of each table that ``frame`` of ``query`` reads, by name: of the contents of its
     files, or of its rows. None: its changes cannot be told."""
     known = list(table_names(session))
@@ -45,7 +47,7 @@ def inputs_of(session: ViewKeeping, frame: Frame, view: str, query: str) -> dict
     return {name: _digest(session, name) if name in known else None for name in sorted(found)}
 
 
-def _tables_in(session: ViewKeeping, query: str) -> Iterator[str]:
+def _tables_in(session: RegisteredTables, query: str) -> Iterator[str]:
     """The tables of the session whose names the text holds: those of labels and examples, too,
     which no plan shows."""
     words = {token.text.lower() for token in TokenTree(query).tokens}
@@ -54,7 +56,7 @@ def _tables_in(session: ViewKeeping, query: str) -> Iterator[str]:
             yield name
 
 
-def _digest(session: ViewKeeping, name: str) -> str | None:
+def _digest(session: RegisteredTables, name: str) -> str | None:
     version = session.version_of(name)
     if version is not None:
         return sha256(version.encode()).hexdigest()
@@ -98,7 +100,7 @@ def _pieces(schema: pa.Schema, streams: Any) -> Iterator[pa.Table]:
     yield pa.Table.from_batches(waiting) if waiting else schema.empty_table()
 
 
-def settings_of(session: ViewKeeping, frame: Frame) -> dict[str, Any]:
+def settings_of(session: RegisteredTables, frame: Frame) -> dict[str, Any]:
     """The settings that may change the rows, before the query runs: options, versions, the calls
     with all that they were given."""
     enums = getattr(session, "enums", {})  # of the dialects, a service
@@ -111,7 +113,7 @@ def settings_of(session: ViewKeeping, frame: Frame) -> dict[str, Any]:
     }
 
 
-def models_of(session: ViewKeeping) -> dict[str, Any]:
+def models_of(session: RegisteredTables) -> dict[str, Any]:
     """The fingerprints of the models that a session has asked so far, by name."""
     own, named = session.models.own_and_named
     return {
@@ -120,7 +122,7 @@ def models_of(session: ViewKeeping) -> dict[str, Any]:
     }
 
 
-def other_models(session: ViewKeeping, recorded: Mapping[str, Any]) -> str | None:
+def other_models(session: RegisteredTables, recorded: Mapping[str, Any]) -> str | None:
     """The difference between the models of a view and those of the session; None: there is none.
     Loads no model that says its fingerprint by itself."""
     options = session.options

@@ -37,7 +37,7 @@ from blendfusion.udfs.declare.arguments import quoted_name
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.run.reports.trace import Trace
-    from blendfusion.services.views.session import ViewKeeping
+    from blendfusion.services.views.registered_tables import RegisteredTables
 
 Stamp = tuple[int, int] | None
 
@@ -75,7 +75,7 @@ class _Facts:
 class KeptViews:
     """The views in the folder of a session."""
 
-    def __init__(self, session: ViewKeeping) -> None:
+    def __init__(self, session: RegisteredTables) -> None:
         self._session = session
         self._tables: dict[str, tuple[Path, Stamp]] = {}
         """The views that are tables of the session: their places, and their versions."""
