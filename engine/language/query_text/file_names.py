@@ -9,6 +9,10 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.language.query_text.token_tree import TokenTree
 
 _PATH = re.compile(r"[/\\*]|\.\w+$|\.xlsx#", re.IGNORECASE)
+_PERHAPS = re.compile(
+    r"\b(?:from|join|desc(?:ribe)?)(?:\s|--[^\n]*\n|/\*.*?\*/)*[^\w\s(]", re.IGNORECASE | re.DOTALL
+)
+"""Something else than a word behind one of these words."""
 _DESCRIBES = (["DESCRIBE"], ["DESC"])
 _FUNCTIONS = ("TRIM", "EXTRACT", "SUBSTRING", "SUBSTR", "OVERLAY", "POSITION")
 """Functions with a FROM between their arguments."""
@@ -20,6 +24,8 @@ def quoted_files(query: str) -> list[str]:
     >>> quoted_files("SELECT trim('a' FROM 'b.c') FROM 'sales.csv' s JOIN 'logs/*.parquet' l ON true")
     ['sales.csv', 'logs/*.parquet']
     """
+    if not _PERHAPS.search(query):
+        return []
     tree = TokenTree(query)
     openers: list[int] = []
     found: dict[str, None] = {}

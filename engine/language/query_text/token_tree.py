@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.errors import QueryError
 from blendfusion.language.query_text.source_map import edit, part, refusal
-from blendfusion.language.query_text.tokenizer import QUOTED, Sql, identifier, nesting, sql_of, word
+from blendfusion.language.query_text.tokenizer import QUOTED, Sql, identifier, nesting, sql_of
 
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _PREFIXES = ("ARRAY", "DATE", "TIME", "TIMESTAMP", "INTERVAL")
@@ -28,26 +28,9 @@ class TokenTree:
         self.data: frozenset[int] = frozenset()
         """Where values of parameters stand: text that is nothing but text."""
         self.tokens: list[Token] = self.text.tokens
-        self.close: dict[int, int] = {}
-        self.open: dict[int, int] = {}
-        opened: list[int] = []
-        closed = True
-        for i, token in enumerate(self.tokens):
-            change = nesting(token)
-            if change > 0:
-                opened.append(i)
-            elif change < 0 and opened:
-                first = opened.pop()
-                self.close[first], self.open[i] = i, first
-            elif change < 0:
-                closed = False
-        self.balanced = closed and not opened
-        """Every bracket has its other."""
-
-    @cached_property
-    def words(self) -> list[str]:
+        self.words = self.text.words
         """The word of each token: see ``word``."""
-        return [word(token) for token in self.tokens]
+        self.close, self.open, self.balanced = self.text.brackets
 
     @cached_property
     def statement(self) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -50,6 +51,17 @@ _VOCABULARY = {*_Tokenizer.KEYWORDS.values(), *_Tokenizer.SINGLE_TOKENS.values()
 _STRINGS = (TokenType.HEREDOC_STRING, TokenType.NATIONAL_STRING)
 
 
+class Brackets(NamedTuple):
+    """The places of brackets among tokens, which nobody changes."""
+
+    close: dict[int, int]
+    """Each that is closed, with its other."""
+    open: dict[int, int]
+    """The other way round."""
+    balanced: bool
+    """Every bracket has its other."""
+
+
 class Sql(str):
     """A text that is tokenised at most once. A part or a translation of it reuses its tokens,
     except for the pieces that were rewritten (``source_map``)."""
@@ -67,6 +79,16 @@ class Sql(str):
         """See ``tokenize``."""
         made, self._made = self._made, None
         return _read(self) if made is None else made()
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The word of each token, which nobody changes: see ``word``."""
+        return [word(token) for token in self.tokens]
+
+    @cached_property
+    def brackets(self) -> Brackets:
+        """Its brackets."""
+        return _match(self.tokens)
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
         return str, (str(self),)
@@ -105,6 +127,21 @@ def _read(sql: str) -> list[Token]:
                 token = _as(whole, text, token, found.pop().start)
         found.append(token)
     return found
+
+
+def _match(tokens: Sequence[Token]) -> Brackets:
+    close: dict[int, int] = {}
+    opened: list[int] = []
+    balanced = True
+    for i, token in enumerate(tokens):
+        change = nesting(token)
+        if change > 0:
+            opened.append(i)
+        elif change < 0 and opened:
+            close[opened.pop()] = i
+        elif change < 0:
+            balanced = False
+    return Brackets(close, {end: start for start, end in close.items()}, balanced and not opened)
 
 
 def nesting(token: Token) -> int:
