@@ -308,6 +308,16 @@ def test_a_table_of_the_session_keeps_its_name(session: bf.Session, tmp_path: Pa
     assert other.sql("SELECT * FROM v").to_pylist() == [{"one": 1}]
 
 
+def test_a_table_that_takes_the_name_of_a_view_stays(session: bf.Session, tmp_path: Path) -> None:
+    other = connect(tmp_path / "views")
+    assert len(other.sql("SELECT * FROM v").to_pylist()) == 2
+    other.deregister_table("v")
+    other.from_pydict({"one": [1]}, name="v")
+    session.sql("INSERT INTO reviews VALUES (4, 'good d')").collect()
+    session.sql("REFRESH v")
+    assert other.sql("SELECT * FROM v").to_pylist() == [{"one": 1}]
+
+
 RUNNER = """
 import os, sys
 import blendfusion as bf

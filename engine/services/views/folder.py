@@ -19,7 +19,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -180,6 +180,16 @@ class ViewFolder:
 
 def _checksum(state: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+
+
+def stamps_in(folder: Path) -> dict[Path, tuple[int, int]]:
+    """The places of the views in a folder, each with a value that changes with its version."""
+    found = {}
+    for file in folder.glob(f"*/{_STATE}"):
+        with suppress(OSError):
+            stamp = file.stat()
+            found[file.parent] = stamp.st_mtime_ns, stamp.st_ino
+    return found
 
 
 def names_in(folder: Path) -> list[str]:

@@ -39,6 +39,11 @@ class ViewKeeping(RegisteredTables):
         served then."""
         return self.kept_views.refresh(name)
 
+    def deregister_table(self, name: str) -> None:
+        super().deregister_table(name)
+        if "kept_views" in vars(self):
+            self.kept_views.release(name.strip('"'))
+
     @property
     def model_columns(self) -> ModelColumns:
         """The columns of answers that were added to Lance tables."""

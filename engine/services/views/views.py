@@ -22,7 +22,7 @@ from blendfusion.prepare.session_text import SessionText
 from blendfusion.prepare.translators import OURS
 from blendfusion.services.replay.digests import table_digest
 from blendfusion.services.views.drift import Draw, Drift
-from blendfusion.services.views.folder import View, ViewFolder, names_in
+from blendfusion.services.views.folder import View, ViewFolder, names_in, stamps_in
 from blendfusion.services.views.kept_answers import UNLIMITED_MB, store_of
 from blendfusion.services.views.sources import (
     inputs_of,
@@ -79,6 +79,8 @@ class KeptViews:
         self._session = session
         self._tables: dict[str, tuple[Path, Stamp]] = {}
         """The views that are tables of the session: their places, and their versions."""
+        self._seen: dict[Path, tuple[int, int]] = {}
+        """The places of all views as they were seen last, with their versions."""
 
     @property
     def _folder(self) -> Path:
@@ -112,7 +114,10 @@ class KeptViews:
         """Make the newest version of each view a table of the session; a table of the session with
         its name stays, and a file that is no view is left out."""
         folder = self._folder
-        names = names_in(folder) if folder.is_dir() else []
+        seen = stamps_in(folder)
+        if seen == self._seen:  # every query comes here
+            return
+        self._seen, names = seen, names_in(folder)
         for name in [*self._tables]:
             if name not in names or self._tables[name][0] != self.place(name).path:
                 self._forget(name)
@@ -136,8 +141,12 @@ class KeptViews:
         self._tables[place.name] = place.path, stamp
 
     def _forget(self, name: str) -> None:
-        del self._tables[name]
         self._session.deregister_table(quoted_name(name))
+        self.release(name)
+
+    def release(self, name: str) -> None:
+        """Leave the name of a view to another table."""
+        self._tables.pop(name, None)
 
     # --- changes ---------------------------------------------------------------------------------
 
