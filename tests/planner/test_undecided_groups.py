@@ -123,3 +123,15 @@ def test_a_group_of_several_distinct_values_is_not_too_small() -> None:
     )
     rows, _ = rows_and_values(sql, _of_eight(), _hashed, planner=True)
     assert rows == ["{'g': 0, 'v': True}", "{'g': 1, 'v': True}", "{'g': 2, 'v': True}"]
+
+
+def test_explain_analyze_tells_how_many_rows_were_spared() -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None, progress="off")
+    session.from_pydict({"g": [i % 2 for i in range(40)], "x": [f"v{i}" for i in range(40)]}, "t")
+    frame = session.sql(
+        "SELECT g FROM t GROUP BY g HAVING count(*) FILTER (WHERE llm_filter('f', x)) > 3"
+    )
+    text = frame.explain_text(analyze=True)
+    asked = frame.trace.usage.values
+    assert asked == 8
+    assert "until its groups are decided (stops early): 32 of 40 rows spared" in text

@@ -11,6 +11,7 @@ it would compute from all answers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +25,14 @@ from blendfusion.run.execution.open_groups import OpenGroups, open_groups, round
 from blendfusion.run.execution.row_answers import RowAnswers, Survivors, codes_of
 
 
+class Spared(Protocol):
+    """The counts of a stage."""
+
+    spared: int
+
+
 def rows_of_decided_groups(
-    block: Block, table: pa.Table, rowwise: RowWise, survivors: Survivors
+    block: Block, table: pa.Table, rowwise: RowWise, survivors: Survivors, counts: Spared
 ) -> pa.Table:
     """The rows of a block over ``table`` from which DataFusion makes the groups that are read."""
     need = block.until
@@ -46,6 +53,7 @@ def rows_of_decided_groups(
     _show(states, np.flatnonzero(kept))
     if not need.n_keys:
         kept = np.ones(1, dtype=bool)
+    counts.spared = rows.n_spared
     return rows.output(kept[states.group])
 
 

@@ -42,6 +42,8 @@ class Counts:
     rows_out: int = 0
     chunks: int = 0
     seconds: float = 0.0
+    spared: int = 0
+    """Rows that needed no answer, of a stage that asks until its groups are decided."""
     matched: Mapping[Ask, Matches] = field(default_factory=dict)
     """The matchers of calls that choose matches, over a whole run."""
     vectors: Mapping[Call, VectorCounts] = field(default_factory=dict)
@@ -230,7 +232,7 @@ def _whole(
         counts.order.revise()
         return passed
 
-    out = operator(block, table, rowwise, survivors)
+    out = operator(block, table, rowwise, survivors, counts)
     counts.rows_in, counts.passed, counts.rows_out = len(table), len(out), len(out)
     counts.chunks += len(chunks) - 1
     counts.seconds += perf_counter() - start

@@ -130,6 +130,17 @@ class RowAnswers:
         return len(self.order)
 
     @property
+    def n_spared(self) -> int:
+        """The number of rows about which nothing was asked."""
+        some = np.zeros(len(self), dtype=bool)
+        if any(map(needs_model, self.block.where)):
+            some |= self.tested
+        for expr, known in zip(self.block.select, self.asked, strict=True):
+            if needs_model(expr):
+                some |= known
+        return int((~some).sum())
+
+    @property
     def at_once(self) -> int:
         """The number of answers that the model gives in the time of one."""
         return self._rowwise.dispatcher.at_once

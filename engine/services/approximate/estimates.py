@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from blendfusion.planner.ir.nodes import Block, Expr, Field, fields
 from blendfusion.planner.ir.sorts import ASC, DESC, reverse
+from blendfusion.run.execution.decided_groups import Spared
 from blendfusion.run.execution.equal_rows import Key, keys_at
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.ranges import Range, range_of, range_of_values
@@ -41,7 +42,12 @@ class EstimatedGroups:
         return "; ".join(["estimates in place of sums over the sample", *self._certainty()])
 
     def __call__(
-        self, block: Block, table: pa.Table, rowwise: RowWise, survivors: Survivors
+        self,
+        block: Block,
+        table: pa.Table,
+        rowwise: RowWise,
+        survivors: Survivors,
+        counts: Spared,
     ) -> pa.Table:
         """The groups in ``table``, with estimates where not all rows were asked about."""
         sample, n_keys = self.sample, self.sample.need.n_keys

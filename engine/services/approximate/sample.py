@@ -23,6 +23,7 @@ from blendfusion.planner.ir.nodes import (
     literal_like,
     needs_model,
 )
+from blendfusion.run.execution.decided_groups import Spared
 from blendfusion.run.execution.equal_rows import ranks
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.group_ranges import MeasureRows, rows_of_measure
@@ -59,7 +60,12 @@ class SampledStage:
         return f"a sample of each group, until {self.within}: {some:,} of {rows:,} rows"
 
     def __call__(
-        self, block: Block, table: pa.Table, rowwise: RowWise, survivors: Survivors
+        self,
+        block: Block,
+        table: pa.Table,
+        rowwise: RowWise,
+        survivors: Survivors,
+        counts: Spared,
     ) -> pa.Table:
         """The rows of ``block`` over ``table``. Those that nobody asked about are missing, or have
         NULL in place of answers."""
@@ -76,6 +82,7 @@ class SampledStage:
         groups = _Groups(self, rows, rowwise, codes.reshape(-1), len(first))
         groups.ask_all()
         self.bounds, self.questions, self.rows = groups.bounds, groups.questions, groups.rows
+        counts.spared = rows.n_spared
         return rows.output(np.ones(len(rows), dtype=bool))
 
 
