@@ -11,7 +11,7 @@ from typing import IO, cast
 
 import pyarrow as pa
 
-from blendfusion.errors import QueryError, close_matches
+from blendfusion.errors import QueryError, by_surface, close_matches
 from blendfusion.places.remote import open_object, scheme_of
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
@@ -111,7 +111,9 @@ def not_encoded(file: str | Path, encoding: str | None, line: int) -> QueryError
     """The error of a text with bytes on ``line`` that its encoding lacks."""
     return QueryError(
         f"'{file}' is not {encoding or 'UTF-8'}: see line {line}",
-        hint="Name its encoding: register_file(path, encoding='latin-1'), or --encoding latin-1. Or convert it: "
+        hint="Name its encoding: "
+        + by_surface("register_file(path, encoding='latin-1')", "--encoding latin-1")
+        + ". Or convert it: "
         f"iconv -f LATIN1 -t UTF-8 '{file}' > utf8{PurePath(file).suffix}",
     )
 
