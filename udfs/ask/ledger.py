@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Literal, Protocol
 
 from blendfusion.budget import Budget, Price, Prices, checked_budget, money
-from blendfusion.errors import BudgetExceeded, OptionError
+from blendfusion.errors import BudgetExceeded, OptionError, by_surface
 from blendfusion.models.embedders.embedder import MeteredEmbedder
 from blendfusion.models.guarantees.vector_classifier import EMBEDDING
 from blendfusion.models.wrappers.cache import CachedModel
@@ -91,7 +91,8 @@ class Ledger:
         """A ledger for one run, which counts here too."""
         if budget is not None and budget.days is not None:
             raise OptionError(
-                "a budget over days is that of a session", hint="bf.connect(budget=…)."
+                "a budget over days is that of a session",
+                hint=by_surface("bf.connect(budget=…).", "Give it by --budget."),
             )
         return Ledger(budget, whose="query", above=self)
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from blendfusion.budget import Budget
-from blendfusion.errors import CacheWarning, ExecutionError, OptionError
+from blendfusion.errors import CacheWarning, ExecutionError, OptionError, by_surface
 from blendfusion.prepare.frame_sources import FrameSources
 
 if TYPE_CHECKING:
@@ -48,7 +48,10 @@ class Accounting(FrameSources):
         if self.usage_book.path is None:
             raise OptionError(
                 "a budget over days is kept beside a file of stored answers, and this session has none",
-                hint="bf.connect(cache='answers.sqlite', budget=…).",
+                hint=by_surface(
+                    "bf.connect(cache='answers.sqlite', budget=…).",
+                    "--cache answers.sqlite names a file for it.",
+                ),
             )
         from blendfusion.services.usage.daily_limits import SharedLimits
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from blendfusion.datafusion.arrow_layouts import plain_schema
-from blendfusion.errors import QueryError
+from blendfusion.errors import QueryError, connect_with
 from blendfusion.files.lance_table import RegisteredLance, opened_table
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.models.protocol.gate import Unfit, object_of
@@ -225,7 +225,7 @@ class ModelColumns:
         except OSError as problem:
             raise QueryError(
                 f"no answers can be kept in '{path}': {problem.strerror or problem}",
-                hint="Name a folder for views: bf.connect(views_folder='…').",
+                hint=f"Name a folder for views: {connect_with(views_folder='…')}.",
             ) from problem
         with write_lock(path / "writing"):
             yield path
