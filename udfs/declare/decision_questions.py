@@ -116,8 +116,8 @@ def _yes_no_text(text: str, criteria: object) -> str:
     if not isinstance(criteria, Mapping):
         return text
     sides = (("yes", criteria.get("true")), ("no", criteria.get("false")))
-    told = "; ".join(f"{side}: {_text(meaning)}" for side, meaning in sides if meaning)
-    return f"{text} ({told})" if told else text
+    meanings = "; ".join(f"{side}: {_text(meaning)}" for side, meaning in sides if meaning)
+    return f"{text} ({meanings})" if meanings else text
 
 
 def _options(name: str, criteria: object) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -68,14 +68,14 @@ def decide(
     >>> reviews.select(bf.decide("text", questions)).to_pylist()
     [{'decision': {'angry': 0.9, 'team': 'bugs'}}]
     """
-    asked = read_questions(questions)
+    posed = read_questions(questions)
     if isinstance(values, Frame):
         columns = [f'"{column}"' for column in values.schema().names]
         if not columns:
             raise ArgumentError("decide: the frame has no column", hint="Select some columns.")
-        return values.with_column(name, _struct(columns, asked, model))
+        return values.with_column(name, _struct(columns, posed, model))
     read = [values] if isinstance(values, str | Expr) else values
-    return _struct(read, asked, model).alias(name)
+    return _struct(read, posed, model).alias(name)
 
 
 def _struct(

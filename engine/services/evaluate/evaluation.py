@@ -233,12 +233,12 @@ class Evaluation:
         if not counted:
             return "No row has both an answer and a label: nothing can be said."
         right = sum(one is True for one in self.right)
-        said = (
+        sentence = (
             f"{right:,} of {count_noun(counted, 'answer')} "
             f"{'is' if right == 1 else 'are'} right ({figure.value:.0%}; for more rows like these, "
             f"between {figure.low:.0%} and {figure.high:.0%})."
         )
-        return f"{said} {self._against_always_the_same(figure)}".strip()
+        return f"{sentence} {self._against_always_the_same(figure)}".strip()
 
     def _against_always_the_same(self, figure: Figure) -> str:
         if not self.classes:
@@ -390,8 +390,8 @@ class Comparison(Sequence[Evaluation]):
     def _repr_html_(self) -> str:
         heads, rows = self._cells()
         caption = f"{count_noun(self._all[0].rows, 'row')}, intervals at 95 %"
-        said = tag("p", tag("b", self.verdict))
-        parts = join_html([said, html_table(caption, heads, rows), Html(self.plot().svg)])
+        verdict = tag("p", tag("b", self.verdict))
+        parts = join_html([verdict, html_table(caption, heads, rows), Html(self.plot().svg)])
         return str(tag("div", style(), parts, class_="bf"))
 
 

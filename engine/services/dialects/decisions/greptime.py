@@ -1,4 +1,4 @@
-"""Translates GreptimeDB's functions of decision models: ``ai_match``, ``ai_choose``, ``ai_score``."""
+"""Translates GreptimeDB's functions of decision models: ai_match, ai_choose and ai_score."""
 
 from __future__ import annotations
 

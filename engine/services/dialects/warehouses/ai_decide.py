@@ -51,7 +51,7 @@ def _whole(call: Call) -> Written:
 
 
 def _part(path: Path) -> Callable[[Call], Written] | None:
-    """What writes the answer at ``response.answers.<id>.<field>``, which asks no other question."""
+    """Writes the answer at ``response.answers.<id>.<field>``, which asks no other question."""
     if len(path) != len(_ANSWERS) + 2 or path[:2] != _ANSWERS:
         return None
 

@@ -69,7 +69,7 @@ class Function:
     base: Path = ()
     """The path below which those fields are."""
     part: Callable[[Path], Callable[[Call], Written] | None] | None = None
-    """What writes the field at a path, for paths that the call itself defines."""
+    """Writes the field at a path, for paths that the call itself defines."""
 
 
 def function(
@@ -268,7 +268,8 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class Warehouse:
     """A system with language-model functions; ``name`` is that of the dialect. Its strings and
-    quoted names are read as those of its SQL. ``refused`` are functions without a translation, with what to write in their place."""
+    quoted names are read as those of its SQL. ``refused`` are functions without a translation, with
+    what to write in their place."""
 
     title: str
     name: str
