@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -206,6 +207,68 @@ def test_many_clients(served: tuple[bf.Session, str]) -> None:
     for client in clients:
         client.join()
     assert sorted(found) == sorted(n * 100 + turn + 1 for n in range(8) for turn in range(5))
+
+
+@pytest.mark.long
+def test_twenty_clients_of_which_some_leave_and_some_have_no_token() -> None:
+    own = session(budget=bf.Budget(values=400))
+    own.from_pydict({"x": [f"good {n}" for n in range(300)]}, name="many")
+    server, statements, address = serving(own, tokens=["secret"])
+    key = DatabaseOptions.AUTHORIZATION_HEADER.value
+    found: list[int] = []
+    problems: list[Exception] = []
+    refused: list[Exception] = []
+
+    def ask(number: int) -> None:
+        rng = random.Random(number)
+        with connected(address, **{key: "Bearer secret"}) as connection:
+            for turn in range(50):
+                with connection.cursor() as cursor:
+                    if rng.random() < 0.1:  # it leaves behind the first rows
+                        cursor.execute("SELECT llm_filter('Good?', x) AS g FROM many")
+                        cursor.fetchone()
+                        continue
+                    cursor.execute("SELECT id + ? AS n FROM t WHERE id = 1", (number * 100 + turn,))
+                    found.append(cursor.fetchone()[0] - 1)
+
+    def intrude(number: int) -> None:
+        for wrong in ("Bearer wrong", "", "Bearer " + "x" * 60_000):
+            try:
+                rows(address, "SELECT 1 AS a", **{key: wrong})
+            except Error as problem:
+                refused.append(problem)
+
+    def guard(run: Callable[[int], None], number: int) -> None:
+        try:
+            run(number)
+        except Exception as problem:
+            problems.append(problem)
+
+    runs = [(ask, number) for number in range(20)] + [(intrude, number) for number in range(5)]
+    clients = [threading.Thread(target=guard, args=one) for one in runs]
+    try:
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+        sent = [
+            number * 100 + turn
+            for number in range(20)
+            for rng in [random.Random(number)]
+            for turn in range(50)
+            if rng.random() >= 0.1
+        ]
+        assert problems == []
+        assert sorted(found) == sorted(sent)
+        assert len(refused) == 15
+        assert own.ledger.usage.values <= 300
+        huge = "SELECT '" + "x" * 20_000_000 + "' AS a"
+        with pytest.raises(Error):
+            rows(address, huge, **{key: "Bearer secret"})
+        assert rows(address, "SELECT 1 AS a", **{key: "Bearer secret"}) == [(1,)]
+    finally:
+        server.shutdown()
+    assert statements.counts.running == 0
 
 
 def test_a_client_that_leaves_ends_its_query() -> None:

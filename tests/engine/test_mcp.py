@@ -200,6 +200,57 @@ def test_hostile_calls_do_nothing_beyond_the_grants(tmp_path: Path) -> None:
     assert own.ledger.usage.values <= 20
 
 
+WRITES = [
+    "INSERT INTO shop.orders VALUES (9)", "CREATE TABLE shop.x AS SELECT 1 AS a",
+    "CREATE OR REPLACE TABLE shop.orders AS SELECT 2 AS id", "SELECT 9 AS id INTO shop.orders",
+    "EXPLAIN ANALYZE INSERT INTO shop.orders SELECT 9", "SELECT * FROM blendfusion.usage",
+    "SELECT * FROM t VERSION AS OF 0", "SELECT llm_filter('Good?', x) FROM t",
+]  # fmt: skip
+WRAPS = ["{}", "  {} ;", "/* a */ {}", "-- a\n{}", "EXPLAIN {}", "WITH q AS ({}) SELECT * FROM q", "({})",
+         "SELECT 1; {}", "{}; SELECT 1", "SELECT '{}'", "EXPLAIN ANALYZE {}", "{{{{{}}}}}"]  # fmt: skip
+
+
+def disguise(rng: random.Random, sql: str) -> str:
+    """A statement in another letter case, wrapped, with a stray letter."""
+    for _ in range(rng.randrange(3)):
+        sql = rng.choice(WRAPS).format(sql)
+    sql = rng.choice((str.upper, str.lower, str.title, str))(sql)
+    if rng.random() < 0.3:
+        place = rng.randrange(len(sql) + 1)
+        sql = (
+            sql[:place]
+            + rng.choice(("\x00", "'", '"', ";", "\u202e", "é", "$1", "?"))
+            + sql[place:]
+        )
+    return sql
+
+
+@pytest.mark.long
+def test_disguises_of_hostile_calls_change_nothing(tmp_path: Path, cases: int) -> None:
+    file = tmp_path / "shop.db"
+    made = sqlite3.connect(file)
+    made.execute("CREATE TABLE orders AS SELECT 1 AS id")
+    made.commit()
+    made.close()
+    before = file.read_bytes()
+    own = session(values=20)
+    own.attach(file, read_only=False)
+    rng = random.Random(11)
+    tools = ("query", "explain", "estimate", "provenance")
+    wanted = [
+        (rng.choice(tools), {"sql": disguise(rng, rng.choice(STATEMENTS[:-1] + WRITES))})
+        for _ in range(max(500, cases // 2))
+    ]
+    for _, answer in calls(server_of(own), *wanted):
+        assert "root:" not in str(answer)
+    assert file.read_bytes() == before
+    assert not Path("/tmp/stolen.csv").exists()
+    assert own.sql("SELECT count(*) AS n FROM t").to_pylist() == [{"n": 3}]
+    assert own.sql("SELECT * FROM shop.orders").to_pylist() == [{"id": 1}]
+    assert own.ledger.usage.values <= 20
+    assert own.options.read_only
+
+
 @pytest.mark.long
 def test_the_command_over_standard_input_and_output(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,x\n1,a\n2,b\n")

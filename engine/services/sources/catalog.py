@@ -59,7 +59,8 @@ class RemoteSchema(SchemaProvider):
         shown = self._database.place.shown
         return QueryError(
             f"tables of the database '{shown}' are not made or dropped here",
-            hint="It is attached for reading: write to it with its own tools.",
+            hint="INSERT INTO, CREATE TABLE … AS and frame.write_table write to it if it is attached "
+            "with read_only=False; all else is left to its own tools.",
         )
 
     def forget(self, name: str) -> None:
