@@ -15,7 +15,7 @@ from blendfusion.run.observe.progress import Reporter, count_noun, progress
 
 SCREEN_ROWS = 40
 """The most rows of a screen."""
-KEPT_ROWS = 100_000
+KEPT_ROWS = 30_000
 """Rows of a query without questions that are read beyond the screen, to be counted and paged."""
 
 Rows: TypeAlias = "pa.Table | bf.Frame"
