@@ -88,6 +88,8 @@ def _literal(parameter: AnyParameter) -> str:
 def _result(function: Ingredient) -> Result:
     if any(parameter.name == "labels" for parameter in function.trailing):
         return "text"
+    if function.probability:
+        return "number"
     if function.returns is None:
         return "other" if function.has_fields else "text"
     return _RESULTS.get(function.returns.kind, "other")
