@@ -145,3 +145,12 @@ def test_brackets_around_all_of_a_query(folders: dict[str, Path]) -> None:
     for left, right in (("(SELECT v FROM t)", "(SELECT 1)"), ("((SELECT v FROM t))", "SELECT 1")):
         found = session.sql(f"{left} EXCEPT ALL {right} ORDER BY 1").to_arrow_table()
         assert found.column(0).to_pylist() == [1, 1, 2]
+
+
+@pytest.mark.parametrize("word", ["INTERSECT", "EXCEPT"])
+@pytest.mark.parametrize("between", [" -- a, '\n", " /* b */ ", "\n\t"])
+def test_comments_between_the_words_of_an_operator(word: str, between: str) -> None:
+    session = bf.connect(bf.ScriptedModel(_answer), cache=None, progress="off")
+    session.from_pydict({"v": [1, 1, 1, 2]}, name="t")
+    found = session.sql(f"SELECT v FROM t {word}{between}all SELECT 1 ORDER BY 1").to_arrow_table()
+    assert found.column(0).to_pylist() == ([1] if word == "INTERSECT" else [1, 1, 2])

@@ -19,7 +19,7 @@ from blendfusion.language.query_text.lateral import Columns
 from blendfusion.language.query_text.query_tree import Query, Reader
 from blendfusion.udfs.declare.arguments import quoted_name
 
-_PERHAPS = re.compile(r"\b(except|intersect)\s+all\b", re.IGNORECASE)
+_PERHAPS = re.compile(r"\b(except|intersect)\b.*?\ball\b", re.IGNORECASE | re.DOTALL)
 _OPERATORS = ("UNION", "EXCEPT", "INTERSECT")
 _TAIL = ("ORDER", "LIMIT", "OFFSET", "FETCH")
 _NUMBERED = "/* numbered */"
