@@ -139,8 +139,15 @@ def test_results_without_rows_keep_their_columns(capsys: pytest.CaptureFixture[s
     assert printed("json", capsys, empty) == ""
 
 
+@pytest.mark.parametrize(("pipe", "style"), [(False, "table"), (True, "tsv")])
+def test_without_a_file_a_screen_gets_a_table_and_a_pipe_its_values(
+    pipe: bool, style: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("blendfusion.apps.cli.results.is_pipe", lambda stream: pipe)
+    assert format_for(None) == style
+
+
 def test_a_file_gets_the_format_of_its_name(tmp_path: Path) -> None:
-    assert format_for(None) == "table"
     for name, style in (("o.csv", "csv"), ("o.JSON", "json"), ("o.parquet", "parquet")):
         path = tmp_path / name
         assert format_for(path) == style
