@@ -168,7 +168,7 @@ def test_a_model_that_tells_no_probabilities_is_an_error() -> None:
         ),
         ("llm_int('How many?', text, confidence => 0.9)", "no option 'confidence'"),
         ("llm_map('What?', text, confidence => 0.9)", "closed set, not of text"),
-        ("llm_score('How?', text, confidence => 0.9)", "no option 'confidence'"),
+        ("llm_score('How?', text, confidence => 0.9)", "answers from a closed set, not of score"),
     ],
 )
 def test_what_it_cannot_be_said_of_is_an_error(

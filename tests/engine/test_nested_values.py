@@ -31,6 +31,7 @@ CALLS = {
     "llm_map": "llm_map('q', {})",
     "llm_members": "llm_members(x, {})",
     "llm_prefers": "row_number() OVER (ORDER BY llm_prefers('q', {}))",
+    "llm_probability": "llm_probability('q', {})",
     "llm_qa": "llm_qa('q', {})",
     "llm_redact": "llm_redact({})",
     "llm_same": "llm_same({})",
@@ -64,7 +65,9 @@ def answered(request: bf.Request) -> Value:
     one = request.constraint
     if one.options:
         return one.options[0]
-    typed = {"boolean": True, "integer": 1, "number": 1.5, "date": "2024-01-01", "list": ["a"]}
+    if one.kind == "boolean":
+        return {True: 1, False: 0}
+    typed = {"integer": 1, "number": 1.5, "date": "2024-01-01", "list": ["a"]}
     return {"a": "b"} if one.kind == "struct" else typed.get(one.kind, "b")
 
 

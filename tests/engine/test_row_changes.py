@@ -158,7 +158,7 @@ def test_a_table_that_cannot_change_asks_nothing(kind: str, tmp_path: Path) -> N
         ("DELETE FROM t WHERE id > 1 LIMIT 1", "there is no LIMIT"),
         (f"DELETE FROM t WHERE {FILTER} ORDER BY id LIMIT 2", "there is no ORDER|ORDER"),
         ("UPDATE t SET n = 1 WHERE id > 1 LIMIT 1", "LIMIT"),
-        (f"UPDATE t SET n = u.id FROM u WHERE {FILTER}", "UPDATE ... FROM"),
+        (f"UPDATE t SET n = u.id FROM u WHERE {FILTER}", "UPDATE … FROM"),
         (f"DELETE FROM nope WHERE {FILTER}", "unknown table 'nope'"),
         ("DELETE FROM t WHERE llm_filter('q', nope)", "unknown column 'nope'"),
         (f"UPDATE t SET n = 'no number' WHERE {FILTER}", "cast"),

@@ -180,7 +180,7 @@ def test_it_listens_to_this_machine_alone_and_its_address_has_the_token(page: Pa
 
 def test_every_dialect_can_be_chosen() -> None:
     page = resources.files("blendfusion.apps.ui").joinpath("page.html").read_text("utf-8")
-    assert set(re.findall(r"<option>(\w+)", page)) == {OURS, *DIALECTS}
+    assert set(re.findall(r"<option>([\w-]+)", page)) == {OURS, *DIALECTS}
 
 
 def test_every_reply_forbids_what_the_page_does_not_need(page: Page) -> None:

@@ -179,7 +179,7 @@ def test_3_a_manifest_from_somebody_else_is_data(
     text = json.dumps(whole["files"], sort_keys=True).encode()
     whole["digests"]["files"] = sha256(text).hexdigest()
     (tmp_path / "run.json").write_text(json.dumps(whole))
-    assert main(replay) in (1, 2)  # anybody can compute digests
+    assert main(replay) in (1, 2, 4)  # anybody can compute digests
     assert "Traceback" not in capsys.readouterr().err
 
 

@@ -237,10 +237,21 @@ def test_the_file_of_answers_holds_no_questions_and_values(tmp_path: Path) -> No
     with bf.connect(model, cache=tmp_path / "answers") as session:
         session.from_pydict({"x": [SECRET]}, name="t")
         session.sql("SELECT llm_int('How secret is this?', x) FROM t").collect()
+    held = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert not [name for name, content in held.items() if b"4111" in content]
+    asked = {name for name, content in held.items() if b"How secret" in content}
+    assert asked <= {name for name in held if ".usage." in name}  # it counts by question
+    assert sqlite3.connect(tmp_path / "answers").execute("SELECT count(*) FROM sqlite_master")
+
+
+def test_the_book_of_usage_holds_no_questions_where_values_are_withheld(tmp_path: Path) -> None:
+    model = bf.ScriptedModel(lambda call: 7, fingerprint="seven")
+    with bf.connect(model, cache=tmp_path / "answers", show_values="off") as session:
+        session.from_pydict({"x": [SECRET]}, name="t")
+        session.sql("SELECT llm_int('How secret is this?', x) FROM t").collect()
     held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"4111" not in held
     assert b"How secret" not in held
-    assert sqlite3.connect(tmp_path / "answers").execute("SELECT count(*) FROM sqlite_master")
 
 
 def test_a_page_holds_what_redact_leaves(tmp_path: Path) -> None:

@@ -69,6 +69,9 @@ class Accounting(FrameSources):
         try:
             enter_run(self.usage_book, self.user, trace, hides=hides, counted=counted)
         except ExecutionError as problem:
+            if isinstance(problem.__cause__, OSError):  # the store has warned of such a folder
+                self.usage_book.path = None
+                return
             import warnings
 
             warnings.warn(f"{problem}; usage is not entered", CacheWarning, stacklevel=2)
