@@ -37,6 +37,7 @@ QUERIES = {
     "llm_classify": "SELECT id, llm_classify(x, ['a', 'b', 'c']) AS a FROM t",
     "llm_extract": "SELECT id, llm_extract(x, 'name TEXT') AS a FROM t",
     "llm_score": "SELECT id, llm_score('q', x) AS a FROM t",
+    "llm_probability": "SELECT id, llm_probability('q', x) AS a FROM t",
     "llm_join": "SELECT t.id, u.w FROM t JOIN u ON llm_join(t.x, u.w, labels => ['a', 'b'])",
     "llm_compare": "SELECT id FROM t WHERE llm_compare(x, '<', 'v1')",
     "llm_vqa": "SELECT llm_vqa('q', image) AS a FROM images",

@@ -46,8 +46,10 @@ def chosen(request: Request) -> object:
 
 
 def fitting(request: Request) -> object:
-    """An answer within any constraint."""
+    """An answer within any constraint, with its probability where it is yes or no."""
     answer = scripts.hashed(request)
+    if isinstance(answer, bool):
+        return {answer: 0.75, not answer: 0.25}
     free = not request.constraint.options and not request.constraint.literals
     return answer * 2 if isinstance(answer, str) and free else answer
 
