@@ -53,7 +53,7 @@ def groups(size: int, share: float, runs: int) -> Iterator[pa.Table]:
         yield pa.table({**columns, "x": [*texts]})
 
 
-def answer(call: bf.Request) -> object:
+def answer(call: bf.Request) -> bool | float:
     _, yes, score = str(call.values[0]).split()
     return yes == "1" if call.constraint.kind == "boolean" else float(score)
 
