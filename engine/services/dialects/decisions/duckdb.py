@@ -3,18 +3,18 @@ colliber's duckdb-jev, prasanthj's duckdb-jev, and anofox_decide."""
 
 from __future__ import annotations
 
-from blendfusion.errors import ArgumentError
 from blendfusion.services.dialects.warehouses.calls import Call, Function, Written, function
 from blendfusion.services.dialects.warehouses.decision_calls import (
     answer,
     ask,
     criteria_of,
     distribution,
+    naming_argument,
     question_from,
+    struct_of,
     texts_of,
     threshold_of,
 )
-from blendfusion.udfs.declare.arguments import sql_string
 from blendfusion.udfs.declare.decision_questions import DecisionQuestion, question_by_shape
 
 _TRACE = "frame.trace has what a query asked and spent."
@@ -28,19 +28,14 @@ _CONFIDENCE = (
 BY_CRITERIA_REFUSED = {"JEV_USAGE": _TRACE}
 
 
-def _criteria(call: Call, name: str) -> DecisionQuestion:
-    return _by_shape(call, name, "answer", criteria_of(call, name))
-
-
 def _by_shape(call: Call, argument: str, name: str, criteria: object) -> DecisionQuestion:
-    try:
+    with naming_argument(call, argument):
         return question_by_shape(name, criteria)
-    except ArgumentError as problem:
-        raise call.refusal(argument, problem.message, problem.hint) from None
 
 
 def _by_criteria(call: Call) -> Written:
-    return answer(_criteria(call, "criteria"), [call.value("text")])
+    question = _by_shape(call, "criteria", "criteria", criteria_of(call, "criteria"))
+    return answer(question, [call.value("text")])
 
 
 def _named_questions(call: Call) -> list[DecisionQuestion]:
@@ -51,7 +46,7 @@ def _named_questions(call: Call) -> list[DecisionQuestion]:
 
 
 def _all_answers(call: Call) -> Written:
-    return _struct_of([(q.name, answer(q, [call.value("text")])) for q in _named_questions(call)])
+    return struct_of([(q.name, answer(q, [call.value("text")])) for q in _named_questions(call)])
 
 
 def _one_answer(call: Call, name: str) -> Written:
@@ -60,13 +55,6 @@ def _one_answer(call: Call, name: str) -> Written:
         hint = _CONFIDENCE if name.endswith("_confidence") else f"It has {', '.join(questions)}."
         raise call.refusal(None, f"the answer has no field '{name}'", hint)
     return answer(questions[name.casefold()], [call.value("text")])
-
-
-def _struct_of(fields: list[tuple[str, Written]]) -> Written:
-    for at, (name, written) in enumerate(fields):
-        yield f"{', ' if at else 'named_struct('}{sql_string(name)}, "
-        yield from written
-    yield ")"
 
 
 BY_CRITERIA: tuple[Function, ...] = (
@@ -103,7 +91,7 @@ def _evidence_question(call: Call) -> DecisionQuestion:
 
 def _whole_struct(call: Call) -> Written:
     fields = [(name, _part_of_struct(call, name)) for name in ("answer", "probabilities")]
-    return _struct_of(fields)
+    return struct_of(fields)
 
 
 def _part_of_struct(call: Call, name: str) -> Written:

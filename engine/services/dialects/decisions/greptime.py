@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from blendfusion.services.dialects.functions.call import System
-from blendfusion.services.dialects.warehouses.calls import Call, Function, Written, function
+from blendfusion.services.dialects.warehouses.calls import Call, Function, Written, function, wrap
 from blendfusion.services.dialects.warehouses.decision_calls import (
     answer,
     ask,
     criteria_of,
     distribution,
     question_from,
+    struct_of,
 )
 from blendfusion.udfs.declare.decision_questions import DecisionQuestion
 
@@ -36,11 +37,8 @@ def _question(call: Call, kind: str) -> DecisionQuestion:
 
 def _score(call: Call) -> Written:
     question, values = _question(call, "score"), [call.value("text")]
-    yield "named_struct('score', "
-    yield from answer(question, values)
-    yield ", 'probabilities', map_values("
-    yield from distribution(question, values)
-    yield "))"
+    shares = wrap("map_values(", distribution(question, values), ")")
+    return struct_of([("score", answer(question, values)), ("probabilities", shares)])
 
 
 FUNCTIONS: tuple[Function, ...] = (

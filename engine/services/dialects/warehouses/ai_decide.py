@@ -10,23 +10,18 @@ from blendfusion.services.dialects.warehouses.calls import (
     Path,
     Written,
     function,
-    wrap,
 )
 from blendfusion.services.dialects.warehouses.decision_calls import (
     answer,
     distribution,
     questions_from,
+    struct_of,
 )
-from blendfusion.udfs.declare.arguments import sql_string
 from blendfusion.udfs.declare.decision_questions import DecisionQuestion
 
 _ANSWERS = ("response", "answers")
 _VALUE = {"yes_no": "probability", "choice": "choice", "score": "score"}
 """The field of an answer, by the kind of its question."""
-
-
-def _questions(call: Call) -> tuple[DecisionQuestion, ...]:
-    return questions_from(call, "questions", call.text("questions"))
 
 
 def _fields(call: Call, question: DecisionQuestion) -> dict[str, Callable[[], Written]]:
@@ -41,22 +36,21 @@ def _fields(call: Call, question: DecisionQuestion) -> dict[str, Callable[[], Wr
 
 def _whole(call: Call) -> Written:
     """The value of a row: its answers, and no error, since a failed answer is NULL."""
-    yield "named_struct('response', named_struct('answers', named_struct("
-    for place, question in enumerate(_questions(call)):
-        yield f"{', ' * bool(place)}{sql_string(question.name)}, named_struct("
-        for at, (name, written) in enumerate(_fields(call, question).items()):
-            yield from wrap(f"{', ' * bool(at)}{sql_string(name)}, ", written(), "")
-        yield ")"
-    yield ")), 'error_message', CAST(NULL AS VARCHAR))"
+    answers = [
+        (one.name, struct_of((name, write()) for name, write in _fields(call, one).items()))
+        for one in questions_from(call, "questions")
+    ]
+    response = struct_of([("answers", struct_of(answers))])
+    return struct_of([("response", response), ("error_message", ["CAST(NULL AS VARCHAR)"])])
 
 
-def _part(path: Path) -> Callable[[Call], Written] | None:
+def _field_writer(path: Path) -> Callable[[Call], Written] | None:
     """Writes the answer at ``response.answers.<id>.<field>``, which asks no other question."""
     if len(path) != len(_ANSWERS) + 2 or path[:2] != _ANSWERS:
         return None
 
     def write(call: Call) -> Written:
-        questions = {one.name.casefold(): one for one in _questions(call)}
+        questions = {one.name.casefold(): one for one in questions_from(call, "questions")}
         question = questions.get(path[2].casefold())
         if question is None:
             hint = f"There are {', '.join(questions)}."
@@ -77,6 +71,6 @@ AI_DECIDE: Function = function(
     "ai_decide(state, questions, [options])",
     _whole,
     "llm_probability(instructions, state), llm_map(…, options => criteria), or llm_score",
-    part=_part,
+    field_writer=_field_writer,
     ignored=frozenset({"options"}),
 )

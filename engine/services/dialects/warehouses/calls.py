@@ -68,8 +68,8 @@ class Function:
     """The text for a field of any name, where the call itself defines its fields."""
     base: Path = ()
     """The path below which those fields are."""
-    part: Callable[[Path], Callable[[Call], Written] | None] | None = None
-    """Writes the field at a path, for paths that the call itself defines."""
+    field_writer: Callable[[Path], Callable[[Call], Written] | None] | None = None
+    """Gives what writes the field at a path, where the call itself defines its paths."""
 
 
 def function(
@@ -393,9 +393,9 @@ def _shape(call: Call) -> tuple[int, int, Callable[[Call], Written]]:
     for path, stop in reversed(ends):
         if path and path in function.fields:
             return start, stop, function.fields[path]
-        written = function.part(path) if function.part is not None and path else None
-        if written is not None:
-            return start, stop, written
+        write = function.field_writer(path) if function.field_writer and path else None
+        if write is not None:
+            return start, stop, write
         opened = function.open_fields
         if (
             opened is not None

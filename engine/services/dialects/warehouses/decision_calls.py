@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from blendfusion.datafusion.arrow_types import is_bytes
 from blendfusion.errors import ArgumentError
@@ -37,10 +38,11 @@ def answer(question: DecisionQuestion, values: Values, *options: str) -> Written
     """The answer: the probability of a yes, the option, or the expected level."""
     if question.kind == "yes_no":
         return ask("llm_probability", question.text, values, *options)
+    meanings = question.meanings or ("",) * len(question.options)
+    listed = list_labels([*zip(question.options, meanings, strict=True)])
     if question.kind == "score":
-        return ask("llm_score", question.text, values, levels_of(question.options), *options)
-    pairs = list(zip(question.options, question.meanings, strict=True))
-    return ask("llm_map", question.text, values, f"options => {list_labels(pairs)}", *options)
+        return ask("llm_score", question.text, values, f"levels => {listed}", *options)
+    return ask("llm_map", question.text, values, f"options => {listed}", *options)
 
 
 def distribution(question: DecisionQuestion, values: Values) -> Written:
@@ -50,8 +52,12 @@ def distribution(question: DecisionQuestion, values: Values) -> Written:
     return answer(question, values, "confidence => 'all'")
 
 
-def levels_of(levels: Iterable[str]) -> str:
-    return f"levels => [{', '.join(map(sql_string, levels))}]"
+def struct_of(fields: Iterable[tuple[str, Written]]) -> Written:
+    """``named_struct('name', value, …)``."""
+    for at, (name, written) in enumerate(fields):
+        yield f"{', ' if at else 'named_struct('}{sql_string(name)}, "
+        yield from written
+    yield ")"
 
 
 def threshold_of(call: Call, name: str) -> str:
@@ -74,20 +80,26 @@ def texts_of(call: Call, name: str) -> list[str]:
 _JSON_HINT = """Write '{"late": {"type": "noul", "instructions": "Is it late?"}}'."""
 
 
+@contextmanager
+def naming_argument(call: Call, name: str, hint: str | None = None) -> Iterator[None]:
+    """Errors of a question as those of the argument ``name``."""
+    try:
+        yield
+    except ArgumentError as problem:
+        message = problem.message.replace(f"the question '{name}'", name)
+        raise call.refusal(name, message, hint) from None
+
+
 def question_from(call: Call, name: str, spec: object) -> DecisionQuestion:
     """The question of a mapping; its errors point at the argument ``name``."""
-    try:
+    with naming_argument(call, name):
         return read_questions({name: spec})[0]
-    except ArgumentError as problem:
-        raise call.refusal(name, problem.message.replace(f"the question '{name}'", name)) from None
 
 
-def questions_from(call: Call, name: str, given: str) -> tuple[DecisionQuestion, ...]:
-    """The questions of a JSON text; their errors point at the argument ``name``."""
-    try:
-        return read_questions(given)
-    except ArgumentError as problem:
-        raise call.refusal(name, problem.message, _JSON_HINT) from None
+def questions_from(call: Call, name: str) -> tuple[DecisionQuestion, ...]:
+    """The questions of an argument that is a JSON text."""
+    with naming_argument(call, name, _JSON_HINT):
+        return read_questions(call.text(name))
 
 
 def criteria_of(call: Call, name: str) -> object:
