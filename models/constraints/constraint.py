@@ -234,13 +234,9 @@ def is_distribution(constraint: Constraint, text: str) -> bool:
         return False
     if not isinstance(stated, dict) or tuple(stated) != possible_answers(constraint):
         return False
-    shares = [share for share in stated.values() if isinstance(share, float | int)]
-    return (
-        len(shares) == len(stated)
-        and not any(isinstance(share, bool) for share in shares)
-        and all(0 <= share <= 1 for share in shares)
-        and abs(sum(shares) - 1) < _MOST_ROUNDING
-    )
+    shares = [share for share in stated.values() if type(share) in (int, float)]
+    in_range = len(shares) == len(stated) and all(0 <= share <= 1 for share in shares)
+    return in_range and abs(sum(shares) - 1) < _MOST_ROUNDING
 
 
 def possible_answers(constraint: Constraint) -> tuple[str, ...]:

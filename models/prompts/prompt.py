@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from blendfusion.models.constraints.constraint import closed_set, points
+from blendfusion.models.constraints.constraint import closed_set, points, possible_answers
 from blendfusion.models.prompts.examples import ANSWERED_YES, BUILT_IN, SCORED, Shot
 from blendfusion.models.protocol.images import is_image
 from blendfusion.models.protocol.model import Values
@@ -138,12 +138,9 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     if task.form in BEHIND:
         return _question_behind(task, label)
     options = ""
-    if task.constraint.kind != "choice":
-        pass  # the points of a scale have meanings, too
-    elif listed:
-        options = _options_text(task.constraint, task.variant)
-    elif task.constraint.meanings:
-        options = _options_text(_in_order(task.constraint), task.variant)
+    if task.constraint.kind == "choice" and (listed or task.constraint.meanings):
+        constraint = task.constraint if listed else _in_order(task.constraint)
+        options = _options_text(constraint, task.variant)
     fields = [(f.name, _field_description(f)) for f in task.constraint.fields]
     question = _question_text(_question(task), options, fields, _scale_text(task.constraint))
     examples = _shots(task, question, label, built_in=shots, listed=listed)
@@ -176,7 +173,7 @@ def replies_of(task: Task) -> tuple[str, ...]:
         return (_question(task),)
     if task.constraint.kind == "boolean":
         return ("Yes", "No")
-    return closed_set(task.constraint) or points(task.constraint)
+    return possible_answers(task.constraint)
 
 
 def reference(question: str, columns: Sequence[str], noun: str = "text") -> str:

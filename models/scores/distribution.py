@@ -29,15 +29,22 @@ def distribution_text(shares: Sequence[float], constraint: Constraint) -> str:
 def distribution_of(odds: Mapping[Any, Any], constraint: Constraint) -> str | None:
     """The canonical text of odds by option or point, which need not add up to one; a missing one
     has none. None for invalid odds."""
-    names = possible_answers(constraint)
-    given = {
-        str(name).lower() if isinstance(name, bool) else str(name): share
-        for name, share in odds.items()
-    }
-    numbers = all(
-        isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share < inf
-        for share in given.values()
-    )
-    if not numbers or not given.keys() <= {*names} or not sum(given.values()):
-        return None
-    return distribution_text([float(given.get(name, 0)) for name in names], constraint)
+    shares = shares_of(odds, possible_answers(constraint))
+    return None if shares is None else distribution_text(shares, constraint)
+
+
+def shares_of(odds: Mapping[Any, Any], names: Sequence[str]) -> list[float] | None:
+    """The odds of ``names``, in their order; a missing one has none. None for odds of anything
+    else, negative or infinite ones, and where all are zero.
+
+    >>> shares_of({True: 3, False: 1}, ("true", "false"))
+    [3.0, 1.0]
+    """
+    given = dict.fromkeys(names, 0.0)
+    for name, share in odds.items():
+        text = str(name).lower() if isinstance(name, bool) else str(name)
+        number = isinstance(share, int | float) and not isinstance(share, bool)
+        if text not in given or not number or not 0 <= share < inf:
+            return None
+        given[text] = float(share)
+    return [*given.values()] if any(given.values()) else None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp, inf, log
+from math import exp, log
 from typing import Any
 
 from blendfusion.models.constraints.constraint import closed_set
 from blendfusion.models.prompts.thoughts import behind_thoughts
+from blendfusion.models.scores.distribution import shares_of
 from blendfusion.models.scores.token import Token
 from blendfusion.types import Constraint
 
@@ -26,18 +27,11 @@ def likeliest(odds: Mapping[Any, Any], constraint: Constraint) -> tuple[str, flo
     ('true', -0.2876820724517809)
     """
     options = closed_set(constraint) or ()
-    given: dict[str, float] = {}
-    for option, share in odds.items():
-        name = str(option).lower() if isinstance(option, bool) else str(option)
-        number = isinstance(share, int | float) and not isinstance(share, bool)
-        if name not in options or not number or not 0 <= share < inf:
-            return None
-        given[name] = float(share)
-    total = sum(given.values())
-    if not total:
+    shares = shares_of(odds, options)
+    if shares is None:
         return None
-    best = max(options, key=lambda option: given.get(option, 0.0))
-    return best, log(given[best] / total)
+    best = max(range(len(shares)), key=shares.__getitem__)
+    return options[best], log(shares[best] / sum(shares))
 
 
 def written_odds(tokens: Sequence[Token], replies: Sequence[str], chosen: str) -> float | None:

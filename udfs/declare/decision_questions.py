@@ -20,7 +20,8 @@ _KINDS: Mapping[str, Kind] = {
 _WORDING = ("instructions", "question")
 _CRITERIA = ("criteria", "options", "labels", "choices", "levels")
 _FIELDS = ("type", *_WORDING, *_CRITERIA)
-_MOST_LEVELS = 10
+MOST_LEVELS = 10
+"""The most levels of a score that decision models accept."""
 _HINT = (
     "Write {'angry': 'Is the writer angry?', 'team': {'question': 'Which team?', 'options': "
     "['billing', 'bugs']}, 'urgency': {'question': 'How urgent?', 'levels': ['low', 'high']}}."
@@ -136,9 +137,14 @@ def _options(name: str, criteria: object) -> tuple[tuple[str, ...], tuple[str, .
 def _levels(name: str, criteria: object) -> tuple[str, ...]:
     given = criteria if isinstance(criteria, Sequence) and not isinstance(criteria, str) else ()
     levels = tuple(map(_text, given))
-    if not 2 <= len({*levels}) == len(levels) <= _MOST_LEVELS:
-        _refuse(f"the question '{name}' needs 2 to {_MOST_LEVELS} different levels, lowest first")
+    if not are_levels(levels):
+        _refuse(f"the question '{name}' needs 2 to {MOST_LEVELS} different levels, lowest first")
     return levels
+
+
+def are_levels(texts: Sequence[str]) -> bool:
+    """Whether these are the descriptions of a scale: at least two, all different."""
+    return 2 <= len({*texts}) == len(texts) <= MOST_LEVELS
 
 
 def _text(given: object) -> str:

@@ -10,15 +10,8 @@ from blendfusion.udfs.services import functions_of_services
 _OF_SERVICES = functions_of_services()
 FUNCTIONS = (
     *("llm_filter", "llm_map", "llm_bool", "llm_int", "llm_float", "llm_date", "llm_text"),
-    *(
-        "llm_list",
-        "llm_classify",
-        "llm_extract",
-        "llm_score",
-        "llm_probability",
-        "llm_join",
-        "llm_compare",
-    ),
+    *("llm_list", "llm_classify", "llm_extract", "llm_score", "llm_probability"),
+    *("llm_join", "llm_compare"),
     *("llm_vqa", "llm_answer", "llm_summary", "llm_members", "llm_similarity", "llm_embed"),
     *("llm_transcribe", *_OF_SERVICES),
     *("llm_sentiment", "llm_translate", "llm_fix_grammar", "llm_redact"),

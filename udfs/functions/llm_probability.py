@@ -30,6 +30,6 @@ A model without probabilities is refused: local models have them, servers that g
 decision models.
 
 Sort by it for the surest rows, or add it up for the number of rows to expect:
-``frame.aggregate([], [f.sum(bf.llm_probability("Is it late?", "text"))])``. A filter with another
-limit than one half is ``llm_filter(…, threshold => 0.8)``.""",
+``frame.aggregate([], [f.sum(bf.llm_probability("Is it late?", "text"))])``. To
+filter with another limit than one half, write ``llm_filter(…, threshold => 0.8)``.""",
 )

@@ -8,6 +8,7 @@ from typing import Any
 from blendfusion.errors import ArgumentError
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.arguments import Literal
+from blendfusion.udfs.declare.decision_questions import MOST_LEVELS, are_levels
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.options import (
     CONFIDENCE,
@@ -53,14 +54,10 @@ HIGH = Parameter(
 )
 
 
-MOST_LEVELS = 10
-"""Decision models take so many."""
-
-
 def _level_list(given: Literal, name: str) -> tuple[str, ...]:
     levels = given if isinstance(given, list) else []
     texts = tuple(level for level in levels if isinstance(level, str) and level.strip())
-    if len(texts) != len(levels) or not 2 <= len(set(texts)) == len(texts) <= MOST_LEVELS:
+    if len(texts) != len(levels) or not are_levels(texts):
         raise ArgumentError(
             f"{name} => {given!r} is not possible",
             hint=f"Write 2 to {MOST_LEVELS} different texts, the lowest level first: "

@@ -616,8 +616,8 @@ def llm_probability(
     decision models.
 
     Sort by it for the surest rows, or add it up for the number of rows to expect:
-    ``frame.aggregate([], [f.sum(bf.llm_probability("Is it late?", "text"))])``. A filter with another
-    limit than one half is ``llm_filter(…, threshold => 0.8)``.
+    ``frame.aggregate([], [f.sum(bf.llm_probability("Is it late?", "text"))])``. To
+    filter with another limit than one half, write ``llm_filter(…, threshold => 0.8)``.
 
     Values are columns (or names of columns): texts, or images for a model that sees them,
     as BINARY or ``data:image/…``. A row whose values are all NULL or blank gives NULL without a call.

@@ -278,26 +278,27 @@ _KEEP = {"confidence": CONFIDENCE, "on_error": ERROR}
 def _check_place(site: Site, needed: Constraint | None) -> None:
     """A struct of a value and its confidence, evidence or error cannot stand where an answer is
     needed."""
-    if needed is not None and site.gives_map:
+    if needed is None:
+        return
+    if site.gives_map:
         raise ArgumentError(
             f"{site.ingredient.name}: confidence => 'all' gives a map of answers and their "
             f"probabilities, where one answer is needed ({needed.kind})",
             hint="Take the probability of one answer out of it: "
             f"{site.ingredient.name}(…, confidence => 'all')['an answer'] > 0.5.",
         )
-    if needed is not None:
-        kept = " and ".join(
-            f"{option} => 'keep'" for option in _KEEP if site.named.get(option) == "keep"
-        )
-        reasons = site.named.get("reasons") is True
-        kept = kept or ("reasons => true" if reasons else "evidence => true")
-        also = ["reason"] if reasons else []
-        fields = " and ".join([VALUE, *also, *(f for o, f in _KEEP.items() if f"{o} =>" in kept)])
-        raise ArgumentError(
-            f"{site.ingredient.name}: {kept} gives a struct of {fields}, where "
-            f"the value alone is needed ({needed.kind})",
-            hint=f"Take the value out of it: {site.ingredient.name}(…)['{VALUE}'].",
-        )
+    kept = " and ".join(
+        f"{option} => 'keep'" for option in _KEEP if site.named.get(option) == "keep"
+    )
+    reasons = site.named.get("reasons") is True
+    kept = kept or ("reasons => true" if reasons else "evidence => true")
+    also = ["reason"] if reasons else []
+    fields = " and ".join([VALUE, *also, *(f for o, f in _KEEP.items() if f"{o} =>" in kept)])
+    raise ArgumentError(
+        f"{site.ingredient.name}: {kept} gives a struct of {fields}, where "
+        f"the value alone is needed ({needed.kind})",
+        hint=f"Take the value out of it: {site.ingredient.name}(…)['{VALUE}'].",
+    )
 
 
 def _standing_alone(tree: Reader, site: Site) -> dict[str, Option]:

@@ -59,7 +59,7 @@ def decide(
 
     A field is NULL where its values are all NULL or blank, and where its question failed. Decision
     models that answer questions independently get all of them in one request. ``model`` names the
-    models that are asked, as in any call. Raises ArgumentError for questions that are none.
+    models that are asked, as in any call. Raises ArgumentError for invalid questions.
 
     >>> import blendfusion as bf
     >>> model = bf.ScriptedModel(lambda call: {True: 0.9, False: 0.1} if call.constraint.kind == "boolean" else "bugs")

@@ -10,7 +10,7 @@ from blendfusion.types import Task
 
 Kind = Literal["boolean", "choice", "score"]
 _MOST_LEVELS = 10
-"""Every protocol has so many levels of a score at most."""
+"""The most levels of a score that every protocol accepts."""
 _BEGINNING = "Question: "
 
 
