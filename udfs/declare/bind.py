@@ -416,8 +416,7 @@ class _Binder:
             "evidence => true": evidence and self.get(REASONS) is True,
             "a cascade": any(self.get(option) is not None for option in CASCADE),
         }
-        for other in (name for name, given in others.items() if given):
-            raise self.error(f"reasoning does not go with {other}", "Leave one of them out.")
+        self._refuse_beside("reasoning", others)
         return self.get(REASONS) is True
 
     def _needs_statement(self, constraint: Constraint, n_values: int) -> bool:
@@ -548,10 +547,12 @@ class _Binder:
             "reasons => true": self.get(REASONS) is True,
             "check": CHECK in self.ingredient.options and self.get(CHECK) is not None,
         }
+        self._refuse_beside("confidence => 'all'", others)
+
+    def _refuse_beside(self, option: str, others: Mapping[str, bool]) -> None:
+        """Raise ArgumentError for the first of ``others`` that is given beside an option."""
         for other in (name for name, given in others.items() if given):
-            raise self.error(
-                f"confidence => 'all' does not go with {other}", "Leave one of them out."
-            )
+            raise self.error(f"{option} does not go with {other}", "Leave one of them out.")
 
     def _threshold(self, confidence: Confidence | None) -> float | None:
         given = self.get(THRESHOLD)
@@ -561,8 +562,7 @@ class _Binder:
             "confidence": confidence is not None,
             "a cascade": any(self.get(option) is not None for option in CASCADE),
         }
-        for other in (name for name, also in others.items() if also):
-            raise self.error(f"threshold does not go with {other}", "Leave one of them out.")
+        self._refuse_beside("threshold", others)
         return given
 
     def _checks(self, constraint: Constraint) -> tuple[str, int]:
