@@ -8,6 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 from datafusion import SessionContext
+from seconds import least_seconds
 
 import blendfusion as bf
 from blendfusion.udfs.register.parse_money import amount_of
@@ -51,6 +52,14 @@ from blendfusion.udfs.register.parse_money import amount_of
 def test_an_amount_is_read(text: str, amount: str | None) -> None:
     found = amount_of(text)
     assert (None if found is None else str(found)) == amount
+
+
+@pytest.mark.parametrize("text", ["1{}hello world", "({}hello world", "-{}hello", "1{}2{}x y"])
+def test_a_text_with_many_blanks_is_read_at_once(text: str) -> None:
+    blanks = " \t" * 2_000
+    assert least_seconds(lambda: amount_of(text.format(blanks, blanks)), 0.5) < 0.5
+    assert amount_of(text.format(blanks, blanks)) is None
+    assert amount_of(f"1{blanks}234,50{blanks}kr") == Decimal("1234.50")
 
 
 def test_what_is_written_in_either_notation_is_read_back() -> None:

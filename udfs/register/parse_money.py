@@ -28,7 +28,7 @@ def amount_of(text: str) -> Decimal | None:
     >>> [str(amount_of(text)) for text in ("EUR 1.234,50", "$1,234.5", "1.234", "(12,00 €)")]
     ['1234.50', '1234.5', '1234', '-12.00']
     """
-    found = _AMOUNT.fullmatch(text.strip())
+    found = _AMOUNT.fullmatch(" ".join(text.split()))  # one blank: the pattern has many `\s*`
     if found is None or bool(found["open"]) != bool(found["close"]):
         return None
     digits = _digits(re.sub(r"['’\s\u00a0\u202f]", "", found["digits"]))
