@@ -28,7 +28,7 @@ from blendfusion.apps.cli.shell import (
     _prompt,
     is_complete,
 )
-from blendfusion.apps.cli.statements import Statement, script, split
+from blendfusion.language.query_text.scripts import Statement, script, split
 
 
 @pytest.fixture
@@ -66,9 +66,9 @@ def test_statements_end_at_semicolons(text: str, statements: list[str], rest: st
 def test_a_script_knows_the_lines_of_its_statements() -> None:
     text = "-- first\nSELECT 1;\n\nSELECT\n  2;\nSELECT 3"
     assert script(text) == [
-        Statement("SELECT 1", 2),
-        Statement("SELECT\n  2", 4),
-        Statement("SELECT 3", 6),
+        Statement("SELECT 1", 2, 9),
+        Statement("SELECT\n  2", 4, 20),
+        Statement("SELECT 3", 6, 32),
     ]
 
 

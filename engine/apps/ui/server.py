@@ -16,8 +16,9 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from blendfusion.apps.ui.views import View, file_of
-from blendfusion.apps.ui.workspace import Workspace, error_of, statements_in
+from blendfusion.apps.ui.workspace import Workspace, error_of
 from blendfusion.errors import BlendFusionError, QueryError
+from blendfusion.language.query_text.scripts import script
 
 _BODY = 1_000_000
 """Maximum bytes of a request."""
@@ -192,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
             case ["api", "plan"]:
                 return _json(self._plan(sql, dialect, keeps=body.get("runs") is True))
             case ["api", "statements"]:
-                return _json(statements_in(sql))
+                return _json([{"sql": one.text, "start": one.start} for one in script(sql)])
             case ["api", "correct"]:
                 given = [_text(body, name) for name in ("question", "text", "answer", "label")]
                 return _json({"corrections": work.correct(*given)})

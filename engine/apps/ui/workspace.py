@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
-from sqlglot.tokenizer_core import TokenType
 
 import blendfusion as bf
 from blendfusion.apps.ui.cells import rows_of
@@ -25,7 +24,6 @@ from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.files.reading import table_name
 from blendfusion.language.query_text.read_only import check_text
 from blendfusion.language.query_text.statements import is_planned_only
-from blendfusion.language.query_text.tokenizer import tokenize
 from blendfusion.redaction import printable
 from blendfusion.run.observe.progress import Reporter
 from blendfusion.run.reports.explain import explain_frame
@@ -485,25 +483,6 @@ class Workspace:
         if run is None:
             raise QueryError(f"there is no run {number}")
         return run
-
-
-def statements_in(text: str) -> list[dict[str, Any]]:
-    """The statements of a text, each with the place where it begins.
-
-    >>> statements_in("SELECT ';'; SELECT 2")
-    [{'sql': "SELECT ';'", 'start': 0}, {'sql': 'SELECT 2', 'start': 12}]
-    """
-    tokens = tokenize(text)
-    ends = [token.start for token in tokens if token.token_type == TokenType.SEMICOLON]
-    found: list[dict[str, Any]] = []
-    start = 0
-    for end in [*ends, len(text)]:
-        body = text[start:end]
-        if tokenize(body) or (body.strip() and not tokens):
-            begun = start + len(body) - len(body.lstrip())
-            found.append({"sql": body.strip(), "start": begun})
-        start = end + 1
-    return found
 
 
 def _columns(schema: pa.Schema) -> list[dict[str, str]]:

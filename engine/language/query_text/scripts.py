@@ -10,10 +10,12 @@ from blendfusion.language.query_text.tokenizer import tokenize
 
 
 class Statement(NamedTuple):
-    """A statement without its semicolon, and the line that it begins on, from 1."""
+    """A statement without its semicolon, the line that it begins on, from 1, and the place of its
+    first character, from 0."""
 
     text: str
     line: int
+    start: int
 
 
 def split(text: str) -> tuple[list[Statement], str]:
@@ -23,7 +25,7 @@ def split(text: str) -> tuple[list[Statement], str]:
     as one with an open quote, is all rest.
 
     >>> split("SELECT ';'; SELECT 2")
-    ([Statement(text="SELECT ';'", line=1)], 'SELECT 2')
+    ([Statement(text="SELECT ';'", line=1, start=0)], 'SELECT 2')
     """
     found: list[Statement] = []
     start = 0
@@ -59,7 +61,8 @@ def _add(found: list[Statement], text: str, start: int, end: int) -> None:
     tokens = tokenize(body)
     if tokens or (body.strip() and not _is_comment(body)):
         first = start + (tokens[0].start if tokens else len(body) - len(body.lstrip()))
-        found.append(Statement(text[first:end].strip(), text.count("\n", 0, first) + 1))
+        line = text.count("\n", 0, first) + 1
+        found.append(Statement(text[first:end].strip(), line, first))
 
 
 def _is_comment(text: str) -> bool:
