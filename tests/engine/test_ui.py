@@ -459,6 +459,18 @@ def test_rows_are_sorted_by_columns_of_every_type(
     assert page.get(f"/api/rows/{nested}?sort=0&words=1") == [[[1]]]
 
 
+def test_rows_with_texts_of_parquet_inside_lists_are_sorted_and_filtered(tmp_path: Path) -> None:
+    file = tmp_path / "t.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"x": ["b", "a", None]}), file)
+    with serving() as page:
+        assert page.upload("t.parquet", file.read_bytes())[0] == 200
+        run = page.run("SELECT x, [x] AS list, named_struct('x', x) AS part FROM t")["id"]
+        for column in range(3):
+            rows = page.get(f"/api/rows/{run}?sort={column}&down=1")
+            assert sorted(map(str, rows)) == sorted(map(str, page.get(f"/api/rows/{run}")))
+        assert page.get(f"/api/rows/{run}?words=a") == [["a", ["a"], {"x": "a"}]]
+
+
 def test_rows_are_saved_as_files(page: Page) -> None:
     number = page.run("SELECT id FROM reviews WHERE id < 3 ORDER BY id")["id"]
     status, text, headers = page.fetch("GET", f"/api/file/{number}/csv?sort=0&down=1")

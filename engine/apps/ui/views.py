@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blendfusion.apps.ui.cells import cell, column_cells
+from blendfusion.datafusion.arrow_layouts import plain_type
 from blendfusion.errors import QueryError
 from blendfusion.files.page_writers import WRITERS, is_number
 from blendfusion.files.row_writers import flat, text_of
@@ -50,12 +51,13 @@ class View:
 
 
 def _without_views(table: pa.Table) -> pa.Table:
-    """``table`` with texts in a layout whose rows Arrow takes in any order."""
+    """``table`` with texts in a layout whose rows Arrow takes in any order; dictionaries stay."""
     for place, field in enumerate(table.schema):
-        if pa.types.is_string_view(field.type):
-            table = table.set_column(place, field.name, table.column(place).cast(pa.string()))
-        elif pa.types.is_binary_view(field.type):
-            table = table.set_column(place, field.name, table.column(place).cast(pa.binary()))
+        if pa.types.is_dictionary(field.type) or pa.types.is_run_end_encoded(field.type):
+            continue
+        kind = plain_type(field.type)
+        if kind != field.type:
+            table = table.set_column(place, field.name, table.column(place).cast(kind))
     return table
 
 
