@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from blendfusion.planner.ir.nodes import Block, Expr, Field, fields
 from blendfusion.planner.ir.sorts import ASC, DESC, reverse
 from blendfusion.run.execution.decided_groups import Spared
-from blendfusion.run.execution.equal_rows import Key, keys_at
+from blendfusion.run.execution.equal_rows import keys_at
 from blendfusion.run.execution.expressions import RowWise
-from blendfusion.run.execution.ranges import Range, range_of, range_of_values
+from blendfusion.run.execution.ranges import Masks, Range, range_of, range_of_values
 from blendfusion.run.execution.row_answers import Survivors
-from blendfusion.services.approximate.bounds import Numbers, Places
+from blendfusion.services.approximate.bounds import Numbers
 from blendfusion.services.approximate.measures import Bounds
 from blendfusion.services.approximate.sample import SampledStage, range_of_constant
 
@@ -56,8 +56,8 @@ class EstimatedGroups:
             return table
         table = _in_order(table, n_keys)
         every = np.arange(len(sample.questions))
-        number = {key: i for i, key in enumerate(_keys(sample.keys, every))}
-        own = _keys([table.column(i) for i in range(n_keys)], np.arange(len(table)))
+        number = {key: i for i, key in enumerate(keys_at(sample.keys, every))}
+        own = keys_at([table.column(i) for i in range(n_keys)], np.arange(len(table)))
         groups = np.array([number[key] for key in own], dtype=np.int64)
         self.rows = np.stack([sample.questions[groups], sample.rows[groups]])
         partly = self.rows[0] < self.rows[1]
@@ -83,7 +83,7 @@ class EstimatedGroups:
         n_keys = self.sample.need.n_keys
         lines = [f"Bounds with confidence {self.sample.within.confidence:g}:"]
         partly = np.flatnonzero(self.rows[0] < self.rows[1])
-        keys = _keys([self.table.column(i) for i in range(n_keys)], partly)
+        keys = keys_at([self.table.column(i) for i in range(n_keys)], partly)
         for at, key in zip(partly[:_LINES], keys, strict=False):
             group = ", ".join(f"{names[i]} {value}" for i, value in enumerate(key))
             own = (
@@ -117,7 +117,7 @@ class EstimatedGroups:
             notes.append(self._certainty_of_limit(kept))
         return notes
 
-    def _certainty_of_limit(self, kept: Numbers) -> str:
+    def _certainty_of_limit(self, kept: Masks) -> str:
         need = self.sample.need
         assert need.count is not None
         found, direction = self._range(need.order[0]), need.directions[0]
@@ -162,11 +162,7 @@ def _in_order(table: pa.Table, n_keys: int) -> pa.Table:
         return table
 
 
-def _keys(columns: Sequence[pa.Array | pa.ChunkedArray], places: Places) -> list[Key]:
-    return keys_at(columns, places)
-
-
-def _replace(column: pa.ChunkedArray, value: Numbers, known: Numbers) -> pa.Array:
+def _replace(column: pa.ChunkedArray, value: Numbers, known: Masks) -> pa.Array:
     """``column`` with other values where they are ``known``, in its type."""
     numbers = np.where(known, value, 0.0)
     if pa.types.is_integer(column.type):
