@@ -5,16 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from blendfusion.budget import Price, money
 from blendfusion.planner.ir.nodes import Ask
 from blendfusion.run.execution.predicate_order import Order
 from blendfusion.run.observe.progress import count_noun
 from blendfusion.types import Task, Usage
-
-if TYPE_CHECKING:
-    pass
 
 ASSUMED = "assumed answers"
 EARLIER = "earlier answers"

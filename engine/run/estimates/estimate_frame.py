@@ -17,6 +17,15 @@ from blendfusion.planner.explain.plan_text import names_of
 from blendfusion.planner.ir.nodes import Ask, Block, asks_model
 from blendfusion.planner.stages.split import StagedPlan
 from blendfusion.run.estimates.dependencies import influences
+from blendfusion.run.estimates.estimate import (
+    ASSUMED,
+    AT_MOST,
+    AT_MOST_LARGE,
+    EARLIER,
+    EXACT,
+    Estimate,
+    OperatorEstimate,
+)
 from blendfusion.run.estimates.loaded_models import KnownModels, known_models
 from blendfusion.run.estimates.sampling import distinct_in_all
 from blendfusion.run.estimates.simulate import DryRows, DryRun, StageSeen, occurrences
@@ -28,17 +37,6 @@ from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
     from blendfusion.run.hooks import BaseFrame, BaseSession
-
-
-from blendfusion.run.estimates.estimate import (
-    ASSUMED,
-    AT_MOST,
-    AT_MOST_LARGE,
-    EARLIER,
-    EXACT,
-    Estimate,
-    OperatorEstimate,
-)
 
 
 def estimate_frame(frame: BaseFrame) -> Estimate:

@@ -120,7 +120,6 @@ class Trace:
         self.by_task: dict[Task, Usage] = {}
         self._by_question: dict[Question, Usage] = {}
         self._sample = Sample(Options().trace_calls)
-        self._by_model: dict[str, Usage] = {}
         self._by_words: dict[tuple[str, str], Usage] = {}
         self._failures: dict[tuple[Task, Values], str] = {}
         """The reasons for NULL values in the result."""
@@ -282,7 +281,6 @@ class Trace:
         self._spend(job, spent)
         with self._lock:
             for name, share in _by_model(answers, spent).items():
-                self._by_model[name] = self._by_model.get(name, Usage()) + share
                 words = name, job.task.question
                 self._by_words[words] = self._by_words.get(words, Usage()) + share
             self._done += spent.values
@@ -368,8 +366,7 @@ class Trace:
         """Questions and spending of each model: a value counts for every model that received it.
         The seconds of a batch are divided by tokens."""
         found: dict[str, Usage] = {}
-        for name, spent in self._by_model.items():
-            name = name or self.first_model()
+        for (name, _), spent in self.by_question_and_model.items():
             found[name] = found.get(name, Usage()) + spent
         return found
 
