@@ -91,17 +91,17 @@ class Estimate:
         """The totals of rows about which there is nothing to ask."""
         value, possible = part.value, part.possible & part.value.value
         low, high = (np.ones(len(group)),) * 2 if self._counts else (value.low, value.high)
-        if not self._of_values:
-            low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-        self.span = _widths(
-            np.where(possible, low, np.inf), np.where(possible, high, -np.inf), group, n
-        )
-        """The greatest difference that there can be, of two values, or of two sums."""
-        if not self._of_values:
-            self.span = _sums(np.where(possible & open_, high - low, 0.0), group, n)
-        if self._counts:
-            self.span = _sums(np.ones(len(group)), group, n)
         some = possible & open_
+        if self._of_values:
+            span = _widths(
+                np.where(possible, low, np.inf), np.where(possible, high, -np.inf), group, n
+            )
+        else:
+            low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+            added = np.ones(len(group)) if self._counts else np.where(some, high - low, 0.0)
+            span = _sums(added, group, n)
+        self.span = span
+        """The greatest difference that there can be, of two values, or of two sums."""
         self._least = -_greatest(np.where(some, -low, -np.inf), group, n)
         width = _widths(np.where(some, low, np.inf), np.where(some, high, -np.inf), group, n)
         self._width = np.where(width > 0, width, 0.0)
