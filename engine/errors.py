@@ -76,7 +76,7 @@ def table_of(path: str, name: str = "") -> str:
     )
 
 
-_GENERATED = re.compile(r"c[0-9a-f]{32}")
+GENERATED_NAME = re.compile(r"c[0-9a-f]{32}")
 """Names that DataFusion gives to tables without one: nobody typed them."""
 
 
@@ -311,7 +311,7 @@ def close_matches(name: str, known: Iterable[str]) -> str:
     >>> close_matches("llm_fliter", ["llm_filter", "llm_map"])
     "Did you mean 'llm_filter'?"
     """
-    names = sorted(one for one in set(known) if not _GENERATED.fullmatch(one))
+    names = sorted(one for one in set(known) if not GENERATED_NAME.fullmatch(one))
     folded = {known.lower(): known for known in reversed(names)}
     near = difflib.get_close_matches(name, names, n=1) or [
         folded[one] for one in difflib.get_close_matches(name.lower(), folded, n=1)

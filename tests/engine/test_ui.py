@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -534,6 +535,25 @@ def test_files_are_opened_as_tables(tmp_path: Path) -> None:
             assert page.upload(name, b"a\n1\n")[0] == 400
         assert page.upload("a.csv", b"a\n1\n", X_Token="wrong")[0] == 403
         assert page.upload("a.csv", b"a", Content_Type="text/plain")[0] == 415
+
+
+def test_a_file_that_is_cut_off_becomes_no_table() -> None:
+    with serving() as page:
+        assert page.upload("sales.csv", b"a\n1\n")[0] == 200
+        connection = http.client.HTTPConnection(page.host, timeout=20)
+        connection.putrequest("POST", "/api/open?name=sales.csv")
+        for name, value in {
+            "X-Token": page.server.token,
+            "Content-Type": "application/octet-stream",
+            "Content-Length": "100",
+        }.items():
+            connection.putheader(name, value)
+        connection.endheaders(b"a\n5\n6")
+        connection.sock.shutdown(socket.SHUT_WR)
+        assert connection.getresponse().status == 400
+        connection.close()
+        run = page.run("SELECT sum(a) AS s FROM sales")
+        assert page.get(f"/api/rows/{run['id']}") == [[1]]
 
 
 def test_answers_behind_a_cell_and_their_labels(page: Page) -> None:

@@ -107,9 +107,9 @@ def write(
 
     The rows of a frame are written as they come, except spreadsheets and tables of a file. A file
     is written whole or not at all. A table on a screen has its first ``most_rows`` rows (0: all),
-    and says how many follow. ``full_cells`` shows the whole text of
-    each cell of a table that is drawn; files have it anyway. Raises QueryError if the file cannot
-    be written, and the errors of the frame."""
+    and says how many follow. ``full_cells`` shows the whole text of each cell of a table that is
+    drawn; files have it anyway. Raises QueryError if the file cannot be written, and the errors of
+    the frame."""
     check_output(style, output)
     if output is None:
         return _print(rows, style, full_cells, most_rows)

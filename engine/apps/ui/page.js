@@ -478,9 +478,11 @@ async function rows(now, first) {
     $("rows-body").replaceChildren(el("p", { class: "empty" }, now.id ? "No rows." : "The rows of a query stand here."));
     return;
   }
+  const asked = view;
   try {
     const [found, total] = await Promise.all([
       api(`rows/${now.id}?first=${first}&count=${PAGE}&${viewed()}`), api(`count/${now.id}?${viewed()}`)]);
+    if (asked !== view) return; // the reply to a filter that was typed on
     const lines = found.map((row, i) => el("tr", {}, ...row.map((value, j) => {
       const made = cell(value);
       if (now.answers) made.addEventListener("click", () => why(now, first + i, j));

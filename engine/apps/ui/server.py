@@ -19,6 +19,7 @@ from blendfusion.apps.ui.views import View, file_of
 from blendfusion.apps.ui.workspace import Workspace, error_of
 from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.language.query_text.scripts import script
+from blendfusion.places.whole_file import replacing
 
 _BODY = 1_000_000
 """Maximum bytes of a request."""
@@ -224,8 +225,11 @@ class _Handler(BaseHTTPRequestHandler):
         left = self._length(_UPLOAD)
         name = parse_qs(urlsplit(self.path).query).get("name", [""])[-1]
         file = self.server.workspace.open_upload(name)
-        with file.open("wb") as sink:
-            while left and (part := self.rfile.read(min(left, 1 << 20))):
+        with replacing(file) as whole, whole.open("wb") as sink:
+            while left:
+                part = self.rfile.read(min(left, 1 << 20))
+                if not part:
+                    raise _Refusal(400, "The file ended before its Content-Length.")
                 sink.write(part)
                 left -= len(part)
         return _json(self.server.workspace.add_upload(file))

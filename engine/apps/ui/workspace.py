@@ -136,6 +136,8 @@ class Workspace:
         self._confirm_above = confirm_above
         self._planned: PlannedQuery | None = None
         self._view: tuple[int, View, pa.Table] | None = None
+        self._viewing = threading.Lock()
+        """Held to compute a view: the page asks for its rows and their number at the same time."""
         self._corrections: list[dict[str, str]] = []
         self._uploads: tempfile.TemporaryDirectory[str] | None = None
         self._runs: dict[int, Run] = {}
@@ -431,10 +433,11 @@ class Workspace:
         table = self._run(number).table
         if table is None:
             raise QueryError("the rows of this run are not kept", hint="Run it again.")
-        known = self._view
-        if known is None or known[:2] != (number, view):
-            self._view = known = (number, view, view.of(table))
-        return known[2]
+        with self._viewing:
+            known = self._view
+            if known is None or known[:2] != (number, view):
+                self._view = known = (number, view, view.of(table))
+            return known[2]
 
     def summary(self, number: int, view: View) -> list[dict[str, Any]]:
         """Each column of a view: see ``summary_of``."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blendfusion.datafusion.arrow_types import is_text
-from blendfusion.errors import QueryError, close_matches, table_of
+from blendfusion.errors import GENERATED_NAME, QueryError, close_matches, table_of
 from blendfusion.services.ask.schema.catalog import Catalog, Column, Table
 from blendfusion.services.ask.schema.kept_catalog import kept_catalog
 from blendfusion.services.ask.schema.keys import Key, keys_between
@@ -30,8 +29,6 @@ SAMPLES = 3
 SAMPLE_CHARACTERS = 40
 LONG_TEXT = 60
 """Characters; the values of a column with a longer mean length are not linked."""
-_GENERATED = re.compile("c[0-9a-f]{32}")
-"""DataFusion's name for a table that is given none."""
 _COMMENTS = (b"comment", b"description")
 """The metadata of Arrow's fields and schemas that hold a comment."""
 
@@ -44,7 +41,7 @@ def read_catalog(session: AskState, tables: Sequence[str] | None = None) -> Cata
     if isinstance(tables, str):
         tables = (tables,)
     known = sorted(session.catalog().schema().names())
-    named = [name for name in known if not _GENERATED.fullmatch(name)]
+    named = [name for name in known if not GENERATED_NAME.fullmatch(name)]
     names = named if tables is None else [exact_name(name, known) for name in tables]
     if not names:
         raise QueryError(
