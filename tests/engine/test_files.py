@@ -12,6 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -321,6 +322,22 @@ def test_every_type_is_written(extension: str, tmp_path: Path) -> None:
         assert first["bytes"] == first["bytes_view"] == "/w=="
         assert (first["wide"], first["list"], first["none"]) == ("1.50", '["a"]', "")
     assert [f.name for f in tmp_path.iterdir()] == [file.name]
+
+
+TEXTS = ["P01", "", None, "a\tb", "a\nb", "a\r", 'a "b"', "a,b", " a ", "'a'", "ä", "\\t", "7"]
+
+
+def test_tabs_quote_only_what_needs_it(capfdbinary: Any) -> None:
+    """What ``cut`` and ``awk`` read has quotes where a reader of TSV needs them, and no others."""
+    table = pa.table({"text\t": TEXTS, "n": range(len(TEXTS))})
+    write(table, "tsv", None)
+    shown = capfdbinary.readouterr().out.decode()
+    rows = list(csv.reader(io.StringIO(shown, newline=""), delimiter="\t"))
+    assert rows == [["text\t", "n"], *([t or "", str(n)] for n, t in enumerate(TEXTS))]
+    cells = ["P01", '""', "", '"a\tb"', '"a\nb"', '"a\r"', '"a ""b"""', *TEXTS[7:]]
+    assert shown == "".join(
+        f"{c}\t{n}\n" for c, n in zip(['"text\t"', *cells], ["n", *range(13)], strict=True)
+    )
 
 
 @pytest.mark.parametrize("name", ["o.docx", "o.docx.gz", "o.parquet.gz", "o.gz", "o"])

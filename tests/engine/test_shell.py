@@ -321,7 +321,7 @@ def test_more_shows_the_rows_that_follow(
     ("mode", "shown"),
     [
         ("csv", '"n"\n0\n'),
-        ("tsv", '"n"\n0\n'),
+        ("tsv", "n\n0\n"),
         ("json", '{"n": 0}\n'),
         ("markdown", "| n |\n| ---: |\n| 0 |\n"),
         ("html", "<tr><td>0</td></tr>"),

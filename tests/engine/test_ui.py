@@ -476,7 +476,7 @@ def test_rows_are_saved_as_files(page: Page) -> None:
     number = page.run("SELECT id FROM reviews WHERE id < 3 ORDER BY id")["id"]
     status, text, headers = page.fetch("GET", f"/api/file/{number}/csv?sort=0&down=1")
     assert (status, text, headers["Content-Disposition"]) == (200, '"id"\n2\n1\n', "attachment")
-    assert page.fetch("GET", f"/api/file/{number}/tsv")[1] == '"id"\n1\n2\n'
+    assert page.fetch("GET", f"/api/file/{number}/tsv")[1] == "id\n1\n2\n"
     assert page.fetch("GET", f"/api/file/{number}/exe")[0] == 400
     work = page.server.workspace
     content, _ = file_of(work.table(number, View()), "parquet")
