@@ -3,7 +3,8 @@
 before: ``t semi join (block(u) where llm(u.x)) on t.k = u.k``; also below an aggregate by ``u.k``,
         on the padded side of an outer join, or with the call in the join's condition
 after:  the block over ``u semi join t on u.k = t.k``; without a condition to go by, over ``u`` if
-        ``t`` has any row at all
+        ``t`` has any row at all: of two sides that ask, the left is asked up to its first row, then
+        the right, and the rest of the left if the right has any row
 safe:   rows without a partner appear in no result of such a join. The partner may hold more rows
         than the join will see, never fewer: limits are left out of it, and it must give the same
         rows each time, since it runs a second time here.
@@ -33,9 +34,11 @@ from blendfusion.planner.ir.nodes import (
     is_volatile,
     is_volatile_block,
     literal_like,
+    may_move,
     needs_model,
     once_a_plan,
     relations_below,
+    through_projection,
     windows,
     with_input,
 )
@@ -68,16 +71,33 @@ def semi_join_reduction(plan: Plan) -> Plan:
     if bare is not None:
         new_left = reduce_side(left, known_terms(terms, left.width, bare), bare.plan)
     if kind in DROPS_RIGHT:
+        row = None if terms or kind not in DROPS_LEFT else _any_row(new_left)
         # The unreduced left side runs anyway, and the rows that it drops have no partner either.
         around = [exchange_sides(t, left.width, right.width) for t in terms]
-        new_right = reduce_side(right, around, new_left)
+        partner = row or new_left
+        new_right = reduce_side(right, around, partner)
         if new_right is right:
-            new_right = reduce_side(right, around, new_left, deep=True)
+            new_right = reduce_side(right, around, partner, deep=True)
         if len(_asking_blocks(right)) > (new_right is not right):
-            new_right = _or_none(new_right, new_left)
+            new_right = _or_none(new_right, partner)
+        if row is not None and asks_anything(right):
+            new_left = reduce_side(left, (), new_right)
     if new_left is left and new_right is right:
         return plan
     return replace(plan, inputs=(new_left, new_right))
+
+
+def _any_row(side: Plan) -> Block | None:
+    """A block with one row if ``side`` has any, which asks no more than up to that row; None of
+    other relations than a block that drops rows."""
+    _, block = through_projection(side)
+    if not isinstance(block, Block) or not any(map(needs_model, block.where)):
+        return None
+    return (
+        Block(block.source, block.where, (boolean_literal(True),), count=1)
+        if may_move(block)
+        else None
+    )
 
 
 def join_terms(plan: Rel) -> list[Expr]:

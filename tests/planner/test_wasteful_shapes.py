@@ -55,6 +55,19 @@ SHAPES: tuple[tuple[str, int], ...] = (
         "WHERE z.k IS NULL",
         48,
     ),
+    # sides of a product: the first row of one, then the other
+    (f"SELECT r.id FROM r CROSS JOIN c WHERE {YES} AND NOT llm_filter('q', c.name)", 4),
+    (f"SELECT r.id FROM c, r WHERE {YES} AND NOT llm_filter('q', c.name)", 3),
+    (f"SELECT count(*) AS n FROM r, c WHERE {YES} AND NOT llm_filter('q', c.name)", 4),
+    (f"SELECT id, {TEXT} AS t FROM r, c WHERE {YES} AND NOT llm_filter('q', c.name)", 4),
+    (
+        f"SELECT a.*, b.* FROM (SELECT id FROM r WHERE {YES}) AS a, (SELECT k, count(*) AS n FROM c "
+        "WHERE NOT llm_filter('q', name) GROUP BY k) AS b",
+        4,
+    ),
+    (f"SELECT r.id, d.k FROM r, c, c AS d WHERE {YES} AND NOT llm_filter('q', c.name)", 4),
+    (f"SELECT r.id FROM r, c WHERE NOT {YES} AND llm_filter('q', c.name)", N),
+    (f"SELECT r.id FROM r, c WHERE {YES} AND llm_filter('q', c.name)", N + 3),
     # equal texts under two names
     (
         "SELECT count(*) AS n FROM (SELECT name AS title FROM c) AS a JOIN c AS b "
