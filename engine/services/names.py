@@ -7,6 +7,7 @@ from blendfusion.apps.notebooks.accessors import add_accessors, sql
 from blendfusion.apps.notebooks.magic import load_ipython_extension
 from blendfusion.services.approximate.within import Within
 from blendfusion.services.dbapi import module as dbapi
+from blendfusion.services.evaluate.calibration_file import StoredCalibration
 from blendfusion.services.evaluate.choose_model import ModelChoice
 from blendfusion.services.evaluate.evaluation import Comparison, Evaluation
 from blendfusion.services.evaluate.figures import Figure
@@ -25,6 +26,7 @@ __all__ = [
     "IndexReport",
     "Manifest",
     "ModelChoice",
+    "StoredCalibration",
     "StoredQuestion",
     "Within",
     "add_accessors",

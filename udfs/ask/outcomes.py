@@ -14,6 +14,7 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.options import OnError
 from blendfusion.redaction import Redaction
 from blendfusion.types import Answer, Task
+from blendfusion.udfs.ask.calibrations import calibrate_answers
 from blendfusion.udfs.ask.decode import value
 from blendfusion.udfs.ask.evidence_results import stated_answer, with_evidence
 from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, REASON, VALUE, Call
@@ -54,6 +55,9 @@ def outcomes(
     type of its answers, where these are not the call's own. Raises QueryError where the call needs
     probabilities and the model gives none."""
     to = call.value_type if to is None else to
+    if call.calibrated:
+        _check_probabilities(call, answers, dispatcher)
+        answers = calibrate_answers(call, answers, dispatcher)
     if call.gives_probabilities or call.threshold is not None:
         answers = _by_probability(call, answers, dispatcher)
     policy = on_error or dispatcher.policy(call)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from blendfusion.types import Answer, ModelInfo, Task
     from blendfusion.udfs.ask.job import Job
     from blendfusion.udfs.ask.ledger import Ledger
+    from blendfusion.udfs.ask.named_results import NamedResults
     from blendfusion.udfs.ask.observer import Observer
     from blendfusion.udfs.declare.call import Call
 
@@ -25,6 +26,10 @@ class Requests(Protocol):
     observer: Observer
     ledger: Ledger
     redaction: Redaction
+    kept: NamedResults
+
+    @property
+    def guesses_answers(self) -> bool: ...
 
     def found_model(self, call: Call) -> CachedModel: ...
     def info_of(self, call: Call | None) -> ModelInfo: ...

@@ -33,6 +33,7 @@ from blendfusion.udfs.declare.comparison import OPERATOR, SIDES, Comparing
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import GroupQuestion, PairMatch, RowQuestion, UserBody
 from blendfusion.udfs.declare.options import (
+    CALIBRATED,
     CASCADE,
     CHECK,
     CLAIM,
@@ -130,9 +131,7 @@ class _Binder:
             self._check_evidence(constraint, columns, on_error, confidence)
             result = self._evidence_type(result)
         reasons = self._reasons(evidence=evidence)
-        if reasons or "keep" in (on_error, confidence):
-            errors, odds = on_error == "keep", confidence == "keep"
-            result = kept_type(result, errors=errors, confidence=odds, reasons=reasons)
+        result = _result_with_kept(result, on_error, confidence, reasons=reasons)
         task = Task(
             ingredient=self.ingredient.name,
             question=question if comparing is None else comparing.question,
@@ -167,6 +166,7 @@ class _Binder:
             reasons,
             *self._checks(constraint),
             self._threshold(confidence),
+            self._calibrated(),
             self._argument_texts(task),
         )
 
@@ -565,6 +565,14 @@ class _Binder:
         self._refuse_beside("threshold", others)
         return given
 
+    def _calibrated(self) -> str:
+        given = self.get(CALIBRATED)
+        if given is None:
+            return ""
+        cascade = any(self.get(option) is not None for option in CASCADE)
+        self._refuse_beside("calibrated", {"a cascade": cascade})
+        return given
+
     def _checks(self, constraint: Constraint) -> tuple[str, int]:
         """The predicate over answers, and the number of further questions."""
         if CHECK not in self.ingredient.options:
@@ -615,6 +623,16 @@ class _Binder:
             if literal not in (None, [], parameter.default):
                 shown.append((name, sql_literal(literal)))
         return tuple(shown)
+
+
+def _result_with_kept(
+    answers: pa.DataType, on_error: OnError | None, confidence: Confidence | None, *, reasons: bool
+) -> pa.DataType:
+    """The type of results with what is kept beside them."""
+    errors, odds = on_error == "keep", confidence == "keep"
+    if not (errors or odds or reasons):
+        return answers
+    return kept_type(answers, errors=errors, confidence=odds, reasons=reasons)
 
 
 def _text(value: Literal) -> str:

@@ -94,6 +94,8 @@ class Call:
     """How often an answer that does not satisfy it is asked for again."""
     threshold: float | None = field(default=None, metadata=ADDED)
     """The minimum probability of a yes; None: the likelier answer counts."""
+    calibrated: str = field(default="", metadata=ADDED)
+    """The name of the calibration of its probabilities; '' for none."""
     shown: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     """The arguments but defaults, as SQL, by the names of their parameters in their order."""
     in_bytes: tuple[int, ...] = field(default=(), metadata=ADDED)
@@ -152,7 +154,7 @@ class Call:
         its own."""
         if not self.ingredient.kind.can_cascade:
             return None
-        if self.gives_probabilities or self.threshold is not None:
+        if self.gives_probabilities or self.threshold is not None or self.calibrated:
             return None
         if self.targets is None:
             if usual is None or len(self.models) == 1:

@@ -340,6 +340,13 @@ THRESHOLD = Parameter(
     annotation="float",
     example="llm_filter('Is it late?', text, threshold => 0.8)",
 )
+CALIBRATED = Parameter(
+    "calibrated",
+    "The name of a calibration (``session.calibrate``), or 'name@2' for its second version: every "
+    "probability of a yes is the share of yes that labels showed for it.",
+    name_of_kept,
+    example="llm_probability('Is it late?', text, calibrated => 'late')",
+)
 EVIDENCE = Parameter(
     "evidence",
     "Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the words of the "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.options import (
+    CALIBRATED,
     CASCADE,
     CONFIDENCE,
     CONSISTENCY,
@@ -27,6 +28,7 @@ LLM_FILTER = Ingredient(
         CONSISTENCY,
         CONFIDENCE,
         THRESHOLD,
+        CALIBRATED,
         REASONING,
         REASONS,
         MODEL,

@@ -51,6 +51,7 @@ def llm_filter(
     consistency: int = 1,
     confidence: float | str | None = None,
     threshold: float | None = None,
+    calibrated: str | None = None,
     reasoning: str | int | None = None,
     reasons: bool = False,
     model: str | Sequence[str] | None = None,
@@ -80,6 +81,8 @@ def llm_filter(
       answer (``true`` and ``false``, the options, the points of a scale) and its probability.
     - ``threshold``: The minimum probability of a yes for the answer to be yes; below it the answer
       is no. Without this option, the likelier of the two counts.
+    - ``calibrated``: The name of a calibration (``session.calibrate``), or 'name@2' for its second
+      version: every probability of a yes is the share of yes that labels showed for it.
     - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
       tokens of it. A reason is a question of its own, and a value of the one for the answer; an
       example may have one behind its answer.
@@ -182,6 +185,7 @@ def llm_bool(
     consistency: int = 1,
     confidence: float | str | None = None,
     threshold: float | None = None,
+    calibrated: str | None = None,
     reasoning: str | int | None = None,
     reasons: bool = False,
     model: str | Sequence[str] | None = None,
@@ -211,6 +215,8 @@ def llm_bool(
       answer (``true`` and ``false``, the options, the points of a scale) and its probability.
     - ``threshold``: The minimum probability of a yes for the answer to be yes; below it the answer
       is no. Without this option, the likelier of the two counts.
+    - ``calibrated``: The name of a calibration (``session.calibrate``), or 'name@2' for its second
+      version: every probability of a yes is the share of yes that labels showed for it.
     - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
       tokens of it. A reason is a question of its own, and a value of the one for the answer; an
       example may have one behind its answer.
@@ -603,6 +609,7 @@ def llm_probability(
     examples: Sequence[Sequence[object]] | None = None,
     sample: Sequence[str | None] | Sequence[Sequence[str | None]] | None = None,
     consistency: int = 1,
+    calibrated: str | None = None,
     reasoning: str | int | None = None,
     model: str | Sequence[str] | None = None,
     on_error: OnError | None = None,
@@ -610,7 +617,7 @@ def llm_probability(
     """The probability that the answer to ``question`` is yes, for each row, as DOUBLE from 0 to
     1. It is the question of ``llm_filter`` and ``llm_bool``, and shares its answers with them. Whether
     0.8 means that eight of ten such answers are right depends on the model and the wording:
-    ``frame.evaluate`` measures it.
+    ``frame.evaluate`` measures it, and ``calibrated`` corrects it by labels.
 
     A model without probabilities is refused: local models have them, servers that give logprobs, and
     decision models.
@@ -630,6 +637,8 @@ def llm_probability(
       session's ``calibration='column'`` does not apply then; a model without odds ignores the
       sample.
     - ``consistency``: The number of ways to ask the question; the majority answer counts.
+    - ``calibrated``: The name of a calibration (``session.calibrate``), or 'name@2' for its second
+      version: every probability of a yes is the share of yes that labels showed for it.
     - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
       tokens of it. A reason is a question of its own, and a value of the one for the answer; an
       example may have one behind its answer.

@@ -11,6 +11,7 @@ SERVICE = Service(
         "Figure": "figures",
         "Improvement": "improve",
         "ModelChoice": "choose_model",
+        "StoredCalibration": "calibration_file",
         "StoredQuestion": "question_file",
     },
 )

@@ -74,7 +74,8 @@ def compare_columns(
 
     ``kind`` None: by the type of the answers; text is a label if ``closed``. A struct of an answer
     and its confidence counts as the answer. Raises ArgumentError for a label that is no value of
-    the kind; ``redaction`` shows or hides it.
+    the kind; ``redaction`` shows or hides it. Probabilities of yes beside labels of yes and no
+    count as the likelier of the two, with its probability.
     """
     if kind is not None and kind not in KINDS:
         hint = f"Known: {', '.join(KINDS)}."
@@ -82,6 +83,8 @@ def compare_columns(
     if not within >= 0 or math.isinf(within):
         raise ArgumentError(f"within={within!r} is not possible", hint="A number, at least 0.")
     given, confidences = _parts(answers)
+    if _are_probabilities(given, labels, kind):
+        given, confidences = _by_probability(given)
     kind = kind or _kind_of(given.type, closed)
     read = {"boolean": _yes_no, "number": _number}.get(kind, _text)
     held = [None if a is None else read(a, "an answer", redaction) for a in given.to_pylist()]
@@ -99,6 +102,27 @@ def _parts(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[float | None]
     confidences = fields.get(CONFIDENCE)
     stated = [None] * len(column) if confidences is None else confidences.to_pylist()
     return pa.chunked_array([fields[VALUE]]), stated
+
+
+def _are_probabilities(
+    given: pa.ChunkedArray, labels: pa.ChunkedArray, kind: AnswerKind | None
+) -> bool:
+    """Whether a column holds probabilities of yes: numbers from 0 to 1 beside labels of yes and
+    no."""
+    if not pa.types.is_floating(given.type) or kind not in (None, "boolean"):
+        return False
+    if kind is None and not pa.types.is_boolean(labels.type):
+        return False
+    return all(p is None or 0 <= p <= 1 for p in given.to_pylist())
+
+
+def _by_probability(given: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[float | None]]:
+    """The likelier answers, and their probabilities."""
+    yes = given.to_pylist()
+    answers = pa.chunked_array(
+        [pa.array([None if p is None else p >= 0.5 for p in yes], pa.bool_())]
+    )
+    return answers, [None if p is None else max(p, 1 - p) for p in yes]
 
 
 def _kind_of(kind: pa.DataType, closed: bool) -> AnswerKind:

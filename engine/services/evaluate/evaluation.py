@@ -57,6 +57,7 @@ FIGURES_SCHEMA = pa.schema(
     ]
 )
 _SHOWN = ("accuracy", "f1", "macro_f1", "mae", "area", "calibration_error", "answered")
+_CALIBRATION_HEADS = ("confidence", "rows", "mean", "right")
 _HEADS = ("figure", "value", "95 % interval", "method")
 _CHANCE = 0.05
 """The p-value below which a difference counts as one."""
@@ -276,7 +277,22 @@ class Evaluation:
 
     def __repr__(self) -> str:
         head = f"{self.verdict}\n\n{printable(self.name)}"
-        return f"{head}\n{_draw(_HEADS, self._cells())}\n{self.summary}"
+        return f"{head}\n{_draw(_HEADS, self._cells())}\n{self._calibration_text}{self.summary}"
+
+    @property
+    def _calibration_text(self) -> str:
+        """How often the answers of each tenth of confidence are right, as a table; '' without
+        confidences."""
+        cells = [
+            [
+                f"{row['from']:.1f} to {row['to']:.1f}",
+                f"{row['rows']:,}",
+                f"{row['confidence']:.3f}",
+                f"{row['accuracy']:.3f}",
+            ]
+            for row in self.calibration.to_pylist()
+        ]
+        return f"{_draw(_CALIBRATION_HEADS, cells)}\n" if cells else ""
 
     def _repr_html_(self) -> str:
         drawn = html_table(self.name, _HEADS, self._cells(), kinds=("", "n", "", ""))

@@ -46,8 +46,8 @@ class StoredQuestion:
 
     def to_toml(self) -> str:
         """The text of the file: the same question gives the same text."""
-        lines = [f"name = {_text(self.name)}", f"version = {self.version}"]
-        lines.append(f"call = {_text(self.call)}")
+        lines = [f"name = {toml_text(self.name)}", f"version = {self.version}"]
+        lines.append(f"call = {toml_text(self.call)}")
         if self.threshold is not None:
             lines.append(f"threshold = {self.threshold!r}")
         if self.measured:
@@ -64,15 +64,19 @@ class StoredQuestion:
     def read(path: str | os.PathLike[str]) -> StoredQuestion:
         """The question of a file. Raises ArgumentError, which names the file."""
         file = Path(path)
-        try:
-            held = tomllib.loads(file.read_text("utf-8"))
-        except OSError as problem:
-            raise ArgumentError(f"cannot read '{file}': {problem.strerror}") from None
-        except ValueError as problem:
-            raise ArgumentError(f"'{file}' cannot be read: {problem}") from None
-        except RecursionError:
-            raise ArgumentError(f"'{file}' is nested too deeply") from None
-        return _check(file, held)
+        return _check(file, read_toml(file))
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """The content of a file. Raises ArgumentError, which names it."""
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except OSError as problem:
+        raise ArgumentError(f"cannot read '{file}': {problem.strerror}") from None
+    except ValueError as problem:
+        raise ArgumentError(f"'{file}' cannot be read: {problem}") from None
+    except RecursionError:
+        raise ArgumentError(f"'{file}' is nested too deeply") from None
 
 
 def _check(file: Path, held: dict[str, Any]) -> StoredQuestion:
@@ -98,6 +102,6 @@ def _check(file: Path, held: dict[str, Any]) -> StoredQuestion:
         raise ArgumentError(f"'{file}': {problem.message}", hint=problem.hint) from None
 
 
-def _text(text: str) -> str:
+def toml_text(text: str) -> str:
     """A basic string of TOML."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")

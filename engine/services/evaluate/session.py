@@ -11,12 +11,14 @@ from blendfusion.models.guarantees.accuracy import DELTA
 from blendfusion.prepare.frame_sources import FrameSources
 
 if TYPE_CHECKING:
+    from blendfusion.services.evaluate.calibration_file import StoredCalibration
     from blendfusion.services.evaluate.choose_model import ModelChoice
     from blendfusion.services.evaluate.compare_answers import AnswerKind
     from blendfusion.services.evaluate.evaluation import Comparison
     from blendfusion.services.evaluate.improve import Improvement
     from blendfusion.services.evaluate.question_file import StoredQuestion
     from blendfusion.services.evaluate.run import Wordings
+    from blendfusion.udfs.ask.calibrations import Calibration
 
 
 class Evaluations(FrameSources):
@@ -79,6 +81,41 @@ class Evaluations(FrameSources):
         options: dict[str, Any] = {"models": models, "accuracy": accuracy, "delta": delta}
         options |= {"costs": costs, "within": within, "budget": budget, "version": version}
         return choose_model(self, name, table, call, label, **options)
+
+    def calibrate(
+        self,
+        question: str,
+        labels: object,
+        *,
+        name: str,
+        label: str = "label",
+        budget: Budget | None = None,
+        version: int | None = None,
+    ) -> StoredCalibration:
+        """A monotone map from the model's probabilities of a yes to the shares of yes that labels
+        show, kept as ``name``: ``llm_probability('…', text, calibrated => 'name')`` and
+        ``llm_filter(…, threshold => 0.8, calibrated => 'name')`` use it.
+
+        ``question`` is the SQL of a yes/no call. ``labels`` is a table (its name, a frame, a
+        mapping of columns, or what ``from_arrow`` takes) with the call's columns and the column
+        ``label``: a random sample of the values to come. Equal values count once. The map belongs
+        to the wording and the model, and other ones are refused. ``version``: None means the next
+        one, and 'name@2' names one. The measured calibration errors, before and after, are those of
+        maps of other values. Raises QueryError below 20 different labelled values, and without
+        probabilities.
+        """
+        from blendfusion.services.evaluate.calibrate import calibrate
+
+        return calibrate(
+            self, question, labels, label=label, name=name, budget=budget, version=version
+        )
+
+    def register_calibration(self, source: Calibration | str | os.PathLike[str]) -> Calibration:
+        """Make a calibration, or that of a file, known to the queries of this session. Raises
+        ArgumentError for a file that holds none."""
+        from blendfusion.services.evaluate.calibrate import register_calibration
+
+        return register_calibration(self, source)
 
     def register_question(self, question: StoredQuestion | str | os.PathLike[str]) -> str:
         """Make a stored question, or that of a file, known to ``llm_ask('name', value, …)``; its
