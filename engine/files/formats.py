@@ -20,7 +20,8 @@ KINDS = {
     ".parquet": "parquet",
     ".lance": "lance",
     ".xlsx": "xlsx",
-    **dict.fromkeys((".pdf", ".docx", ".html", ".htm", ".md", ".txt"), "document"),
+    **dict.fromkeys((".pdf", ".docx", ".pptx", ".epub", ".eml"), "document"),
+    **dict.fromkeys((".html", ".htm", ".md", ".txt"), "document"),
 }
 
 

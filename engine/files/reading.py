@@ -134,10 +134,11 @@ def register_file(
     A path may be a file, a folder of files of one kind, a pattern (``logs/*.parquet``,
     ``year/**/*.csv``), a sheet of a workbook (``book.xlsx#Sheet``), a URL (file, http, https, s3,
     gs, az), or ``-`` for standard input, whose beginning says what it is. Folders called
-    ``name=value`` are columns. Documents (PDF, DOCX, HTML, Markdown, text) are tables of their
-    blocks, see ``read_documents``. Text files may be compressed (.gz, .zst, .bz2, .xz). Warns
-    (FileWarning) of what was left out or put together. Raises QueryError for a missing file, an
-    unknown extension, a table of Delta Lake, Iceberg or Hudi, and a file that cannot be read."""
+    ``name=value`` are columns. Documents (PDF, DOCX, PPTX, EPUB, e-mails, HTML, Markdown,
+    text) are tables of their blocks, see ``read_documents``. Text files may be compressed (.gz,
+    .zst, .bz2, .xz). Warns (FileWarning) of what was left out or put together. Raises QueryError
+    for a missing file, an unknown extension, a table of Delta Lake, Iceberg or Hudi, and a file
+    that cannot be read."""
     reading = reading or Reading()
     reading = replace(reading, encoding=check_encoding(reading.encoding))
     if path == STANDARD_INPUT:

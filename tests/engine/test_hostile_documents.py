@@ -50,7 +50,7 @@ EXPECTED = {
     "pdf.docx": "",
     "html.pdf": "it is no PDF",
     "html.docx": "it is no DOCX file",
-    "zip.docx": "it is a ZIP archive, and no DOCX file",
+    "zip.docx": "it is a ZIP archive, and no DOCX, PPTX, EPUB file",
     "empty.pdf": "it is empty",
     "zeros.html": "it is no text",
     "entities.docx": "its XML has a document type",
@@ -58,6 +58,22 @@ EXPECTED = {
     "deep.docx": "its XML is nested deeper",
     "circle.pdf": "page 1 cannot be read",
     "size.pdf": None,
+    "cut1.pptx": None,
+    "entities.pptx": "it",
+    "external.pptx": "its XML has a document type",
+    "zeros.pptx": "it is no PPTX file",
+    "cut1.epub": "its archive is damaged",
+    "entities.epub": "its XML has a document type",
+    "external.epub": "its XML has a document type",
+    "climbs.epub": "'../../../../etc/passwd' is not in the archive",
+    "many.epub": "",
+    "cut2.eml": None,
+    "zeros.eml": "it is no e-mail",
+    "random.eml": "it is no e-mail",
+    "deep.eml": "it",
+    "headers.eml": "",
+    "words.eml": "",
+    "base64.eml": "the coding of a part is damaged",
     "name\\..\\\n'\".txt": "",
 }
 
@@ -110,6 +126,9 @@ def test_two_hundred_files_in_one_query(tmp_path: Path) -> None:
     found = reasons(files, tmp_path / "files")
     assert seconds_of_readers() - start < 3 * len(files)
     assert found["bomb.docx"] == ["'word/document.xml' is larger than 256 MB unpacked"]
+    for name, part in (("bomb.pptx", "ppt/bomb.xml"), ("bomb.epub", "a.xhtml")):
+        assert f"'{part}'" in found[name][0]
+        assert "is larger than" in found[name][0]
     assert found["comment.html"] == [f"a part of it takes longer than {SECONDS} s"]
     assert "its reader" in found["content.pdf"][0]
 

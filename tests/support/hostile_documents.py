@@ -9,7 +9,17 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from document_files import HTML, MARKDOWN, SPACE, paragraph, write_docx
+from document_files import (
+    HTML,
+    MAIL,
+    MARKDOWN,
+    SPACE,
+    changed_archive,
+    paragraph,
+    write_docx,
+    write_epub,
+    write_pptx,
+)
 from document_pages import make
 
 _ENTITIES = "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 12))
@@ -19,6 +29,8 @@ def hostile_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     """The names and contents; ``folder`` is for scratch."""
     yield from small_files(folder)
     yield "bomb.docx", _bomb()
+    yield "bomb.pptx", changed_archive(folder / "good.pptx", {"ppt/bomb.xml": bytes(300 << 20)})
+    yield "bomb.epub", changed_archive(folder / "good.epub", {"a.xhtml": bytes(300 << 20)})
     yield "deep.html", b"<div>" * 300_000
     yield "content.pdf", _pdf(b"/Kids [3 0 R] /Count 1", zlib.compress(b"q " * 30_000_000))
     yield "text.pdf", _pdf(b"/Kids [3 0 R] /Count 1", zlib.compress(b"BT (a) Tj ET " * 2_000_000))
@@ -72,7 +84,48 @@ def small_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     yield "circle.pdf", _pdf(b"/Kids [2 0 R 2 0 R] /Count 50")
     yield "size.pdf", _pdf(b"/Kids [3 0 R] /Count 1", box=b"0 0 1e30 1e30")
     yield "form.pdf", _pdf(b"/Kids [3 0 R] /Count 1", zlib.compress(b"/F Do " * 1000), form=True)
+    yield from _slides_books_and_mails(chance, folder)
     yield "name\\..\\\n'\".txt", b"A name."
+
+
+def _slides_books_and_mails(chance: random.Random, folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Damaged and hostile files of these three kinds."""
+    write_pptx(folder / "good.pptx")
+    write_epub(folder / "good.epub", {"a.xhtml": "<p>One.</p>", "b.xhtml": "<p>Two.</p>"})
+    for ending in ("pptx", "epub", "eml"):
+        good = MAIL if ending == "eml" else (folder / f"good.{ending}").read_bytes()
+        for number in range(8):
+            yield f"cut{number}.{ending}", good[: chance.randrange(len(good))]
+        for number in range(8):
+            yield f"flipped{number}.{ending}", _flipped(good, chance)
+        yield f"empty.{ending}", b""
+        yield f"zeros.{ending}", bytes(5000)
+        yield f"random.{ending}", chance.randbytes(5000)
+    for kind, hostile in (("entities", _exploding()), ("external", _external())):
+        slide = "ppt/slides/slide1.xml"
+        yield f"{kind}.pptx", changed_archive(folder / "good.pptx", {slide: hostile})
+        yield f"{kind}.epub", changed_archive(folder / "good.epub", {"book.opf": hostile})
+    many = [(f"{number}.xhtml", "<p>x</p>") for number in range(1000)]
+    write_epub(folder / "many.epub", dict(many))
+    yield "many.epub", (folder / "many.epub").read_bytes()
+    yield (
+        "climbs.epub",
+        changed_archive(
+            folder / "good.epub",
+            {"book.opf": _CLIMBS},
+        ),
+    )
+    nested = b"Content-Type: multipart/mixed; boundary=%d\n\n--%d\n"
+    yield "deep.eml", b"Subject: x\n" + b"".join(nested % (n, n) for n in range(3000))
+    yield "headers.eml", b"Subject: x\n" + b"X: y\n" * 50_000 + b"\ntext"
+    yield "words.eml", b"Subject: " + b"=?utf-8?q?=C3=A4?= " * 1_000 + b"\n\ntext"
+    yield "base64.eml", b"Subject: x\nContent-Transfer-Encoding: base64\n\n" + b"!" * 2_000_000
+
+
+_CLIMBS = b"""<package xmlns="http://www.idpf.org/2007/opf"><manifest>
+<item id="a" href="../../../../etc/passwd"/><item id="b" href="/etc/passwd"/>
+<item id="c" href="file:///etc/passwd"/></manifest>
+<spine><itemref idref="a"/><itemref idref="b"/><itemref idref="c"/></spine></package>"""
 
 
 def _flipped(data: bytes, chance: random.Random) -> bytes:

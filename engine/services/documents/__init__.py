@@ -1,5 +1,5 @@
-"""Documents as tables of blocks: PDF, DOCX, HTML, Markdown and text, read in a process of limited
-time and memory."""
+"""Documents as tables of blocks: PDF, DOCX, PPTX, EPUB, e-mails, HTML, Markdown and text, read in
+a process of limited time and memory."""
 
 from blendfusion.services import Service
 

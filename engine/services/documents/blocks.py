@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -13,6 +14,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Box = tuple[float, float, float, float]
 """Left, top, right and bottom on the page as it is shown, in points (1/72 inch), from its upper
 left corner."""
+
+Ask = Callable[[int], "Collection[int] | None"]
+"""Selects pages, given the number of a file's pages (None: all)."""
 
 
 @dataclass(frozen=True, slots=True)

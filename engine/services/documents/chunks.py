@@ -11,6 +11,7 @@ _TOKEN = re.compile(r"\w{1,6}|[^\w\s]")
 """About a token of a model: six letters of a word, or a mark."""
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
 _SPACE = re.compile(r"\s+")
+_MARGINS = ("header", "footer", "aside")
 
 
 def tokens_in(text: str) -> int:
@@ -26,8 +27,8 @@ def cut_chunks(rows: Sequence[Row], most: int) -> list[Row]:
     """Rows of at most ``most`` tokens each, in the same order.
 
     A chunk begins at a title, unless only titles stand before it, and headers and footers are in
-    none. A block is divided only where it is longer than a chunk: between sentences or lines, else
-    between words.
+    none unless there is nothing else. A block is divided only where it is longer than a chunk:
+    between sentences or lines, else between words.
     """
     found: list[Row] = []
     texts: list[str] = []
@@ -42,9 +43,7 @@ def cut_chunks(rows: Sequence[Row], most: int) -> list[Row]:
         boxes.clear()
         size, only_titles = 0, True
 
-    for kind, text, box in rows:
-        if kind in ("header", "footer", "aside"):
-            continue
+    for kind, text, box in _body(rows):
         if kind == "title" and not only_titles:
             close()
         for part in _parts(text, most):
@@ -57,6 +56,17 @@ def cut_chunks(rows: Sequence[Row], most: int) -> list[Row]:
             only_titles = only_titles and kind == "title"
     close()
     return found
+
+
+def words_left_out(rows: Sequence[Row]) -> int:
+    """The number of words of rows that are in no chunk."""
+    words = (len(text.split()) for _, text, _ in rows)
+    return sum(words) - sum(len(text.split()) for _, text, _ in _body(rows))
+
+
+def _body(rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows that chunks are made of."""
+    return [row for row in rows if row[0] not in _MARGINS] or rows
 
 
 def _parts(text: str, most: int) -> Iterator[str]:

@@ -6,10 +6,10 @@ import re
 import zipfile
 from dataclasses import dataclass, field
 
-from blendfusion.services.documents.blocks import Block, Kind, Unreadable
+from blendfusion.services.documents.archives import Attributes, open_archive, parse_part
+from blendfusion.services.documents.blocks import Block, Kind
 from blendfusion.services.documents.cell_grid import CellGrid
 from blendfusion.services.documents.docx_numbers import BULLET, Level, Numbering
-from blendfusion.services.documents.office_xml import Attributes, parse_part
 
 _MARGINS = re.compile(r"word/(header|footer)\d*\.xml")
 _OFF = ("0", "false", "off", "none")
@@ -19,25 +19,12 @@ _INDENT = "  "
 
 def docx_blocks(path: str) -> list[Block]:
     """The blocks of a document: headers, body with its notes, footers. Raises Unreadable."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return _read(archive)
-    except Unreadable:
-        raise
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, NotImplementedError):
-        raise Unreadable("its archive is damaged") from None
-    except RuntimeError:  # zipfile's, for an archive with a password
-        raise Unreadable("its archive needs a password") from None
-    except Exception as problem:
-        if type(problem).__module__ == "zlib":
-            raise Unreadable("its archive is damaged") from None
-        raise
+    with open_archive(path) as archive:
+        return _read(archive)
 
 
 def _read(archive: zipfile.ZipFile) -> list[Block]:
     names = archive.namelist()
-    if "word/document.xml" not in names:
-        raise Unreadable("it is a ZIP archive, and no DOCX file")
     styles = _styles(archive) if "word/styles.xml" in names else {}
     numbering = _numbering(archive) if "word/numbering.xml" in names else Numbering()
     edges: dict[str, list[Block]] = {"header": [], "footer": []}
@@ -89,7 +76,7 @@ def _styles(archive: zipfile.ZipFile) -> dict[str, _Style]:
         elif tag in ("numId", "ilvl"):
             style.numbers[tag] = value
 
-    parse_part(archive, "word/styles.xml", start, lambda tag: None, lambda text: None)
+    parse_part(archive, "word/styles.xml", start)
     for own in styles.values():
         above, seen = own, 0
         while above.based_on in styles and seen < len(styles):
@@ -127,7 +114,7 @@ def _numbering(archive: zipfile.ZipFile) -> Numbering:
         elif tag == "startOverride" and number_list:
             found.starts[number_list, depth] = _whole(value, 1)
 
-    parse_part(archive, "word/numbering.xml", start, lambda tag: None, lambda text: None)
+    parse_part(archive, "word/numbering.xml", start)
     return found
 
 

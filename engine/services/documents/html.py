@@ -17,17 +17,24 @@ _BREAKS = {
 }
 _TITLES = {"h1", "h2", "h3", "h4", "h5", "h6", "title"}
 _DEEPEST_INDENT = 20
-_EDGES: dict[str, Kind] = {"nav": "aside", "aside": "aside"}
+_EDGES: dict[str, Kind] = {
+    "header": "header",
+    "footer": "footer",
+    "nav": "aside",
+    "aside": "aside",
+}
+_NOTE = re.compile(r"\b(doc-)?(foot|end|rear)note\b")
+"""The part that an element states to have, in books and on pages."""
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{2,40})", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
 
 Attributes = dict[str, str | None]
 
 
-def html_blocks(data: bytes) -> list[Block]:
+def html_blocks(data: bytes | str) -> list[Block]:
     """The blocks of a page."""
     reader = _Reader()
-    reader.feed(decode(data))
+    reader.feed(data if isinstance(data, str) else decode(data))
     reader.close()
     reader.flush()
     return reader.blocks
@@ -59,7 +66,8 @@ class _Reader(HTMLParser):
         """The tag up to whose end nothing is read."""
         self._hidden_depth = 0
         self._titles = self._items = self._code = 0
-        self._edges: list[str] = []
+        self._edges: list[tuple[str, Kind]] = []
+        """The tags of open parts that are not of the text, and their kinds."""
         self._heads = 0
         self._tables: list[CellGrid] = []
         self._item = ""
@@ -97,8 +105,9 @@ class _Reader(HTMLParser):
             self._label = indent + (f"{number}. " if kind == "ol" else "• ")
         elif tag == "pre":
             self._code += 1
-        elif tag in ("header", "footer", "nav", "aside"):
-            self._edges.append(tag)
+        elif tag in _EDGES:
+            part = " ".join(attributes.get(name) or "" for name in ("epub:type", "role"))
+            self._edges.append((tag, "footnote" if _NOTE.search(part) else _EDGES[tag]))
 
     def _open_cell(self, tag: str, attributes: Attributes) -> None:
         if tag == "table":
@@ -144,8 +153,9 @@ class _Reader(HTMLParser):
             self._items = max(0, self._items - 1)
         elif tag == "pre":
             self._code = max(0, self._code - 1)
-        elif tag in self._edges:
-            self._edges.remove(tag)
+        elif any(tag == open_tag for open_tag, _ in self._edges):
+            while self._edges.pop()[0] != tag:
+                pass
 
     def handle_data(self, data: str) -> None:
         if not self._hidden:
@@ -170,13 +180,8 @@ class _Reader(HTMLParser):
     def _kind(self) -> Kind:
         if self._titles:
             return "title"
-        edge = self._edges[-1] if self._edges else ""
-        if edge == "footer":
-            return "footer"
-        if edge == "header":
-            return "header"
-        if edge in _EDGES:
-            return _EDGES[edge]
+        if self._edges:
+            return self._edges[-1][1]
         if self._code:
             return "code"
         return "list" if self._items else "paragraph"

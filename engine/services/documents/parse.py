@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from blendfusion.services.documents.blocks import Block, Unreadable
+from blendfusion.services.documents.blocks import Ask, Block, Unreadable
 
 if TYPE_CHECKING:
     from blendfusion.services.documents.page_layout import Page
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 ENDINGS = {
     ".pdf": "PDF",
     ".docx": "DOCX",
+    ".pptx": "PPTX",
+    ".pptm": "PPTX",
+    ".epub": "EPUB",
+    ".eml": "e-mail",
     ".html": "HTML",
     ".htm": "HTML",
     ".xhtml": "HTML",
@@ -27,6 +31,7 @@ IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 """Pages as images, which are read with ``ocr``."""
 MOST_BYTES = 1 << 30
 MOST_TEXT_BYTES = 64 << 20
+_ARCHIVES = ("DOCX", "PPTX", "EPUB")
 _ZIP = b"PK\x03\x04"
 _HEAD = 1024
 _TEXT_HEAD = 4096
@@ -34,8 +39,6 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 Pages = Iterator[tuple[int | None, "list[Block] | str"]]
 """The number of a page (None: the file has none) and its blocks, or why it cannot be read."""
-Ask = Callable[[int], "Collection[int] | None"]
-"""Selects pages, given the number of a file's pages (None: all)."""
 
 
 def pages(path: str, ocr: bool, ask: Ask) -> Pages:
@@ -60,19 +63,43 @@ def pages(path: str, ocr: bool, ask: Ask) -> Pages:
     elif ending in IMAGES:
         raise Unreadable("it is an image, whose text is read with ocr => true")
     elif head.startswith(_ZIP):
-        from blendfusion.services.documents.docx import docx_blocks
-
-        yield None, docx_blocks(path)
+        yield from _archive(path, ask)
     elif kind == "PDF":
         raise Unreadable("it is no PDF: '%PDF-' is not in its first bytes")
-    elif kind == "DOCX":
-        raise Unreadable("it is no DOCX file, which would be a ZIP archive")
+    elif kind in _ARCHIVES:
+        raise Unreadable(f"it is no {kind} file, which would be a ZIP archive")
     elif kind is None:
         raise Unreadable(f"its ending is none of {', '.join(ENDINGS)}")
     elif size > MOST_TEXT_BYTES:
         raise Unreadable(f"it is a text larger than {MOST_TEXT_BYTES >> 20} MB")
+    elif kind == "e-mail":
+        from blendfusion.services.documents.mail import mail_pages
+
+        yield from mail_pages(Path(path).read_bytes())
     else:
         yield from _text(Path(path).read_bytes(), kind, ask)
+
+
+def _archive(path: str, ask: Ask) -> Pages:
+    """The pages of an archive, whose parts say its kind."""
+    from blendfusion.services.documents.archives import open_archive
+
+    with open_archive(path) as archive:
+        names = set(archive.namelist())
+    if "word/document.xml" in names:
+        from blendfusion.services.documents.docx import docx_blocks
+
+        yield None, docx_blocks(path)
+    elif "ppt/presentation.xml" in names:
+        from blendfusion.services.documents.slides import slides
+
+        yield from slides(path, ask)
+    elif "META-INF/container.xml" in names:
+        from blendfusion.services.documents.epub import chapters
+
+        yield from chapters(path, ask)
+    else:
+        raise Unreadable(f"it is a ZIP archive, and no {', '.join(_ARCHIVES)} file")
 
 
 def _pdf(path: str, ocr: bool, ask: Ask) -> Pages:

@@ -14,9 +14,10 @@ _BLANK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 _FRONT = re.compile(r"\A---\n.{0,20000}?\n(?:---|\.\.\.)\n", re.DOTALL)
 
 
-def text_pages(data: bytes) -> list[list[Block]]:
+def text_pages(data: bytes | str) -> list[list[Block]]:
     """The blocks of each page; form feeds divide pages."""
-    text = decode(data).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    text = data if isinstance(data, str) else decode(data)
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     return [list(_paragraphs(page)) for page in text.split("\f")]
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class DocumentReading(FrameSources):
-    """A context that reads PDF, DOCX, HTML, Markdown and text as tables of blocks."""
+    """A context that reads documents as tables of blocks."""
 
     @cached_property
     def documents(self) -> DocumentTables:
@@ -38,12 +38,12 @@ class DocumentReading(FrameSources):
         megabytes: int = 2048,
     ) -> Frame:
         """The blocks of documents in reading order: ``file``, ``page``, ``block``, ``kind``,
-        ``text``, ``bbox`` and ``error``. See docs/documents.md.
+        ``text``, ``bbox``, ``error`` and ``left_out``. See docs/documents.md.
 
-        ``path`` is a file, a folder or a pattern (``reports/*.pdf``) of PDF, DOCX, HTML, Markdown
-        or text; files are read when the frame runs, one after the other. ``chunk`` joins blocks to
-        rows of at most so many tokens. ``ocr`` reads pages that are images, by the extra 'ocr'.
-        ``on_error``: what cannot be read is a row of kind 'error' ('null'), left out ('skip'), or
+        ``path`` is a file, a folder or a pattern (``reports/*.pdf``) of PDF, DOCX, PPTX, EPUB,
+        e-mails, HTML, Markdown or text; files are read when the frame runs, one after the other.
+        ``chunk`` joins blocks to rows of at most so many tokens. ``ocr`` reads pages that are
+        images, by the extra 'ocr'. ``on_error``: what cannot be read is a row of kind 'error' ('null'), left out ('skip'), or
         an error. A file is read in another process, in steps of at most ``seconds`` of the
         processor and in so many ``megabytes``. Raises QueryError if there is no such file.
         """

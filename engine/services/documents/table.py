@@ -12,7 +12,7 @@ import pyarrow.dataset as pads
 from blendfusion.datafusion.python_table import ScannedTable, Scanner
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.planner.ir.document_tables import Documents
-from blendfusion.services.documents.chunks import cut_chunks
+from blendfusion.services.documents.chunks import cut_chunks, words_left_out
 from blendfusion.services.documents.parse import ENDINGS, IMAGES
 from blendfusion.services.documents.process import PageRead, Reader
 from blendfusion.services.documents.pruning import left_by
@@ -27,6 +27,7 @@ SCHEMA = pa.schema(
         ("text", pa.string()),
         ("bbox", BOX),
         ("error", pa.string()),
+        ("left_out", pa.int32()),
     ]
 )
 _OCR_TAKES = 10
@@ -143,7 +144,9 @@ class _DocumentScan:
             if documents.on_error == "skip":
                 return []
             return [{"file": file, "page": page.page, "kind": "error", "error": page.reason}]
-        rows = cut_chunks(page.rows, documents.chunk) if documents.chunk else page.rows
+        chunks = documents.chunk
+        rows = cut_chunks(page.rows, chunks) if chunks else page.rows
+        left_out = words_left_out(page.rows) if chunks else 0
         return [
             {
                 "file": file,
@@ -152,6 +155,7 @@ class _DocumentScan:
                 "kind": kind,
                 "text": text,
                 "bbox": None if box is None else dict(zip(BOX.names, box, strict=True)),
+                "left_out": (left_out if number == 1 else 0) if chunks else None,
             }
             for number, (kind, text, box) in enumerate(rows, 1)
         ]

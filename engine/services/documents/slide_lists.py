@@ -1,0 +1,73 @@
+"""The paragraphs of a text of a slide, with the labels of those that are items."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from blendfusion.services.documents.docx_numbers import BULLET, in_form
+
+_DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_TEXTS = (f"{_DRAWING}t", f"{_MATH}t")
+_INDENT = "  "
+_FORMS = {
+    "arabic": "decimal",
+    "alphaLc": "lowerLetter",
+    "alphaUc": "upperLetter",
+    "romanLc": "lowerRoman",
+    "romanUc": "upperRoman",
+}
+
+
+def paragraphs_of(frame: Any, are_items: bool) -> list[tuple[str, bool]]:
+    """The text of each paragraph that has one, and whether it is an item of a list, whose text
+    begins with its label. ``are_items``: unless the paragraph says that it has no label."""
+    found: list[tuple[str, bool]] = []
+    counts: dict[int, int] = {}
+    for paragraph in frame.paragraphs:
+        text = _text_of(paragraph._p)
+        if not text:
+            continue
+        depth = paragraph.level
+        counts = {level: count for level, count in counts.items() if level <= depth}
+        label = _label(paragraph._p.find(f"{_DRAWING}pPr"), are_items, depth, counts)
+        found.append((f"{_INDENT * depth}{label} {text}" if label else text, bool(label)))
+    return found
+
+
+def _text_of(paragraph: Any) -> str:
+    """Its text, that of its fields and formulas too."""
+    parts = []
+    for element in paragraph.iter():
+        if element.tag in _TEXTS:
+            parts.append(element.text or "")
+        elif element.tag == f"{_DRAWING}br":
+            parts.append("\n")
+    return "".join(parts).strip()
+
+
+def _label(properties: Any, is_item: bool, depth: int, counts: dict[int, int]) -> str:
+    """The label of a paragraph; ``counts`` has the last number of each depth."""
+    numbers = bullet = none = None
+    if properties is not None:
+        numbers = properties.find(f"{_DRAWING}buAutoNum")
+        bullet = properties.find(f"{_DRAWING}buChar")
+        none = properties.find(f"{_DRAWING}buNone")
+    if numbers is None:
+        counts.pop(depth, None)
+        return BULLET if bullet is not None or (is_item and none is None) else ""
+    first = numbers.get("startAt", "1")
+    number = counts.get(depth, int(first) - 1 if first.isascii() and first.isdigit() else 0) + 1
+    counts[depth] = number
+    return _numbered(number, numbers.get("type", "arabicPeriod"))
+
+
+def _numbered(number: int, kind: str) -> str:
+    """A number as its kind says: "arabicPeriod" is "3.", "alphaLcParenR" is "c)"."""
+    form = next((kept for name, kept in _FORMS.items() if kind.startswith(name)), "decimal")
+    shown = in_form(number, form)
+    if kind.endswith("ParenBoth"):
+        return f"({shown})"
+    if kind.endswith("ParenR"):
+        return f"{shown})"
+    return f"{shown}." if kind.endswith("Period") else shown
