@@ -43,9 +43,10 @@ class DocumentReading(FrameSources):
         ``path`` is a file, a folder or a pattern (``reports/*.pdf``) of PDF, DOCX, PPTX, EPUB,
         e-mails, HTML, Markdown or text; files are read when the frame runs, one after the other.
         ``chunk`` joins blocks to rows of at most so many tokens. ``ocr`` reads pages that are
-        images, by the extra 'ocr'. ``on_error``: what cannot be read is a row of kind 'error' ('null'), left out ('skip'), or
-        an error. A file is read in another process, in steps of at most ``seconds`` of the
-        processor and in so many ``megabytes``. Raises QueryError if there is no such file.
+        images, by the extra 'ocr'. ``on_error``: what cannot be read is a row of kind 'error'
+        ('null'), left out ('skip'), or an error. A file is read in another process, in steps of at
+        most ``seconds`` of the processor and in so many ``megabytes``. Raises QueryError if there
+        is no such file.
         """
         table = self.documents.allow(_read(path, chunk, ocr, on_error, seconds, megabytes))
         return self.new_frame(self.table(table))
