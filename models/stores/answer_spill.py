@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
+import marshal
+import sqlite3
 import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Generic, Protocol, TypeVar
-
-import numpy as np
-import pyarrow as pa
+from itertools import count, islice
+from typing import Any, Generic, Protocol, TypeVar
 
 from blendfusion.errors import BlendFusionError
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.key import digests
-from blendfusion.models.stores.key_runs import NONE, KeyRuns, keys_of
+from blendfusion.models.stores.temporary_rows import PIECE, TemporaryRows
 from blendfusion.types import Answer, Usage
 
 MEGABYTE = 1_000_000
 ENTRY_BYTES = 600
 """The memory of an answer and its values besides their texts."""
-PAGE_ROWS = 16_384
-_PAGE_BITS = np.uint64(14)
-_SCHEMA = pa.schema(
-    [
-        ("text", pa.large_binary()),
-        ("finish", pa.string()),
-        ("logprob", pa.float64()),
-        ("error", pa.large_binary()),
-        ("too_long", pa.bool_()),
-        ("model", pa.string()),
-    ]
-)
-
 
 K = TypeVar("K", bound=Hashable)
 
@@ -55,71 +42,53 @@ class AnswerSpill:
     """The memory for the answers of a run, at least one megabyte: beyond ``most_mb``, the question
     that holds most moves its answers to a file in ``folder`` (None: the system's).
 
-    Files are deleted as soon as they are open: nobody else can open them, and they disappear with
-    the process. Safe to use from threads.
+    The file is deleted as soon as it is open: nobody else can open it, and it disappears with the
+    process. Safe to use from threads.
     """
 
     def __init__(self, most_mb: int, folder: str | None = None) -> None:
         self.most_mb, self.folder = most_mb, folder
         self.most_bytes = max(1, most_mb) * MEGABYTE
-        self._file: IO[bytes] | None = None
+        self._file: TemporaryRows | None = None
         self._held: weakref.WeakSet[MemoryHolder] = weakref.WeakSet()
+        self._holders = count()
         self.lock = threading.RLock()
-        self._end = 0
-        """The size of the file of answers."""
 
     @property
     def spilled_bytes(self) -> int:
-        """Bytes in files."""
+        """Bytes in the file."""
         with self.lock:
-            runs = sum(held.runs.bytes for held in self._held if isinstance(held, SpillableAnswers))
-            return self._end + runs
+            return self._file.size if self._file else 0
+
+    @property
+    def file(self) -> TemporaryRows:
+        """The file, which the first call makes."""
+        self._file = self._file or TemporaryRows(self.folder)
+        return self._file
 
     def answers(self) -> SpillableAnswers[Values]:
         """The answers to one more question, none so far."""
-        return SpillableAnswers(self, lambda values: b"".join(digests(values)), _size)
+        return SpillableAnswers(self, digests, _size)
 
-    def hold(self, held: MemoryHolder) -> None:
-        """Let ``held`` have a share of the memory for as long as it lives."""
+    def hold(self, held: MemoryHolder) -> SpilledRows:
+        """Let ``held`` have a share of the memory for as long as it lives; its rows in the
+        file."""
         with self.lock:
             self._held.add(held)
+            return SpilledRows(self, next(self._holders))
 
     def keep_within(self) -> None:
-        """Move answers to files until the others have room. Raises BlendFusionError if they cannot
-        be written; nothing is dropped then."""
+        """Move answers to the file until the others have room. Raises BlendFusionError if they
+        cannot be written; nothing is dropped then."""
         while sum(held.bytes for held in self._held) > self.most_bytes:
             max(self._held, key=lambda held: held.bytes).spill()
 
-    def new_file(self) -> IO[bytes]:
-        """A file without a name, which is closed with whoever holds it. Raises BlendFusionError."""
-        with self.trouble():
-            return tempfile.TemporaryFile(prefix="blendfusion-", dir=self.folder, buffering=0)
-
-    def append(self, data: memoryview) -> int:
-        """Write ``data`` to the file of answers; its place there. Raises BlendFusionError."""
-        place = self._end
-        if self._file is None:
-            self._file = self.new_file()
-            weakref.finalize(self, self._file.close)
-        with self.trouble():
-            self._file.seek(place)
-            while data:
-                data = data[self._file.write(data) :]
-        self._end = self._file.tell()
-        return place
-
-    def read(self, place: int, size: int) -> bytes:
-        """``size`` bytes of the file of answers."""
-        assert self._file is not None
-        self._file.seek(place)
-        return self._file.read(size)
-
     @contextmanager
     def trouble(self) -> Iterator[None]:
-        """Name the folder and the remedy where a file cannot be written."""
+        """Name the folder and the remedy where the file cannot be written."""
         try:
             yield
-        except OSError as problem:
+        except (OSError, sqlite3.Error) as problem:
             raise BlendFusionError(
                 "answers of a query cannot be written to a file in "
                 f"{self.folder or tempfile.gettempdir()}: {problem}",
@@ -128,38 +97,76 @@ class AnswerSpill:
             ) from problem
 
 
+class SpilledRows:
+    """What one holder has moved to the file of ``spill``, by the digest of its key. Used under the
+    lock of ``spill``."""
+
+    def __init__(self, spill: AnswerSpill, holder: int) -> None:
+        self._spill, self._holder = spill, holder
+        self.count = 0
+        """The number of rows."""
+        self.moves = 0
+        """How often rows were moved."""
+
+    def move(self, rows: Iterable[tuple[bytes, Any]]) -> Iterator[int]:
+        """Move rows of simple Python values; after each piece, their number. Raises
+        BlendFusionError."""
+        encoded = ((key, marshal.dumps(row)) for key, row in rows)
+        while piece := [*islice(encoded, PIECE)]:
+            with self._spill.trouble():
+                self._spill.file.add(self._holder, piece)
+            self.count += len(piece)
+            self.moves += 1
+            yield len(piece)
+
+    def find(self, keys: Sequence[bytes]) -> dict[bytes, Any]:
+        """The rows with these keys."""
+        if not self.count:
+            return {}
+        rows = self._spill.file.find(self._holder, keys)
+        return {key: marshal.loads(data) for key, data in rows}
+
+    def between(self, first: bytes, last: bytes) -> list[bytes]:
+        """At most two keys from ``first`` to ``last``."""
+        return self._spill.file.between(self._holder, first, last, 2) if self.count else []
+
+    def pop(self, most: int) -> list[tuple[bytes, Any]]:
+        """Take the ``most`` oldest rows back."""
+        rows = self._spill.file.pop(self._holder, most)
+        self.count -= len(rows)
+        return [(key, marshal.loads(data)) for key, data in rows]
+
+
 class SpillableAnswers(Generic[K]):
     """The answers to one question by values, or by another key. What they cost is not kept: it was
     counted when they arrived.
 
-    ``digests_of``: the digests of keys, one behind the other; ``size_of``: the memory of one."""
+    ``digests_of``: the digest of each key; ``size_of``: the memory of an answer."""
 
     def __init__(
         self,
         spill: AnswerSpill,
-        digests_of: Callable[[Iterable[K]], bytes],
+        digests_of: Callable[[Iterable[K]], Iterable[bytes]],
         size_of: Callable[[K, Answer], int],
     ) -> None:
         self._spill, self._digests_of, self._size_of = spill, digests_of, size_of
         self.recent: dict[K, Answer] = {}
         """The answers that are not in the file."""
-        self.runs = KeyRuns(spill.new_file)
-        """The others: the number of a page, and the place there."""
-        self._pages: list[tuple[int, int]] = []
-        """The place and the size of each page in the file."""
         self.bytes = 0
         """The memory of the recent answers."""
-        spill.hold(self)
+        self.rows = spill.hold(self)
+        """The others."""
 
     def among(self, keys: Sequence[K]) -> dict[K, Answer]:
         """The answers to these, as far as there are any."""
         with self._spill.lock:
             recent = self.recent
             found = {v: recent[v] for v in keys if v in recent}
-            if self._pages and len(found) < len(keys):
+            if self.rows.count and len(found) < len(keys):
                 rest = [v for v in dict.fromkeys(keys) if v not in found]
-                numbers = self.runs.find(keys_of(self._digests_of(rest)))
-                found.update((rest[at], answer) for at, answer in self._read(numbers))
+                by_digest = dict(zip(self._digests_of(rest), rest, strict=True))
+                rows = self.rows.find([*by_digest])
+                found.update((by_digest[key], _answer(*row)) for key, row in rows.items())
             return found
 
     def update(self, answers: Mapping[K, Answer]) -> None:
@@ -171,63 +178,26 @@ class SpillableAnswers(Generic[K]):
             self._spill.keep_within()
 
     def spill(self) -> None:
-        """Move all answers to files."""
-        keys, answers = keys_of(self._digests_of(self.recent)), list(self.recent.values())
-        order = np.argsort(keys[:, 0], kind="stable")  # a page has answers that lie together
-        pages = list(self._pages)
-        for start in range(0, len(answers), PAGE_ROWS):
-            data = _to_ipc([answers[place] for place in order[start : start + PAGE_ROWS]])
-            pages.append((self._spill.append(memoryview(data)), data.size))
-        first = np.uint64(len(self._pages)) << _PAGE_BITS
-        with self._spill.trouble():
-            self.runs.add(keys[order], first + np.arange(len(answers), dtype=np.uint64))
-        self._pages = pages
-        self.recent = {}
+        """Move all answers to the file."""
+        keys, left = [*self.recent], iter([*self.recent])
+        rows = (_row(self.recent[key]) for key in keys)
+        for moved in self.rows.move(zip(self._digests_of(keys), rows, strict=True)):
+            for key in islice(left, moved):
+                self.bytes -= self._size_of(key, self.recent.pop(key))
         self.bytes = 0
-
-    def _read(self, numbers: np.ndarray) -> Iterator[tuple[int, Answer]]:
-        """The answers with these numbers, by place."""
-        there = np.flatnonzero(numbers != NONE)
-        there = there[np.argsort(numbers[there], kind="stable")]
-        pages = (numbers[there] >> _PAGE_BITS).astype(np.int64)
-        rows = (numbers[there] & np.uint64(PAGE_ROWS - 1)).astype(np.int64)
-        starts = np.flatnonzero(np.diff(pages, prepend=-1)).tolist()
-        for start, end in zip(starts, [*starts, len(there)][1:], strict=True):
-            data = self._spill.read(*self._pages[pages[start]])
-            some = _read(data, pa.array(rows[start:end]))
-            yield from zip(there[start:end].tolist(), some, strict=True)
 
 
 def _size(values: Values, answer: Answer) -> int:
     return ENTRY_BYTES + sum(len(v) for v in values if v) + len(answer.text or "")
 
 
-def _to_ipc(answers: Sequence[Answer]) -> pa.Buffer:
-    columns = [
-        pa.array([_bytes(answer.text) for answer in answers], pa.large_binary()),
-        pa.array([answer.finish for answer in answers]),
-        pa.array([answer.logprob for answer in answers], pa.float64()),
-        pa.array([_bytes(answer.error) for answer in answers], pa.large_binary()),
-        pa.array([answer.too_long for answer in answers]),
-        pa.array([answer.model for answer in answers]),
-    ]
-    sink, options = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression="lz4")
-    with pa.ipc.new_stream(sink, _SCHEMA, options=options) as stream:
-        stream.write_batch(pa.record_batch(columns, schema=_SCHEMA))
-    return sink.getvalue()
+def _row(answer: Answer) -> tuple[Any, ...]:
+    parts = answer.text, answer.finish, answer.logprob, answer.error, answer.too_long
+    return (*parts, answer.model)
 
 
-def _read(data: bytes, rows: pa.Array) -> Iterator[Answer]:
-    columns = pa.ipc.open_stream(data).read_next_batch().take(rows).columns
-    parts = zip(*(column.to_pylist() for column in columns), strict=True)
-    for text, finish, logprob, error, too_long, model in parts:
-        spent = ((model, Usage()),) if model else ()
-        yield Answer(_text(text), finish, logprob, Usage(), _text(error), too_long, spent)
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode("utf-8", "surrogatepass")
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode("utf-8", "surrogatepass")
+def _answer(
+    text: str | None, finish: Any, logprob: Any, error: str | None, too_long: bool, model: str
+) -> Answer:
+    spent = ((model, Usage()),) if model else ()
+    return Answer(text, finish, logprob, Usage(), error, too_long, spent)

@@ -14,7 +14,7 @@ from scripts import Counted, spoken
 
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError, OptionError
-from blendfusion.models.stores.answer_spill import AnswerSpill
+from blendfusion.models.stores.temporary_rows import TemporaryRows
 from blendfusion.options import Options
 from blendfusion.run.execution.spill import Spill
 
@@ -165,9 +165,11 @@ def test_results_are_the_same_with_answers_on_disk(
     sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spilled: list[int] = []
-    append = AnswerSpill.append
+    add = TemporaryRows.add
     monkeypatch.setattr(
-        AnswerSpill, "append", lambda room, data: spilled.append(len(data)) or append(room, data)
+        TemporaryRows,
+        "add",
+        lambda file, holder, rows: spilled.append(len(rows)) or add(file, holder, rows),
     )
     memory = repeated()
     expected = memory.session.sql(sql)

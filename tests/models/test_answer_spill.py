@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 from pathlib import Path
@@ -91,16 +90,19 @@ def test_a_folder_that_is_not_there_is_named_with_the_remedy(tmp_path: Path) -> 
     assert len(held.among([*answers])) == 3_000
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no full disk at hand")
-def test_a_full_disk_is_named_and_drops_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_named_and_drops_nothing(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     held = AnswerSpill(1, str(tmp_path)).answers()
-    monkeypatch.setattr(
-        "tempfile.TemporaryFile",
-        lambda **_: open("/dev/full", "r+b", buffering=0),  # noqa: SIM115
-    )
-    answers = {(str(i),): Answer("true") for i in range(3_000)}
-    with pytest.raises(BlendFusionError, match="No space left on device"):
-        held.update(answers)
-    assert len(held.among([*answers])) == 3_000
+    answers = {(str(i),): Answer(f"{i} " * 100) for i in range(20_000)}
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 20, usual[1]))  # no file may be larger
+    try:
+        with pytest.raises(BlendFusionError, match=r"cannot be written to a file in .*: d"):
+            held.update(answers)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    found = held.among([*answers])
+    assert {values: answer.text for values, answer in found.items()} == {
+        values: answer.text for values, answer in answers.items()
+    }
+    assert 0 < len(held.recent) < 20_000

@@ -1,18 +1,16 @@
-"""The values of a range that have no answer yet, in memory up to a size, the rest in files."""
+"""The values of a range that have no answer yet, in memory up to a size, the rest in a file."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-
-import numpy as np
+from itertools import islice
 
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.stores.answer_spill import ENTRY_BYTES, PAGE_ROWS, AnswerSpill
-from blendfusion.models.stores.key import VALUES_BYTES
-from blendfusion.models.stores.key_runs import NONE, KeyRuns, keys_of
-from blendfusion.services.cluster.messages import decode_message, encode_message
-from blendfusion.services.cluster.range_messages import TakeReply
+from blendfusion.models.stores.answer_spill import ENTRY_BYTES, AnswerSpill
+
+_PAGE_ROWS = 16_384
+"""Values that are read back at a time."""
 
 
 def beginning(values: Values) -> Values:
@@ -22,7 +20,7 @@ def beginning(values: Values) -> Values:
 
 class PendingValues:
     """The values that wait to be given out, by their beginning, and those that somebody asks
-    about. Values in files wait until those in memory are given out. Used under the lock of
+    about. Values in the file wait until those in memory are given out. Used under the lock of
     ``spill``."""
 
     def __init__(self, spill: AnswerSpill) -> None:
@@ -36,17 +34,12 @@ class PendingValues:
         """The number of values in ``_groups``."""
         self.bytes = 0
         """The memory of those."""
-        self._pages: deque[tuple[int, int, int]] = deque()
-        """The place and size of each page in the file, and the number of its values."""
-        self._read = 0
-        """The number of pages that were read back."""
-        self.runs = KeyRuns(spill.new_file)
-        """The keys of values that are or were in a file, with the number of the page."""
-        spill.hold(self)
+        self.rows = spill.hold(self)
+        """The others that wait."""
 
     def __len__(self) -> int:
         """The number of values that wait."""
-        return self._waiting + sum(count for *_, count in self._pages)
+        return self._waiting + self.rows.count
 
     def add(self, key: bytes, values: Values) -> None:
         """Let a new value wait, or one that was given out."""
@@ -63,9 +56,9 @@ class PendingValues:
         """At most ``most`` keys for a worker: first keys with the beginning of its last ones, then
         keys of groups that no other worker has, then keys of the longest group."""
         keys: list[bytes] = []
-        while len(keys) < most and (self._groups or self._pages):
+        while len(keys) < most and (self._groups or self.rows.count):
             if not self._groups:
-                self._read_page()
+                self._read_back()
             start = self._at.get(worker)
             if start is None or start not in self._groups:
                 others = {*self._at.values()}
@@ -82,45 +75,28 @@ class PendingValues:
         self._waiting -= len(keys)
         return keys
 
-    def waiting(self, keys: Sequence[bytes]) -> np.ndarray:
+    def without_answer(self, keys: Sequence[bytes]) -> list[bool]:
         """Whether each of these has no answer yet."""
-        in_memory = np.array([key in self.values for key in keys], bool)
-        if not self._pages:
-            return in_memory
-        numbers = self._numbers(keys)
-        in_files: np.ndarray = (numbers != NONE) & (numbers >= np.uint64(self._read))
-        without: np.ndarray = in_memory | in_files
-        return without
+        in_file = self.rows.find(keys)
+        return [key in self.values or key in in_file for key in keys]
 
     def spill(self) -> None:
-        """Move the values that wait to files."""
+        """Move the values that wait to the file."""
         keys = [key for group in self._groups.values() for key in group]
-        values = [self.values[key] for key in keys]
-        pages = []
-        for start in range(0, len(keys), PAGE_ROWS):
-            some = values[start : start + PAGE_ROWS]
-            data = b"".join(keys[start : start + PAGE_ROWS]) + encode_message(TakeReply(some))
-            pages.append((self._spill.append(memoryview(data)), len(data), len(some)))
-        first = self._read + len(self._pages)
-        numbers = first + np.arange(len(keys), dtype=np.uint64) // np.uint64(PAGE_ROWS)
-        with self._spill.trouble():
-            self.runs.add(keys_of(b"".join(keys)), numbers)
-        self._pages += pages
-        for key in keys:
-            del self.values[key]
-        self._groups, self._waiting, self.bytes = {}, 0, 0
+        waiting = iter(keys)
+        for moved in self.rows.move((key, self.values[key]) for key in keys):
+            for key in islice(waiting, moved):
+                values = self.values.pop(key)
+                group = self._groups[beginning(values)]
+                group.popleft()
+                if not group:
+                    del self._groups[beginning(values)]
+                self._waiting -= 1
+                self.bytes -= _size(values)
 
-    def _read_page(self) -> None:
-        place, size, count = self._pages.popleft()
-        self._read += 1
-        data = self._spill.read(place, size)
-        size = count * VALUES_BYTES
-        keys = (data[at : at + VALUES_BYTES] for at in range(0, size, VALUES_BYTES))
-        for key, values in zip(keys, decode_message(data[size:]).values, strict=True):
+    def _read_back(self) -> None:
+        for key, values in self.rows.pop(_PAGE_ROWS):
             self.add(key, values)
-
-    def _numbers(self, keys: Sequence[bytes]) -> np.ndarray:
-        return self.runs.find(keys_of(b"".join(keys)))
 
 
 def _size(values: Values) -> int:

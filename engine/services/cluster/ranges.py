@@ -10,12 +10,9 @@ from hashlib import blake2b
 from itertools import count
 from weakref import WeakValueDictionary
 
-import numpy as np
-
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.answer_spill import ENTRY_BYTES, AnswerSpill, SpillableAnswers
 from blendfusion.models.stores.key import digests
-from blendfusion.models.stores.key_runs import NONE, bytes_of, keys_of
 from blendfusion.models.stores.memory import AnswerStore
 from blendfusion.models.wrappers.cache import stored_answers
 from blendfusion.options import Options
@@ -92,12 +89,12 @@ class HashRange:
     ) -> None:
         self._known = known
         self._spill = spill or AnswerSpill(Options().spill_above)
-        self._answers: SpillableAnswers[bytes] = SpillableAnswers(self._spill, b"".join, _size)
+        self._answers: SpillableAnswers[bytes] = SpillableAnswers(self._spill, iter, _size)
         self._pending = PendingValues(self._spill)
         self._index: dict[int, list[bytes]] = {}
         """The keys of the values in memory, by their first ``LEAST_BITS`` bits."""
         self._indexed = (0, 0)
-        """The runs of keys in files when the index was made."""
+        """How often keys had been moved to the file when the index was made."""
         self._batches: dict[int, list[bytes]] = {}
         """Values that somebody asks about."""
         self._awaited: dict[int, float] = {}
@@ -185,9 +182,9 @@ class HashRange:
             while not self._ended:
                 while at < len(keys):
                     some = keys[at : at + _AT_ONCE]
-                    waiting = np.flatnonzero(self._pending.waiting(some))
-                    at += int(waiting[0]) if len(waiting) else len(some)
-                    if len(waiting):
+                    waiting = self._pending.without_answer(some)
+                    at += waiting.index(True) if any(waiting) else len(some)
+                    if any(waiting):
                         break
                 if at == len(keys):
                     answers = self._answers.among(keys)
@@ -225,7 +222,7 @@ class HashRange:
     def _keep(self, answers: dict[bytes, Answer]) -> None:
         """Keep these, and move what there is no room for to files."""
         self._answers.update(answers)
-        now = len(self._answers.runs), len(self._pending.runs)
+        now = self._answers.rows.moves, self._pending.rows.moves
         if now != self._indexed:
             self._indexed, self._index = now, {}
             for key in (*self._answers.recent, *self._pending.values):
@@ -235,36 +232,27 @@ class HashRange:
         """The keys that nobody has sent."""
         values, recent = self._pending.values, self._answers.recent
         new = [key for key in keys if key not in values and key not in recent]
-        for runs in (self._answers.runs, self._pending.runs):
-            if new and len(runs):
-                there = runs.find(keys_of(b"".join(new))) != NONE
-                new = [
-                    key for key, is_there in zip(new, there.tolist(), strict=True) if not is_there
-                ]
+        for rows in (self._answers.rows, self._pending.rows):
+            there = rows.find(new)
+            new = [key for key in new if key not in there]
         return new
 
     def _keys_that_begin(self, heads: Sequence[int], bits: int) -> list[bytes | None]:
         """The keys that begin so; None if there is none, or not one alone."""
-        shift, named = 64 - bits, list[set[bytes]]()
+        shift, named = 64 - bits, list[bytes | None]()
         for head in heads:
             keys = self._index.get(head >> bits - LEAST_BITS, ())
-            named.append({key for key in keys if int.from_bytes(key[:8], "big") >> shift == head})
-        for runs in (self._answers.runs, self._pending.runs):
-            if not len(runs) or not heads:
-                continue
-            wanted, places = np.unique(np.array(heads, np.uint64), return_inverse=True)
-            start = runs.starting(wanted, bits)
-            counts, found = start.counts[places].tolist(), bytes_of(start.keys[places])
-            for own, number, key in zip(named, counts, found, strict=True):
-                if number:
-                    own.add(key)
-                if number > 1:
-                    own.add(b"")
-        return [next(iter(own)) if len(own) == 1 else None for own in named]
+            own = {key for key in keys if int.from_bytes(key[:8], "big") >> shift == head}
+            first, last = head << shift, (head + 1 << shift) - 1
+            ends = first.to_bytes(8, "big"), last.to_bytes(8, "big") + b"\xff" * 8
+            for rows in (self._answers.rows, self._pending.rows):
+                own.update(rows.between(*ends))
+            named.append(own.pop() if len(own) == 1 else None)
+        return named
 
     def _part(self, part: int, bits: int) -> list[bytes]:
-        """The keys that begin so, in order; none once keys are in files."""
-        if len(self._answers.runs) or len(self._pending.runs):
+        """The keys that begin so, in order; none once keys are in the file."""
+        if self._answers.rows.moves or self._pending.rows.moves:
             return []
         if self._sorted is None:
             self._sorted = sorted((*self._answers.recent, *self._pending.values))
