@@ -100,9 +100,9 @@ def _titled(link: re.Match[str]) -> str:
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """(path, Markdown) of each generated page."""
+    """(path, Markdown) of each generated page: the README is the overview."""
     readme = (ROOT / "README.md").read_text("utf-8").replace("](docs/", "](")
-    yield "index.md", _ELSEWHERE.sub(r"\1", readme)
+    yield "overview.md", _ELSEWHERE.sub(r"\1", readme)
     rows = "".join(f"| [`{i.name}`]({i.name}.md) | {_cell(i.summary)} |\n" for i in INGREDIENTS)
     yield "functions/index.md", f"# Functions\n\n| function | question |\n|---|---|\n{rows}"
     for ingredient in INGREDIENTS:

@@ -11,7 +11,7 @@ import ast
 import pytest
 from module_imports import FILES, ROOT, imports
 
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "CONTRIBUTING.md"
 ABOVE, BELOW = "<!-- packages, from tests/test_packages.py -->\n", "<!-- to here -->\n"
 
 ORDER = """
@@ -149,7 +149,7 @@ def table() -> str:
         first = " ".join(documented.split("\n\n")[0].split())
         folder = file.parent if file.name == "__init__.py" else file
         path = folder.relative_to(ROOT).as_posix()
-        rows.append(f"| [`{path}`](../{path}) | {first.replace('|', chr(92) + '|')} |\n")
+        rows.append(f"| [`{path}`]({path}) | {first.replace('|', chr(92) + '|')} |\n")
     return f"\n| package | responsibility |\n|---|---|\n{''.join(rows)}\n"
 
 

@@ -209,7 +209,7 @@ class TaskBatch:
 
 def _layout(task: Task, context: LlamaContext, *, shots: bool, in_chat: bool) -> Layout:
     """Running text without a list of options for closed sets and scores, where small models were
-    measured to be better in it (docs/lab.md); else, and for images, which models have seen in
+    measured to be better in it (benchmarks/lab.md); else, and for images, which models have seen in
     chats only, the chat template, where the model has one."""
     prompt = render(task, shots=shots, listed=False)
     if prompt.replies and not task.images and not in_chat:

@@ -24,7 +24,7 @@ from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Answer
 
 RELATED_EXPONENT = 0.25
-"""Between the likeliest of related words and all of them alike (``Words``): docs/lab.md."""
+"""Between the likeliest of related words and all of them alike (``Words``): benchmarks/lab.md."""
 
 
 class ChoiceDecoder:

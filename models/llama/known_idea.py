@@ -2,7 +2,7 @@
 of the question behind the text.
 
 Words tell praise from blame, and the likelihood of the question tells subjects; the sum is better
-than either (docs/lab.md). Each value is read twice, portion by portion, so that the first answers
+than either (lab.md). Each value is read twice, portion by portion, so that the first answers
 do not wait for all values to be read once.
 """
 

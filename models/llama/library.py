@@ -117,7 +117,7 @@ def _patient_threads() -> Iterator[None]:
 
     OpenMP reads this once, when its library is loaded. Threads that only spin collapse as soon as
     another wants a core, such as a query engine's; to wake one that sleeps takes as long as half
-    the step of a lone row (docs/lab.md has both). What the user has set is kept."""
+    the step of a lone row (benchmarks/lab.md has both). What the user has set is kept."""
     if any(name in os.environ for name in _WAITING):
         yield
         return

@@ -24,7 +24,7 @@ from blendfusion.options import Options
 from blendfusion.types import Task
 
 NOISE = 0.04
-"""Scores closer than this (natural logarithm) may swap when rows are batched: docs/lab.md."""
+"""Scores closer than this (natural logarithm) may swap when rows are batched: benchmarks/lab.md."""
 NOISE_GPU = 0.2
 """The limit on a GPU."""
 NOISE_GPU_QUANTISED = 1.0

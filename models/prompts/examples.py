@@ -157,7 +157,7 @@ BUILT_IN: dict[ConstraintKind, tuple[Shot, ...]] = {
     "struct": _STRUCT,
 }
 """The examples of each kind of constraint. A score has none, since measurements showed that small
-models separate more without them (docs/lab.md)."""
+models separate more without them (benchmarks/lab.md)."""
 
 SCORED: dict[ConstraintKind, tuple[Shot, ...]] = {**BUILT_IN, "boolean": _YES_NO_SCORED}
 """The examples where replies are scored by a local model, which computes the examples once for all

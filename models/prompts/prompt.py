@@ -122,7 +122,7 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     built-in ones.
 
     ``listed``: name the options of a choice. A model that generates its answer must know them. A
-    model that scores options was measured to do better without (docs/lab.md), unless the options
+    model that scores options was measured to do better without (lab.md), unless the options
     have meanings, and options from data then stay out of the common prefix. Meanings are listed in
     an order independent of the user's.
 

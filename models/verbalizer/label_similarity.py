@@ -2,7 +2,7 @@
 
 A small model says little about labels such as *exchange rate*, whose related words the lexicon does
 not know; the cosine of label and text tells such subjects. Where the lexicon knows all labels, its
-words tell more (docs/lab.md).
+words tell more (benchmarks/lab.md).
 """
 
 from __future__ import annotations

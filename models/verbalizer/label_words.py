@@ -2,7 +2,7 @@
 
 A small model expresses *Yes* more reliably by several words than by one. It expresses a label more
 reliably in lower case, as in the worked examples, and by related words (``lexicon``). All are
-scored at the same position, so they cost nothing (docs/lab.md has the worth of each).
+scored at the same position, so they cost nothing (benchmarks/lab.md has the worth of each).
 """
 
 from __future__ import annotations

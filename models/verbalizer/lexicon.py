@@ -4,7 +4,7 @@ A small model that reads about a goal and a cup answers *football* or *game* as 
 All related words are scored at the same position, so they cost nothing, and together they vary less
 than one word (verbalizers with outside knowledge: Hu et al., "Knowledgeable Prompt-tuning", 2022).
 The words were written for this project: nearest neighbours among word vectors made answers worse,
-as most are other forms of the same word (docs/lab.md).
+as most are other forms of the same word (benchmarks/lab.md).
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def way_for(task: Task, way: Way) -> Way:
     """The weights for a task. A threshold is fitted to questions about one text. Whether two values
     name the same thing has weights of its own, ``similarity`` being their ``likeness``; of other
     questions about several values, those count as a yes that stand above unrelated ones
-    (docs/lab.md).
+    (benchmarks/lab.md).
 
     >>> task = Task("llm_filter", "Do both fit?", columns=("a", "b"))
     >>> way_for(task, Way("chat", answer=1.0, threshold=2.5)).threshold

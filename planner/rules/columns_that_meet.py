@@ -3,7 +3,7 @@
 before: ``same(l.x) among distinct l.x = same(r.y) among distinct r.y``, in a join, a filter or IN;
         or both in one column of a UNION ALL
 after:  both among ``distinct (l.x UNION ALL r.y)``, one stage before them
-safe:   that is what such a comparison means (docs/semantics.md): the values of both columns are
+safe:   that is what such a comparison means (docs/meaning.md): the values of both columns are
         one column. Calls with other arguments, ranks, and domains that need an answer of the same
         call keep their own columns.
 """

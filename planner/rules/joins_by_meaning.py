@@ -6,7 +6,7 @@ after:  ``l join r on match(l.x, l.k) = r.y AND l.k = r.k``, where the match is 
         ``distinct r.y, r.k``; with many matches a value, ``array_has(matches(l.x, l.k), r.y)``;
         with labels, ``array_has(m, 'label ' || label(r.y)) OR array_has(m, 'text ' || r.y)``, where
         ``m`` is what ``l.x`` matches by its label among ``distinct r.y, label(r.y), r.k``
-safe:   that is what the call means (docs/semantics.md): the second value is the match of the first
+safe:   that is what the call means (docs/meaning.md): the second value is the match of the first
         among those that stand beside equal keys. Where both values are of one side, or the other
         side would come out otherwise a second time, pairs are asked one by one, as ``exact =>
         true`` says."""

@@ -3,7 +3,7 @@
 before: ``project same(x)`` / ``aggregate by same(x)`` / ``filter p AND same(x) = 'a'``
 after:  the same relation; the call's domain is ``distinct x`` over its input, or over ``filter p``
         of it, which becomes a stage before it; in a join, over the side that the call reads
-safe:   that is what such a call means (docs/semantics.md): the values of its column are those of
+safe:   that is what such a call means (docs/meaning.md): the values of its column are those of
         the rows that it stands beside, after the predicates that need no model; in a predicate
         over a join, of the side that it reads. Where DataFusion's plan does not tell which rows
         these are, the query is refused.

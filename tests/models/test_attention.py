@@ -33,7 +33,7 @@ TEXTS = tuple(
 
 @pytest.fixture(scope="module")
 def weights() -> Iterator[Weights]:
-    # Quantised ones make more of another order of sums (docs/lab.md).
+    # Quantised ones make more of another order of sums (benchmarks/lab.md).
     file = ready(choose(weights_or_skip(), Options(weights="f16")))
     with closing(Weights(file, n_gpu_layers=0, switch=Switch())) as weights:
         yield weights

@@ -24,7 +24,7 @@ from blendfusion.udfs.register.stub import stub
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "guide.md"
+GUIDE = ROOT / "docs" / "functions.md"
 TO_HERE = "<!-- to here -->\n"
 
 SQL = {

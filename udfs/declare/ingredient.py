@@ -20,7 +20,7 @@ class Ingredient:
     """A function that asks a model: its parameters, its kind, and the type of its answers.
 
     Two are equal if they have the same name and version. Binding, EXPLAIN, the signature and
-    docstring in Python, and the tables of docs/guide.md are made
+    docstring in Python, and the tables of docs/functions.md are made
     from this declaration.
     """
 
@@ -60,7 +60,7 @@ class Ingredient:
     doc: str = ""
     """The first paragraphs of the docstring."""
     result: str = ""
-    """The SQL type of results, in words, for docs/guide.md."""
+    """The SQL type of results, in words, for docs/functions.md."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ingredient) and other._identity == self._identity

@@ -25,12 +25,12 @@ class Parameter(Generic[T_co]):
 
     name: str
     doc: str
-    """One sentence or several, in Markdown, for docstrings and docs/guide.md."""
+    """One sentence or several, in Markdown, for docstrings and docs/functions.md."""
     read: Callable[[Literal, str], T_co]
     annotation: str = "str"
     """The type of the argument in Python, without None."""
     example: str = ""
-    """Calls in SQL, for docs/guide.md."""
+    """Calls in SQL, for docs/functions.md."""
     default: Literal = None
     alias: str = ""
     """A second name."""

@@ -8,7 +8,7 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.key import digests
 
 MOST = 20
-"""How many values of a sample count (docs/lab.md)."""
+"""How many values of a sample count (benchmarks/lab.md)."""
 
 
 def sample_rows(rows: Iterable[Values]) -> tuple[tuple[str, ...], ...]:

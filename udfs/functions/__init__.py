@@ -17,8 +17,8 @@ FUNCTIONS = (
     *("llm_sentiment", "llm_translate", "llm_fix_grammar", "llm_redact"),
     *("llm_qa", "llm_validate", "llm_summarize"),
 )
-"""The functions, in the order of docs/guide.md. The module of each has its declaration, under its
-name in capitals."""
+"""The functions, in the order of docs/functions.md. The module of each has its declaration, under
+its name in capitals."""
 
 INGREDIENTS: tuple[Ingredient, ...] = tuple(
     getattr(import_module(_OF_SERVICES.get(name, f"{__name__}.{name}")), name.upper())

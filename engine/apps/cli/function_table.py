@@ -1,4 +1,4 @@
-"""The Markdown tables of docs/guide.md: the functions and their options, from the declarations."""
+"""The Markdown tables of docs/functions.md: functions and their options, from declarations."""
 
 from __future__ import annotations
 

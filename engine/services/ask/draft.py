@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 _OWN = Redaction("on")
 """How a person's own words are shown: as they are."""
 _SMALL = 1_000_000_000
-"""Models with fewer weights write few right queries: docs/lab.md, Questions to queries."""
+"""Models with fewer weights write few right queries: benchmarks/lab.md, Questions to queries."""
 _MOST_RULES = 4
 """Applications of rules to one draft; each may lead to the next problem."""
 _QUERY_PATTERN = r"(SELECT|WITH)[ \n(][^;`]+;?"

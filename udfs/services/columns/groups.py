@@ -25,7 +25,7 @@ _SAMPLES = 8
 
 CLOSENESS = 15.0
 """The weight of cosines beside the log odds of the model's choice, by which groups of texts of our
-own are nearest to their subjects (docs/lab.md)."""
+own are nearest to their subjects (benchmarks/lab.md)."""
 _DECIMALS = 4
 """Digits of their sums that count: further ones depend on the order of additions."""
 _TEXTS_AT_ONCE = 1024

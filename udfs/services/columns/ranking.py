@@ -16,7 +16,7 @@ from blendfusion.udfs.services.columns.tournament import first_places
 
 CONTRADICTED = 0.3
 """The share of checked pairs that contradict the order from which the most likely strengths, by all
-answers, are the order instead. Below it, the order is nearer to the truth (docs/lab.md)."""
+answers, are the order instead. Below it, the order is nearer to the truth (benchmarks/lab.md)."""
 
 _FURTHEST = 10
 """Checked pairs are up to a tenth of the values apart."""
