@@ -125,13 +125,24 @@ def test_a_group_of_several_distinct_values_is_not_too_small() -> None:
     assert rows == ["{'g': 0, 'v': True}", "{'g': 1, 'v': True}", "{'g': 2, 'v': True}"]
 
 
-def test_explain_analyze_tells_how_many_rows_were_spared() -> None:
+@pytest.mark.parametrize(
+    ("sql", "asked", "line"),
+    [
+        ("SELECT g FROM t GROUP BY g HAVING count(*) FILTER (WHERE llm_filter('f', x)) > 3", 8,
+         "until its groups are decided (stops early)"),
+        ("SELECT x FROM t WHERE llm_filter('f', x) "
+         "QUALIFY row_number() OVER (PARTITION BY g ORDER BY x) <= 3", 6,
+         "limit 3 of each group (stops early)"),
+        ("SELECT x FROM t WHERE llm_filter('f', x) QUALIFY rank() OVER (ORDER BY g) = 1", 20,
+         "limit 1 with ties (stops early)"),
+        ("SELECT DISTINCT g FROM t WHERE llm_filter('f', x)", 2,
+         "one of equal rows is enough (stops early)"),
+    ],
+)  # fmt: skip
+def test_explain_analyze_tells_how_many_rows_were_spared(sql: str, asked: int, line: str) -> None:
     session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None, progress="off")
     session.from_pydict({"g": [i % 2 for i in range(40)], "x": [f"v{i}" for i in range(40)]}, "t")
-    frame = session.sql(
-        "SELECT g FROM t GROUP BY g HAVING count(*) FILTER (WHERE llm_filter('f', x)) > 3"
-    )
+    frame = session.sql(sql)
     text = frame.explain_text(analyze=True)
-    asked = frame.trace.usage.values
-    assert asked == 8
-    assert "until its groups are decided (stops early): 32 of 40 rows spared" in text
+    assert frame.trace.usage.values == asked
+    assert f"{line}: {40 - asked} of 40 rows spared" in text

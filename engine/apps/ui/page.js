@@ -319,7 +319,7 @@ async function next() {
     const found = await estimate(waiting[0], true);
     if (!found) waiting = [];
     else if (found.confirm) {
-      $("confirm-text").textContent = `This query ${found.values === undefined ? found.expected : `is expected to ask ${found.values === null ? "an unknown number of values" : counted(found.values, "value")}${found.cost ? `, cost ${found.cost}` : ""}`}.`;
+      $("confirm-text").textContent = `This query ${found.values === undefined ? found.expected : `is expected to ask ${found.values === null ? "an unknown number of values" : counted(found.values, "value")}${found.most > found.values ? `, at most ${number(found.most)}` : ""}${found.cost ? `, cost ${found.cost}` : ""}`}.`;
       $("confirm").hidden = false;
       $("confirm-yes").focus();
       return;

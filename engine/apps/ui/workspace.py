@@ -259,10 +259,11 @@ class Workspace:
                 )
                 if planned.frame.prepared.calls
                 else planned.frame.explain_text(),
-                "expected": repr(planned.estimate).splitlines()[-1]
+                "expected": planned.estimate.lines()[0]
                 if planned.estimate.operators
                 else "asks no model",
                 "values": None if unknown else total.values,
+                "most": None if unknown else planned.estimate.most,
                 "cost": _cost(planned.estimate.cost),
                 "confirm": bool(self._confirm_above)
                 and (unknown or total.values > self._confirm_above),

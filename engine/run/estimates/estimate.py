@@ -57,6 +57,8 @@ class OperatorEstimate:
     price: Price | None = None
     """The price of its model, if known: that of the first model of a failover chain, or of the
     large model of a cascade."""
+    most: int | None = None
+    """The most values that it asks whatever the answers are; None: unknown."""
     scored_by: str | None = None
     """The words by which a local model scores its replies; None if it generates them, or gives no
     words."""
@@ -96,6 +98,8 @@ class Estimate:
     operators: tuple[OperatorEstimate, ...] = ()
     price: Price | None = None
     """The price of the session's model, if known."""
+    least: int = 0
+    """The least values that a run to the end asks, whatever the answers are."""
     weights: Mapping[str, str] = field(default_factory=dict)
     """The weights in use by the names of local models: the file, or its converted copy."""
     orders: Mapping[int, Order] = field(default_factory=dict, repr=False, compare=False)
@@ -108,6 +112,12 @@ class Estimate:
         seconds (see ``seconds``)."""
         known = [op.usage for op in self.operators if op.usage is not None]
         return Usage.total(known) if known else Usage()
+
+    @property
+    def most(self) -> int | None:
+        """The most values that a run asks, whatever the answers are; None: unknown."""
+        known = [op.most for op in self.operators]
+        return None if None in known else sum(most for most in known if most is not None)
 
     @property
     def complete(self) -> bool:
@@ -146,14 +156,19 @@ class Estimate:
             return ["Expected: unknown"]
         total, seconds = self.total, self.seconds
         about = "" if self.exact else "about "
-        text = (
-            f"Expected: {about}{count_noun(total.values, 'value')}{_spending_text(total, seconds)}"
-        )
+        values = f"{about}{count_noun(total.values, 'value')}{self._bounds_text()}"
+        text = f"Expected: {values}{_spending_text(total, seconds)}"
         if self.cost:
             text += f", cost {money(self.cost)}"
         if seconds is None:
             text += "; no time yet: this session has not measured its model"
         return [text, *([FOOTNOTE] if any(ASSUMED in op.basis for op in self.operators) else [])]
+
+    def _bounds_text(self) -> str:
+        if self.exact:
+            return ""
+        most = "" if self.most is None else f", at most {self.most:,}"
+        return f" (at least {self.least:,}{most})"
 
     def weight_lines(self) -> list[str]:
         """The weights in use, one line per local model."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from blendfusion.run.estimates.sampling import distinct_in_all
 from blendfusion.run.estimates.simulate import DryRows, DryRun, StageSeen, occurrences
 from blendfusion.run.estimates.simulated_model import SimulatedDispatcher, Tally
 from blendfusion.run.estimates.token_costs import Meter
+from blendfusion.run.estimates.value_bounds import question_of
 from blendfusion.run.observe.progress import count_noun
 from blendfusion.types import Task, Usage
 from blendfusion.udfs.declare.call import Call
@@ -75,7 +76,9 @@ def estimate_frame(frame: BaseFrame) -> Estimate:
     price = _price(session, simulated.known_of(None))
     # A stage that could not be reached has no order.
     orders = {n: counts.order for n, counts in run.counts.items() if counts.order.places}
-    return Estimate(tuple(report.operators(problem)), price, weights, orders)
+    operators = tuple(report.operators(problem))
+    least = report.least(operators)
+    return Estimate(operators, price, least, weights, orders)
 
 
 def _ends_early(block: Block) -> bool:
@@ -139,6 +142,18 @@ class _Report:
             if partial:
                 self._partial[stage.number] = partial[0]
 
+    def least(self, operators: Sequence[OperatorEstimate]) -> int:
+        """The least values of a run. A value that several stages may ask counts once."""
+        exact = [op for op in operators if op.exact and op.ask is not None]
+        met = {question_of(op.ask, self._guesser) for op in exact if op.ask is not None}
+        least = sum(op.values or 0 for op in exact)
+        known = [seen.bounds for seen in self._run.seen.values() if seen.bounds is not None]
+        for bounds in sorted(known, key=lambda b: -b.least):
+            if met.isdisjoint(bounds.questions):
+                least += bounds.least
+                met |= bounds.questions
+        return least
+
     def _guesses(self, influencing: frozenset[Ask], ask: Ask) -> list[str]:
         """The kinds of guesses on which the number of ``ask``'s values depends."""
         guessed = [a.call.task for a in influencing if a.call.task in self._guesser.guesses]
@@ -180,8 +195,13 @@ class _Report:
             ask=ask,
             models=names,
             price=_price(self._session, models),
+            most=values if basis == EXACT else _most(seen, ask),
             scored_by=_scored_by(models, sent),
         )
+
+
+def _most(seen: StageSeen, ask: Ask) -> int | None:
+    return None if seen.bounds is None else seen.bounds.most.get(ask)
 
 
 def _growth(tally: Tally, scale: float) -> float:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext, lit
 from datafusion import functions as f
@@ -18,6 +20,7 @@ from blendfusion.planner.ir.builders import boolean_literal, project
 from blendfusion.planner.ir.builders import limit_rows as fetched
 from blendfusion.planner.ir.nodes import (
     Ask,
+    Block,
     Expr,
     Node,
     Plan,
@@ -29,10 +32,19 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.traversal import expressions, subplans, transform
 from blendfusion.planner.stages.split import Stage, StagedPlan
+from blendfusion.planner.stages.supersets import superset
 from blendfusion.run.estimates.sampling import MOST_ROWS, Sample, any_rows, first_rows
 from blendfusion.run.estimates.simulated_model import Share, SimulatedDispatcher, Tally, digest
+from blendfusion.run.estimates.value_bounds import (
+    NO_BOUNDS,
+    StageBounds,
+    ValueBounds,
+    most_of_rows,
+)
+from blendfusion.run.execution.decided_groups import rows_of_decided_groups
 from blendfusion.run.execution.executor import Execution, stream
 from blendfusion.run.execution.expressions import Column, Rows, RowWise
+from blendfusion.run.execution.group_states import GroupStates
 from blendfusion.run.execution.pipeline import Chunks
 from blendfusion.udfs.evaluate.evaluate import evaluate
 
@@ -174,6 +186,10 @@ class StageSeen:
     """Whether arguments of calls are kept, to extrapolate the values of all rows."""
     learns: bool = True
     """Whether predicates may change order; not if all rows are in the first chunk."""
+    bounds: StageBounds | None = None
+    """The values asked whatever the answers are; None before the stage runs."""
+    is_sure: bool = False
+    """Whether it reads these rows, up to its own limit, whatever the answers are."""
     scale: float = 1.0
     """Rows of the real source per row here."""
     scale_out: float = 1.0
@@ -251,6 +267,8 @@ class DryRun(Execution):
         elif any(is_volatile(e) for p in subplans(block) for e in expressions(p)):
             seen.partial = "one draw of random values"
         seen.keeps_arguments = seen.scale > 1.0
+        if seen.bounds is None:
+            seen.bounds = self._bounds(stage, sample)
         chunks = Chunks(sample.table.to_batches(), sample.table.schema)
         counts = self.counts[stage.number]
         ended = False
@@ -270,6 +288,59 @@ class DryRun(Execution):
                 )
                 if counts.passed >= wanted and not sample.complete and not cut:
                     seen.partial = ""
+
+    def _bounds(self, stage: Stage, sample: Sample) -> StageBounds:
+        """How many values a stage asks, whatever the answers are."""
+        block, seen = stage.block, self.seen[stage.number]
+        plan = self._without_answers(block.source)
+        if plan is not block.source:
+            return self._bounds_above(block, plan)
+        if self._fed.stages_below(plan) or seen.partial.startswith(("one", "groups")):
+            return NO_BOUNDS
+        if not sample.complete:
+            rows = sample.rows if sample.counted else _known_count(self._frame(plan))
+            most = {} if rows is None else most_of_rows(block, rows, self._dry)
+            return replace(NO_BOUNDS, most=most)
+        seen.is_sure = stage.number not in {*self._limited, *self._plan.operators}
+        return ValueBounds(block, Rows(sample.table), self._dry).of_rows(runs=seen.is_sure)
+
+    def _bounds_above(self, block: Block, plan: Plan) -> StageBounds:
+        """The bounds of a block whose source, ``plan``, asks."""
+        found = superset(plan)
+        if found is None or any(isinstance(p, StoredRows) for p in subplans(found.plan)):
+            return NO_BOUNDS
+        sample = self._any(found.plan)
+        most: dict[Ask, int] = {}
+        if found.counted and sample.counted:
+            most = most_of_rows(block, sample.rows, self._dry)
+        if sample.complete:
+            rows, readable = Rows(sample.table), found.readable
+            bounds = ValueBounds(block, rows, self._dry, readable)
+            most |= bounds.most(np.arange(len(rows)))
+        return replace(NO_BOUNDS, most=most)
+
+    def _operator(self, stage: Stage) -> Callable[..., pa.Table] | None:
+        seen = self.seen[stage.number]
+        if stage.block.until is None or not seen.is_sure:
+            return super()._operator(stage)
+
+        def look(states: GroupStates) -> None:
+            own = Rows(states.rows.table)
+            seen.bounds = ValueBounds(stage.block, own, self._dry).of_groups(states)
+
+        return partial(rows_of_decided_groups, look=look)
+
+    def _without_answers(self, plan: Plan) -> Plan:
+        """``plan`` with the blocks whose rows it reads, but for their limits."""
+        blocks = {stage.number: stage.block for stage in self._plan.stages}
+
+        def change(part: Plan) -> Plan:
+            if not isinstance(part, StoredRows):
+                return part
+            block = blocks[part.stage]
+            return Block(self._without_answers(block.source), block.where, block.select)
+
+        return transform(plan, change)
 
     def _asking(self, stage: Stage) -> AbstractContextManager[None]:
         seen = self.seen[stage.number]

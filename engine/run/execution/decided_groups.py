@@ -10,7 +10,7 @@ it would compute from all answers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -32,9 +32,16 @@ class Spared(Protocol):
 
 
 def rows_of_decided_groups(
-    block: Block, table: pa.Table, rowwise: RowWise, survivors: Survivors, counts: Spared
+    block: Block,
+    table: pa.Table,
+    rowwise: RowWise,
+    survivors: Survivors,
+    counts: Spared,
+    *,
+    look: Callable[[GroupStates], None] = lambda states: None,
 ) -> pa.Table:
-    """The rows of a block over ``table`` from which DataFusion makes the groups that are read."""
+    """The rows of a block over ``table`` from which DataFusion makes the groups that are read.
+    ``look`` sees what is known before the first question, unless all rows are asked about."""
     need = block.until
     assert need is not None
     rows = RowAnswers(block, table, rowwise, survivors)
@@ -47,7 +54,8 @@ def rows_of_decided_groups(
         codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
     states = GroupStates(need, rows, codes, rowwise)
     _read_stored(states)
-    if not need.tests and not need.has_limit:  # what is shown of a group says whether it is there
+    look(states)
+    if _shows_all(states):  # what is shown of a group says whether it is there
         _show(states, np.arange(states.n))
     kept = _decide(states)
     _show(states, np.flatnonzero(kept))
@@ -55,6 +63,23 @@ def rows_of_decided_groups(
         kept = np.ones(1, dtype=bool)
     counts.spared = rows.n_spared
     return rows.output(kept[states.group])
+
+
+def undecided(states: GroupStates, at_once: int) -> Places:
+    """The groups of which something must be asked, or the first that are asked about where a limit
+    reads some of them."""
+    if not _shows_all(states):
+        return open_groups(states, at_once).groups
+    every = np.arange(states.n)
+    settled = np.ones(states.n, dtype=bool)
+    for stage in states.shown:
+        assert stage.expr is not None
+        settled &= states.is_settled(stage.expr, every) | ~states.is_open(stage, every)
+    return every[~settled]
+
+
+def _shows_all(states: GroupStates) -> bool:
+    return not states.need.tests and not states.need.has_limit
 
 
 def _ask_all(rows: RowAnswers) -> None:

@@ -196,9 +196,13 @@ class Execution:
             eager=eager,
             adaptive=self._adaptive,
             most=most,
-            operator=self._plan.operators.get(stage.number),
+            operator=self._operator(stage),
         )
         yield from self._count_questions(stage, tables)
+
+    def _operator(self, stage: Stage) -> Callable[..., pa.Table] | None:
+        """The function that runs a stage in place of the usual one."""
+        return self._plan.operators.get(stage.number)
 
     def _count_questions(
         self, stage: Stage, tables: Generator[pa.Table, None, None]

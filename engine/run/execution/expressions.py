@@ -64,6 +64,8 @@ _STRICT = frozenset((*_COMPARISONS, *_ARITHMETIC, "str_concat"))
 _IN_PARTS = frozenset((*GATES, "is_true", "is_not_true", "singular_or_list", "array_has"))
 """Functions that may not need all of their operands for a row."""
 
+_TRUTHS = ("is_true", "is_not_true")
+
 _ARGUMENTS = (
     pa.types.is_string_view,
     pa.types.is_large_string,
@@ -205,14 +207,31 @@ class RowWise:
         matters = RowStates(predicate, *self._known_parts(predicate, rows)).decide().matters
         return np.asarray(~matters.any(axis=0))
 
+    def rows_that_ask(self, expr: Expr, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """(the rows on which a predicate asks some question unless answers are stored, the rows on
+        which it is true without one). Of other rows, neither is known if it is no predicate."""
+        predicate = self._in_steps(expr)
+        none = np.full(len(rows), False)
+        parts = (expr,) if predicate is None else predicate.atoms
+        if any(not asks_model(a) for a in asks(expr)) or not all(map(_always_asks, parts)):
+            return none, ~none
+        if predicate is None or not len(rows):
+            return ~none, none
+        known = self._known_parts(predicate, rows, stored=False)
+        decisions = RowStates(predicate, *known).decide()
+        return np.asarray(decisions.matters.any(axis=0)), decisions.true
+
     def _in_steps(self, expr: Expr) -> TruthTable | None:
         """The predicate for evaluation in steps, call by call; None if it is evaluated whole."""
         if expr not in self._truth_tables:
             self._truth_tables[expr] = None if self.cascades((expr,)) else truth_table(expr)
         return self._truth_tables[expr]
 
-    def _known_parts(self, predicate: TruthTable, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """The values of the parts without calls, and those of atoms that need no question."""
+    def _known_parts(
+        self, predicate: TruthTable, rows: Rows, *, stored: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The values of the parts without calls, and those of atoms that need no question; but for
+        NULL, only if these are ``stored``."""
         tests = [test for test in predicate.present if test is not None]
         values = map(_truths, self.columns([*predicate.cheap, *tests], rows))
         of = dict(zip([*predicate.cheap, *tests], values, strict=True))
@@ -220,11 +239,11 @@ class RowWise:
         for i, (atom, test) in enumerate(zip(predicate.atoms, predicate.present, strict=True)):
             if test is not None:
                 known[i, of[test] != TRUE] = NULL
-            if all(self.dispatcher.lookup.any_answer(ask.call) for ask in asks(atom)):
+            if stored and all(self.dispatcher.lookup.any_answer(ask.call) for ask in asks(atom)):
                 waiting = np.flatnonzero(known[i] == UNKNOWN)
                 some = rows.take(waiting)
-                stored = waiting[self.known_rows(atom, some)]
-                self._fill(known[i], atom, np.isin(np.arange(len(rows)), stored), rows)
+                answered = waiting[self.known_rows(atom, some)]
+                self._fill(known[i], atom, np.isin(np.arange(len(rows)), answered), rows)
         cheap = [of[part] for part in predicate.cheap]
         return np.array(cheap, dtype=np.int8).reshape(len(cheap), len(rows)), known
 
@@ -557,6 +576,13 @@ def _assemble(pieces: Sequence[pa.Array], place: np.ndarray) -> pa.Array:
     """Row i is value ``place[i]`` of the concatenated pieces; -1 is NULL."""
     whole = pa.concat_arrays(pieces)
     return whole.take(pa.array(place, mask=place < 0))
+
+
+def _always_asks(expr: Expr) -> bool:
+    """Whether an expression asks a question on every row, if it has no answer yet."""
+    if isinstance(expr, Node) and not expr.rels and expr.name in ("if_then", "coalesce", *_TRUTHS):
+        return _always_asks(expr.children[0])
+    return any(True for _ in _certain_questions(expr))
 
 
 def _certain_questions(expr: Expr) -> Iterator[Ask]:

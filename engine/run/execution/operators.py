@@ -100,7 +100,7 @@ def stage_lines(
     for place, stage in enumerate(plan.stages, 1):
         last, seen = stage is plan.last, counts.get(stage.number)
         limit = _limit(stage, limited.get(stage.number), in_order=FEW_VALUES_FIRST not in off)
-        if seen is not None and stage.block.until is not None:
+        if seen is not None and (stage.block.until is not None or seen.spared):
             limit += f": {seen.spared:,} of {seen.rows_in:,} rows spared"
         if stage.number in plan.operators:
             limit = str(plan.operators[stage.number])

@@ -43,7 +43,7 @@ class Counts:
     chunks: int = 0
     seconds: float = 0.0
     spared: int = 0
-    """Rows that needed no answer, of a stage that asks until its groups are decided."""
+    """Rows about which nothing was asked, of a stage that reads some of its rows only."""
     matched: Mapping[Ask, Matches] = field(default_factory=dict)
     """The matchers of calls that choose matches, over a whole run."""
     vectors: Mapping[Call, VectorCounts] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Counts:
 
     def restart(self) -> None:
         """The pipeline restarts: its rows count once, its costs add up."""
-        self.rows_in = self.passed = self.rows_out = self.chunks = 0
+        self.rows_in = self.passed = self.rows_out = self.chunks = self.spared = 0
 
 
 class Chunks:
@@ -157,7 +157,8 @@ def run(
         start = perf_counter()
         if learning and not counts.chunks:
             _expect(order, block, Rows(table), rowwise)
-        found = _passing(block, Rows(table), rowwise, order, first, equal)
+        found, spared = _passing(block, Rows(table), rowwise, order, first, equal)
+        counts.spared += spared
         order.revise()
         survivors = sum(map(len, found))
         if block.has_limit and equal is None and first is None:
@@ -199,19 +200,30 @@ def _passing(
     order: Order,
     first: FirstRows | None,
     equal: EqualRows | None,
-) -> list[Rows]:
-    """The rows of a chunk that pass the block's predicates, as far as its limits need them."""
+) -> tuple[list[Rows], int]:
+    """(the rows of a chunk that pass the block's predicates, as far as its limits need them; the
+    number of rows about which nothing is asked because these do not)"""
+    tested = 0
+
+    def survivors_of(own: Block, some: Rows) -> Rows:
+        nonlocal tested
+        tested += len(some)
+        return _survivors(own, some, rowwise, order)
+
+    if first is None and equal is None:
+        return [survivors_of(block, rows)], 0
     if first is not None:
-        numbered_of = partial(_numbered_survivors, block, rowwise, order) if block.where else None
-        return list(first.survivors(rows, rowwise.columns, numbered_of))
-    survivors_of = partial(_survivors, block, rowwise=rowwise, order=order)
-    if equal is None:
-        return [survivors_of(rows)]
-    key, known_of = (
-        partial(rowwise.columns, block.select),
-        partial(_known_rows, block, rowwise=rowwise),
-    )
-    return list(equal.survivors(rows, key, survivors_of, known_of))
+
+        def numbered(some: Rows, number: Field) -> Rows:
+            return survivors_of(replace(block, select=(*block.select, number)), some)
+
+        found = list(first.survivors(rows, rowwise.columns, numbered if block.where else None))
+        return found, len(rows) - (tested if block.where else sum(map(len, found)))
+    assert equal is not None
+    key = partial(rowwise.columns, block.select)
+    known_of = partial(_known_rows, block, rowwise=rowwise)
+    found = list(equal.survivors(rows, key, partial(survivors_of, block), known_of))
+    return found, len(rows) - tested
 
 
 def _whole(
@@ -280,14 +292,6 @@ def _survivors(block: Block, rows: Rows, rowwise: RowWise, order: Order) -> Rows
         seen.cost += (ledger.cost or 0.0) - cost
         seen.computed += rowwise.dispatcher.computed - computed
     return rows
-
-
-def _numbered_survivors(
-    block: Block, rowwise: RowWise, order: Order, rows: Rows, number: Field
-) -> Rows:
-    """The survivors, with a further column."""
-    numbered = replace(block, select=(*block.select, number))
-    return _survivors(numbered, rows, rowwise, order)
 
 
 def _by_stored_answers(
