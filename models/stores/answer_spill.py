@@ -98,8 +98,8 @@ class AnswerSpill:
 
 
 class SpilledRows:
-    """What one holder has moved to the file of ``spill``, by the digest of its key. Used under the
-    lock of ``spill``."""
+    """The values that one holder has moved to the file of ``spill``, by the digest of its key. Used
+    under the lock of ``spill``."""
 
     def __init__(self, spill: AnswerSpill, holder: int) -> None:
         self._spill, self._holder = spill, holder
