@@ -40,6 +40,14 @@ STYLE = """\
 /* Lines of code, 100 characters or so, have room on a wide screen. */
 .md-grid { max-width: 76rem; }
 .md-typeset pre > code { font-size: 0.8em; }
+/* On a phone, the columns of a table share the screen. */
+@media (max-width: 44em) {
+  .md-typeset table:not([class]) { font-size: 0.6rem; }
+  .md-typeset table:not([class]) :is(th, td) { min-width: 0; padding: 0.5em; }
+  .md-typeset td:not(:first-child), .md-typeset td:not(:first-child) code {
+    white-space: normal; overflow-wrap: anywhere; word-break: normal;
+  }
+}
 """
 
 
@@ -71,8 +79,11 @@ if (location.protocol === "file:")
 
 
 def on_config(config: Any) -> Any:
-    """The title names the version that the site describes."""
+    """The title names the version that the site describes; the navigation lists all functions."""
     config["site_name"] += f" {version('blendfusion')}"
+    (reference,) = (part["Reference"] for part in config["nav"] if "Reference" in part)
+    names = [f"functions/{ingredient.name}.md" for ingredient in INGREDIENTS]
+    reference[0] = {"Functions by name": ["functions/index.md", *names]}
     return config
 
 
