@@ -20,6 +20,7 @@ from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.source_map import Translation, edit
 from blendfusion.language.query_text.table_names import TableName, table_names
 from blendfusion.planner.ir.opaque_names import CATALOG, UNNAMED
+from blendfusion.udfs.ask.reviews import Reviews
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
@@ -67,9 +68,10 @@ def caller_variables(query: object) -> Variables | None:
 def with_frames(
     text: str, session: FrameSources, given: Mapping[str, object], variables: Variables | None
 ) -> tuple[Translation, Mapping[str, UnnamedTable]] | None:
-    """``text`` with a table for each frame that it names: those of ``given`` as ``$name``, and
-    those among ``variables`` where it reads a table that the catalogue does not have. None if there
-    are none. The tables, by their names, are kept for as long as the plan of the query is read.
+    """``text`` with a table for each frame that it names: those of ``given`` as ``$name``, and the
+    reviews of the session and those among ``variables`` where it reads a table that the catalogue
+    does not have. None if there are none. The tables, by their names, are kept for as long as the
+    plan of the query is read.
 
     Raises QueryError for a name that is equal to those of two frames but for letter case, and
     ArgumentError for a frame that is no table.
@@ -77,6 +79,7 @@ def with_frames(
     any_case = session.options.names_in_any_case
     may_read = variables is not None and session.options.read_variables
     frames = _frames(text, variables or {}, any_case=any_case) if may_read else {}
+    frames |= session.kept.of(Reviews).tables(_WORD.findall(text))
     dollars = {f"${n}": value for n, value in given.items() if isinstance(value, DataFrame)}
     if not frames and not any(name in text for name in dollars):
         return None

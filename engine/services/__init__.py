@@ -62,7 +62,8 @@ METHODS: Mapping[str, str] = {
     "ask": "answer ask chat layer register_layer templates",
     "dialects": "enums register_enum translated",
     "documents": "documents read_documents register_documents",
-    "evaluate": "calibrate choose_model evaluate improve register_calibration register_question",
+    "evaluate": "calibrate choose_model evaluate improve register_calibration register_question "
+    "review",
     "independence": "check_independence",
     "lakes": "lake_version lakes register_lake",
     "meanings": "entities groups",

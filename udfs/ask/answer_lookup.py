@@ -10,6 +10,7 @@ from blendfusion.budget import Price
 from blendfusion.errors import BlendFusionError
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.wrappers.cache import CachedModel
+from blendfusion.udfs.ask.reviews import answers_of_people
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class AnswerLookup:
         """The values among these to which the answer is known without a question."""
         met, answered = self._dispatcher.values_of(call), self._dispatcher.answers_of(call, values)
         found = {v for v in values if v in met or v in answered or not _present(v)}
+        found.update(answers_of_people(call, values, self._dispatcher))
         model = None if self._dispatcher.targets_of(call) is not None else self.model_of(call)
         if model is not None:
             rest = [v for v in values if v not in found]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.types import Answer, Task
+from blendfusion.udfs.ask.reviews import PEOPLE
 
 if TYPE_CHECKING:
     from blendfusion.models.wrappers.cache import CachedModel
@@ -127,9 +128,13 @@ def calibrate_answers(
     first = next(iter(levels))
     maps = {
         name: _map_of(call, name or first, of_model, levels)
-        for name in {answer.model for answer in answers if answer.text is not None}
+        for name in {answer.model for answer in answers if _is_of_model(answer)}
     }
-    return [maps[a.model].answer(a) if a.text is not None else a for a in answers]
+    return [maps[a.model].answer(a) if _is_of_model(a) else a for a in answers]
+
+
+def _is_of_model(answer: Answer) -> bool:
+    return answer.text is not None and answer.model != PEOPLE
 
 
 def _map_of(

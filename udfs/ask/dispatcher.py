@@ -37,6 +37,7 @@ from blendfusion.udfs.ask.media import NOT_READ, check_senses, has_media, is_unr
 from blendfusion.udfs.ask.named_results import NamedResults
 from blendfusion.udfs.ask.observer import Observer
 from blendfusion.udfs.ask.outcomes import failure, of_model
+from blendfusion.udfs.ask.reviews import answers_of_people
 from blendfusion.udfs.ask.similarity_cascade import SimilarityCascade
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
 from blendfusion.udfs.declare.call import Call
@@ -292,6 +293,7 @@ class Dispatcher:
             if other == call or self._names(other) != self._names(call) or self._is_fixed(other):
                 continue
             known = self.answers_of(other, values)
+            known = {**known, **answers_of_people(other, values, self)}
             left = [v for v in values if v not in known]
             stored = model.known_answers(sent, left)
             others[sent] = frozenset(v for v in left if v not in stored)

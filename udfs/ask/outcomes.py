@@ -17,6 +17,7 @@ from blendfusion.types import Answer, Task
 from blendfusion.udfs.ask.calibrations import calibrate_answers
 from blendfusion.udfs.ask.decode import value
 from blendfusion.udfs.ask.evidence_results import stated_answer, with_evidence
+from blendfusion.udfs.ask.reviews import review_answers
 from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, REASON, VALUE, Call
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def outcomes(
     policy = on_error or dispatcher.policy(call)
     errors = policy == "keep"
     failed = {v: a for v, a in zip(values, answers, strict=True) if a.error is not None}
+    if call.review:
+        review_answers(call, values, answers, answers, dispatcher)
     if failed and policy == "raise":
         raise failure(call, failed, len(values), dispatcher.redaction)
     if failed and not errors:
@@ -70,7 +73,10 @@ def outcomes(
     if call.confidence is not None and not call.gives_probabilities:
         _check_probabilities(call, answers, dispatcher)
     if isinstance(call.confidence, float):
+        stated = answers
         answers = _sure(call, call.confidence, answers, values, dispatcher)
+        if call.review:
+            review_answers(call, values, stated, answers, dispatcher)
     if call.stated:
         answers = _state_facts(call, answers, values, dispatcher)
     if call.evidence:

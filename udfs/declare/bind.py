@@ -52,6 +52,7 @@ from blendfusion.udfs.declare.options import (
     REGEX,
     RETRIES,
     RETURN_TYPE,
+    REVIEW,
     SAMPLE,
     SAMPLE_HINT,
     THRESHOLD,
@@ -167,6 +168,7 @@ class _Binder:
             *self._checks(constraint),
             self._threshold(confidence),
             self._calibrated(),
+            self.get(REVIEW) or "",
             self._argument_texts(task),
         )
 

@@ -96,6 +96,8 @@ class Call:
     """The minimum probability of a yes; None: the likelier answer counts."""
     calibrated: str = field(default="", metadata=ADDED)
     """The name of the calibration of its probabilities; '' for none."""
+    review: str = field(default="", metadata=ADDED)
+    """The name of the table of values that people answer; '' for none."""
     shown: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     """The arguments but defaults, as SQL, by the names of their parameters in their order."""
     in_bytes: tuple[int, ...] = field(default=(), metadata=ADDED)

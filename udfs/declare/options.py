@@ -347,6 +347,13 @@ CALIBRATED = Parameter(
     name_of_kept,
     example="llm_probability('Is it late?', text, calibrated => 'late')",
 )
+REVIEW = Parameter(
+    "review",
+    "The name of a table for review: a value whose answer is below ``confidence``, or fails, goes "
+    "there, and a person's answer to it (``session.review``) counts from then on.",
+    name_of_kept,
+    example="llm_filter('Is it late?', text, confidence => 0.8, review => 'todo')",
+)
 EVIDENCE = Parameter(
     "evidence",
     "Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the words of the "

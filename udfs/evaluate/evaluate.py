@@ -30,6 +30,7 @@ from blendfusion.udfs.ask.image_columns import (
 from blendfusion.udfs.ask.map_reduce import answer_contexts
 from blendfusion.udfs.ask.outcomes import arrow, outcomes
 from blendfusion.udfs.ask.reasons import Ask, answer_task, reason_task, with_reasons
+from blendfusion.udfs.ask.reviews import answers_of_people
 from blendfusion.udfs.ask.validation_loop import check_answers
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import (
@@ -211,6 +212,11 @@ def _answers_to(
     def of_task(task: Task, rows: Sequence[Values]) -> Sequence[Answer]:
         return ask(_of_task(call, task), rows, dispatcher)
 
+    labels = answers_of_people(call, missing, dispatcher)
+    if labels:
+        rest = [v for v in missing if v not in labels]
+        given = dict(zip(rest, _answers_to(call, rest, dispatcher, ask), strict=True))
+        return [labels.get(v) or given[v] for v in missing]
     answers = _behind_reasons(call.task, missing, of_task, dispatcher)
     return check_answers(call, missing, answers, of_task) if call.check else answers
 

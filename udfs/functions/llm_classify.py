@@ -15,6 +15,7 @@ from blendfusion.udfs.declare.options import (
     ON_ERROR,
     REASONING,
     REASONS,
+    REVIEW,
 )
 
 LLM_CLASSIFY = Ingredient(
@@ -31,6 +32,7 @@ LLM_CLASSIFY = Ingredient(
         EXAMPLES,
         CONSISTENCY,
         CONFIDENCE,
+        REVIEW,
         REASONING,
         REASONS,
         MODEL,

@@ -14,6 +14,7 @@ from blendfusion.udfs.declare.options import (
     ON_ERROR,
     REASONING,
     REASONS,
+    REVIEW,
     SAMPLE,
     THRESHOLD,
 )
@@ -29,6 +30,7 @@ LLM_FILTER = Ingredient(
         CONFIDENCE,
         THRESHOLD,
         CALIBRATED,
+        REVIEW,
         REASONING,
         REASONS,
         MODEL,

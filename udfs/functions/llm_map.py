@@ -18,6 +18,7 @@ from blendfusion.udfs.declare.options import (
     REGEX,
     RETRIES,
     RETURN_TYPE,
+    REVIEW,
     SAMPLE,
 )
 
@@ -32,6 +33,7 @@ LLM_MAP = Ingredient(
         SAMPLE,
         CONSISTENCY,
         CONFIDENCE,
+        REVIEW,
         EVIDENCE,
         CHECK,
         RETRIES,

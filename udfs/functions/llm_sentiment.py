@@ -11,6 +11,7 @@ from blendfusion.udfs.declare.options import (
     ON_ERROR,
     REASONING,
     REASONS,
+    REVIEW,
 )
 
 LLM_SENTIMENT = Ingredient(
@@ -19,7 +20,7 @@ LLM_SENTIMENT = Ingredient(
     example="SELECT llm_sentiment(text) AS mood, count(*) AS n FROM reviews GROUP BY mood",
     leading=(),
     values=("value",),
-    options=(EXAMPLES, CONFIDENCE, REASONING, REASONS, MODEL, ON_ERROR),
+    options=(EXAMPLES, CONFIDENCE, REVIEW, REASONING, REASONS, MODEL, ON_ERROR),
     question="What is the sentiment of the text?",
     returns=Constraint("choice", options=("positive", "neutral", "negative")),
     result="TEXT: positive, neutral or negative",

@@ -14,6 +14,7 @@ from blendfusion.udfs.declare.options import (
     ON_ERROR,
     REASONING,
     REASONS,
+    REVIEW,
 )
 
 LLM_VALIDATE = Ingredient(
@@ -23,7 +24,7 @@ LLM_VALIDATE = Ingredient(
     "FROM reviews GROUP BY product_id",
     kind=GroupQuestion(),
     leading=(CLAIM,),
-    options=(EXAMPLES, CONSISTENCY, CONFIDENCE, REASONING, REASONS, MODEL, ON_ERROR),
+    options=(EXAMPLES, CONSISTENCY, CONFIDENCE, REVIEW, REASONING, REASONS, MODEL, ON_ERROR),
     returns=Constraint("boolean"),
     form="statement",
     result="BOOLEAN",

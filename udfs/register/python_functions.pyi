@@ -52,6 +52,7 @@ def llm_filter(
     confidence: float | str | None = None,
     threshold: float | None = None,
     calibrated: str | None = None,
+    review: str | None = None,
     reasoning: str | int | None = None,
     reasons: bool = False,
     model: str | Sequence[str] | None = None,
@@ -83,6 +84,8 @@ def llm_filter(
       is no. Without this option, the likelier of the two counts.
     - ``calibrated``: The name of a calibration (``session.calibrate``), or 'name@2' for its second
       version: every probability of a yes is the share of yes that labels showed for it.
+    - ``review``: The name of a table for review: a value whose answer is below ``confidence``, or
+      fails, goes there, and a person's answer to it (``session.review``) counts from then on.
     - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
       tokens of it. A reason is a question of its own, and a value of the one for the answer; an
       example may have one behind its answer.
@@ -112,6 +115,7 @@ def llm_map(
     sample: Sequence[str | None] | Sequence[Sequence[str | None]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
+    review: str | None = None,
     evidence: bool | None = None,
     check: str | None = None,
     retries: int = 2,
@@ -147,6 +151,8 @@ def llm_map(
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
       answer (``true`` and ``false``, the options, the points of a scale) and its probability.
+    - ``review``: The name of a table for review: a value whose answer is below ``confidence``, or
+      fails, goes there, and a person's answer to it (``session.review``) counts from then on.
     - ``evidence``: Whether each answer is a struct of ``value``, ``confidence``, ``evidence`` (the
       words of the text that state it), their offsets ``start`` and ``end``, and ``reason``; what
       the text does not state is NULL. Without this option, so are the numbers and dates of
@@ -186,6 +192,7 @@ def llm_bool(
     confidence: float | str | None = None,
     threshold: float | None = None,
     calibrated: str | None = None,
+    review: str | None = None,
     reasoning: str | int | None = None,
     reasons: bool = False,
     model: str | Sequence[str] | None = None,
@@ -217,6 +224,8 @@ def llm_bool(
       is no. Without this option, the likelier of the two counts.
     - ``calibrated``: The name of a calibration (``session.calibrate``), or 'name@2' for its second
       version: every probability of a yes is the share of yes that labels showed for it.
+    - ``review``: The name of a table for review: a value whose answer is below ``confidence``, or
+      fails, goes there, and a person's answer to it (``session.review``) counts from then on.
     - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
       tokens of it. A reason is a question of its own, and a value of the one for the answer; an
       example may have one behind its answer.
@@ -466,6 +475,7 @@ def llm_classify(
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
+    review: str | None = None,
     reasoning: str | int | None = None,
     reasons: bool = False,
     model: str | Sequence[str] | None = None,
@@ -491,6 +501,8 @@ def llm_classify(
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
       answer (``true`` and ``false``, the options, the points of a scale) and its probability.
+    - ``review``: The name of a table for review: a value whose answer is below ``confidence``, or
+      fails, goes there, and a person's answer to it (``session.review``) counts from then on.
     - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
       tokens of it. A reason is a question of its own, and a value of the one for the answer; an
       example may have one behind its answer.
@@ -1012,6 +1024,7 @@ def llm_sentiment(
     *,
     examples: Sequence[Sequence[object]] | None = None,
     confidence: float | str | None = None,
+    review: str | None = None,
     reasoning: str | int | None = None,
     reasons: bool = False,
     model: str | Sequence[str] | None = None,
@@ -1028,6 +1041,8 @@ def llm_sentiment(
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
       answer (``true`` and ``false``, the options, the points of a scale) and its probability.
+    - ``review``: The name of a table for review: a value whose answer is below ``confidence``, or
+      fails, goes there, and a person's answer to it (``session.review``) counts from then on.
     - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
       tokens of it. A reason is a question of its own, and a value of the one for the answer; an
       example may have one behind its answer.
@@ -1169,6 +1184,7 @@ def llm_validate(
     examples: Sequence[Sequence[object]] | None = None,
     consistency: int = 1,
     confidence: float | str | None = None,
+    review: str | None = None,
     reasoning: str | int | None = None,
     reasons: bool = False,
     model: str | Sequence[str] | None = None,
@@ -1188,6 +1204,8 @@ def llm_validate(
     - ``confidence``: The minimum probability of a yes, a no or an option; an answer below it is
       NULL. 'keep' gives a struct of ``value`` and ``confidence``; 'all' a map of each possible
       answer (``true`` and ``false``, the options, the points of a scale) and its probability.
+    - ``review``: The name of a table for review: a value whose answer is below ``confidence``, or
+      fails, goes there, and a person's answer to it (``session.review``) counts from then on.
     - ``reasoning``: Whether the model writes a reason before each answer: 'brief', or the most
       tokens of it. A reason is a question of its own, and a value of the one for the answer; an
       example may have one behind its answer.

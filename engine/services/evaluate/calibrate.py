@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from blendfusion.budget import Budget
@@ -55,8 +53,6 @@ def calibrate(
     check_call(session, call)
     _check_plain(only_call(session, call))
     StoredQuestion(name, call)  # raises ArgumentError for a name that is no plain word
-    if isinstance(labels, Mapping):
-        labels = pa.table(dict(labels))
     found = evaluate_calls(
         session, labels, call, label, models=(), kind="boolean", within=0, budget=budget
     )[0]

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from blendfusion.budget import Budget
 from blendfusion.errors import ArgumentError, ModelNotFound, QueryError, close_matches
+from blendfusion.files.foreign_tables import table_of_columns
 from blendfusion.language.query_text.call_sites import find_sites, only_site
 from blendfusion.language.query_text.stored_calls import with_stored_calls
 from blendfusion.language.query_text.token_tree import TokenTree
@@ -189,8 +190,12 @@ def _cost(session: BaseSession, calls: Sequence[Call], spent: Usage) -> float | 
 
 
 def table_of(session: BaseSession, source: object) -> tuple[str, pa.Table]:
-    """A name for SQL and the rows of a table: its name in the session, a frame, or what
-    ``Session.from_arrow`` takes."""
+    """A name for SQL and the rows of a table: its name in the session, a frame, a mapping of
+    columns, a list of rows, or what ``Session.from_arrow`` takes."""
+    if isinstance(source, Mapping):
+        return "evaluated", table_of_columns(source)
+    if isinstance(source, list):
+        return "evaluated", pa.Table.from_pylist(source)
     if isinstance(source, str):
         name = quoted_name(source)
         return name, session.table(name).to_arrow_table()

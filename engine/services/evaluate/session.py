@@ -11,6 +11,7 @@ from blendfusion.models.guarantees.accuracy import DELTA
 from blendfusion.prepare.frame_sources import FrameSources
 
 if TYPE_CHECKING:
+    from blendfusion.frame import Frame
     from blendfusion.services.evaluate.calibration_file import StoredCalibration
     from blendfusion.services.evaluate.choose_model import ModelChoice
     from blendfusion.services.evaluate.compare_answers import AnswerKind
@@ -96,12 +97,12 @@ class Evaluations(FrameSources):
         show, kept as ``name``: ``llm_probability('…', text, calibrated => 'name')`` and
         ``llm_filter(…, threshold => 0.8, calibrated => 'name')`` use it.
 
-        ``question`` is the SQL of a yes/no call. ``labels`` is a table (its name, a frame, a
-        mapping of columns, or what ``from_arrow`` takes) with the call's columns and the column
-        ``label``: a random sample of the values to come. Equal values count once. The map belongs
-        to the wording and the model, and other ones are refused. ``version``: None means the next
-        one, and 'name@2' names one. The measured calibration errors, before and after, are those of
-        maps of other values. Raises QueryError below 20 different labelled values, and without
+        ``question`` is the SQL of a yes/no call. ``labels`` is a table (its name, a frame, columns,
+        rows, or what ``from_arrow`` takes) with the call's columns and the column ``label``: a
+        random sample of the values to come. Equal values count once. The map belongs to the wording
+        and the model, and other ones are refused. ``version``: None means the next one, and
+        'name@2' names one. The measured calibration errors, before and after, are those of maps of
+        other values. Raises QueryError below 20 different labelled values, and without
         probabilities.
         """
         from blendfusion.services.evaluate.calibrate import calibrate
@@ -116,6 +117,20 @@ class Evaluations(FrameSources):
         from blendfusion.services.evaluate.calibrate import register_calibration
 
         return register_calibration(self, source)
+
+    def review(self, name: str, labels: object = None) -> Frame:
+        """The values that calls with ``review => 'name'`` left to people, one row each: question,
+        value, answer, confidence, reason, label. The last three say how probable the model's answer
+        was, why it does not count, and the answer of a person, or NULL.
+
+        ``labels`` are answers of people: a table (its name, a frame, columns, rows, or what
+        ``from_arrow`` takes) with the columns value and label, and question where the review has
+        several. Such calls take them from then on, and ask no model. Raises QueryError for a label
+        that is no answer to its question; then none of them is kept.
+        """
+        from blendfusion.services.evaluate.review import review
+
+        return review(self, name, labels)
 
     def register_question(self, question: StoredQuestion | str | os.PathLike[str]) -> str:
         """Make a stored question, or that of a file, known to ``llm_ask('name', value, …)``; its
