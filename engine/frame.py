@@ -30,8 +30,7 @@ from blendfusion.datafusion.stream import Stream
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import BlendFusionError, QueryError, require_package
 from blendfusion.files.csv_lines import place_error
-from blendfusion.language.query_text.distinct_from import distinct_from
-from blendfusion.language.query_text.similar_to import similar_to
+from blendfusion.language.query_text.text_rules import EXPRESSIONS, rewrite
 from blendfusion.language.unsupported.execution_path import optimize, prepare, understood_error
 from blendfusion.language.unsupported.prepared_frame import PreparedFrame
 from blendfusion.language.unsupported.provenance import (
@@ -262,7 +261,7 @@ class Frame(FrameMethods):
     def select_exprs(self, *args: str) -> Frame:
         """One column per SQL expression, which may contain calls."""
         ready = [self._session.calls.type_calls(self._session, f"SELECT {text}") for text in args]
-        ours = [similar_to(distinct_from(r.sql)) for r in ready]
+        ours = [rewrite(r.sql, EXPRESSIONS) for r in ready]
         texts = [text.removeprefix("SELECT ") for text in ours]
         written = {name: ways for r in ready for name, ways in r.written.items()}
         return name_columns(self._next(self._select_texts, *texts), written)
@@ -307,7 +306,7 @@ class Frame(FrameMethods):
     def _parse(self, text: str, place: str) -> Expr:
         """``text`` as an expression; ``place`` is the SQL before it, which determines its type."""
         ready = self._session.calls.type_calls(self._session, f"{place}{text}").sql
-        ready = similar_to(distinct_from(ready)).removeprefix(place)
+        ready = rewrite(ready, EXPRESSIONS).removeprefix(place)
         try:
             return expression(self, self._up_to_date(self), ready)
         except Exception as problem:

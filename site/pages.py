@@ -18,7 +18,7 @@ from blendfusion.services.dialects.functions.systems import SYSTEMS
 from blendfusion.services.dialects.warehouses.calls import Warehouse
 from blendfusion.session import INTERNAL
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.functions import INGREDIENTS
+from blendfusion.udfs.functions.declarations import INGREDIENTS
 
 _WIDTH = 88
 _INTERNAL = {bf.Session: INTERNAL, bf.Frame: frozenset(["answered", "prepare", "running"])}

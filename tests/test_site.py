@@ -23,7 +23,7 @@ from blendfusion.services.dialects.functions.systems import SYSTEMS
 from blendfusion.services.dialects.warehouses.calls import Warehouse
 from blendfusion.session import INTERNAL
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.functions import INGREDIENTS
+from blendfusion.udfs.functions.declarations import INGREDIENTS
 
 ROOT = Path(__file__).parents[1]
 

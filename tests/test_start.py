@@ -9,6 +9,7 @@ import sys
 import pytest
 from module_imports import FILES
 
+from blendfusion.language.query_text.text_rules import AFTER_ERRORS, CHECKS, QUERIES, SOURCES
 from blendfusion.public_names import MODULES
 
 CONNECT = "import blendfusion as bf; bf.connect(bf.ScriptedModel(lambda call: True), cache=None)"
@@ -57,6 +58,15 @@ def test_libraries_are_imported_where_they_are_used(program: str) -> None:
     if program == CONNECT:
         assert outside <= LIBRARIES
     assert not outside & {"httpx", "llguidance", "prompt_toolkit", "llama_cpp", "lance"}
+
+
+def test_a_query_imports_no_rule_whose_words_it_lacks_and_no_function() -> None:
+    modules = imported(CONNECT + PLAIN)
+    rules = {rule.module for rule in (*CHECKS, *SOURCES, *QUERIES, *AFTER_ERRORS)}
+    assert len(rules) == 9
+    assert not modules & rules
+    assert "blendfusion.language.query_text.type_calls" not in modules
+    assert not {module for module in modules if module.startswith("blendfusion.udfs.functions.")}
 
 
 def test_public_names_are_those_that_type_checkers_see() -> None:

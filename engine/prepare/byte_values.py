@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from datafusion import DataFrame
 
-from blendfusion.language.query_text.type_calls import TypedQuery
+from blendfusion.language.query_text.typed_query import TypedQuery
 from blendfusion.udfs.ask.media import list_of_bytes
 
 Bytes = Mapping[int, tuple[int, ...]]

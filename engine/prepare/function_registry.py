@@ -13,9 +13,9 @@ from datafusion import ScalarUDF, SessionContext, udf
 
 from blendfusion.errors import QueryError
 from blendfusion.language.query_text.nesting_limits import check_bounds
-from blendfusion.language.query_text.source_map import within
-from blendfusion.language.query_text.stored_calls import with_stored_calls
-from blendfusion.language.query_text.type_calls import TypedQuery, read_calls
+from blendfusion.language.query_text.source_map import identity, within
+from blendfusion.language.query_text.stored_calls import ASK, with_stored_calls
+from blendfusion.language.query_text.typed_query import TypedQuery
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.planner.run_switches import COMPARISON_STOP
 from blendfusion.types import Constraint, Task
@@ -23,7 +23,7 @@ from blendfusion.udfs.ask.media import NAME_OF_BYTES
 from blendfusion.udfs.declare.call import BYTES, Call
 from blendfusion.udfs.declare.call_registry import calls_in
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.register.user_functions import known_ingredients
+from blendfusion.udfs.register.user_functions import known_ingredients, names_a_function
 
 if TYPE_CHECKING:
     from blendfusion.run.hooks import BaseFrame, BaseSession, Reading
@@ -98,6 +98,10 @@ class KnownCalls:
         """The query, read once, as a function that gives it as ``type_calls`` does, of more known
         types and values in bytes: see ``CallReading.type_calls``."""
         check_bounds(query)
+        if ASK not in query.lower() and not names_a_function(query):  # most queries
+            return lambda types=None, in_bytes=None: TypedQuery(identity(query))
+        from blendfusion.language.query_text.type_calls import read_calls
+
         whole = whole and COMPARISON_STOP not in session.rules_off
         known = ingredients(session)
         stored = with_stored_calls(query, session.questions, known)

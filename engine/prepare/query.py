@@ -21,7 +21,6 @@ from blendfusion.datafusion.sort_keys import check_sort_keys
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import ExecutionError, QueryError
 from blendfusion.language.doubts.plan_warnings import warn_of_doubts
-from blendfusion.language.query_text import ordinals, repeated_names
 from blendfusion.language.query_text.call_sites import find_sites
 from blendfusion.language.query_text.column_coercions import (
     OptimizedText,
@@ -30,8 +29,6 @@ from blendfusion.language.query_text.column_coercions import (
     refused_type,
     types_beside_columns,
 )
-from blendfusion.language.query_text.counted_sets import counted_sets
-from blendfusion.language.query_text.distinct_from import distinct_from
 from blendfusion.language.query_text.doubtful_literals import quoted_names
 from blendfusion.language.query_text.error_places import (
     named_place,
@@ -39,13 +36,9 @@ from blendfusion.language.query_text.error_places import (
     syntax_place,
     whole_place,
 )
-from blendfusion.language.query_text.grouped_keys import grouped_keys
-from blendfusion.language.query_text.ignored_clauses import check_clauses
-from blendfusion.language.query_text.lateral import Columns
 from blendfusion.language.query_text.letter_case import in_any_case
 from blendfusion.language.query_text.parameters import spelled_parameters, texts_of
 from blendfusion.language.query_text.read_only import READING, check_calls, check_plan
-from blendfusion.language.query_text.similar_to import similar_to
 from blendfusion.language.query_text.source_map import (
     Translation,
     identity,
@@ -58,11 +51,15 @@ from blendfusion.language.query_text.statements import (
     selecting_all,
     selects_into,
 )
-from blendfusion.language.query_text.subquery_values import subquery_values
+from blendfusion.language.query_text.text_rules import (
+    QUERIES,
+    SOURCES,
+    check,
+    rewrite,
+    rewrite_after,
+)
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.language.query_text.tokenizer import curly_quotes
-from blendfusion.language.query_text.type_calls import TypedQuery
-from blendfusion.language.query_text.unnest import rewrite_unnest
 from blendfusion.prepare.byte_values import Bytes, values_in_bytes
 from blendfusion.prepare.caller_tables import (
     Variables,
@@ -84,18 +81,14 @@ from blendfusion.udfs.register.user_functions import known_ingredients
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
+    from blendfusion.language.query_text.lateral import Columns
+    from blendfusion.language.query_text.typed_query import TypedQuery
     from blendfusion.prepare.frame_sources import FrameSources
     from blendfusion.run.hooks import Reading
 
 
 _ROUNDS = 8
 """How often a query is planned again because a call has got a type."""
-_OTHERWISE = (
-    (repeated_names.REFUSED, repeated_names.number_repeats),
-    (ordinals.REFUSED, ordinals.expand_ordinals),
-)
-"""Parts of messages about queries that DataFusion refuses, each with the function that writes such
-a query so that DataFusion takes it."""
 _ORDER = re.compile(r"\border\b", re.IGNORECASE)
 _UNKNOWN = re.compile(r"unknown (column|table)|^Field .* not found in struct")
 
@@ -174,7 +167,7 @@ class Query:
         try:
             return self._plan(session)
         except QueryError as problem:
-            other = next((f(self.text) for part, f in _OTHERWISE if part in problem.message), None)
+            other = rewrite_after(problem.message, self.text)
             if other is None:
                 raise
             try:
@@ -195,8 +188,7 @@ class Query:
             raise place_in_source(problem, identity(self.text)) from None
 
     def _plan(self, session: FrameSources) -> Frame:
-        check_clauses(self.text)
-        similar_to(self.text)  # whose refusals have places in this text
+        check(self.text)
         known = partial(_columns, session, self.options, "")
         warn_of_doubts(quoted_names(self.text, known), session.plan_warnings)
         parameters = spelled_parameters(self.param_values, self.named_params)
@@ -236,7 +228,7 @@ class Query:
 
         plan = optimize(frame) if waiting else OptimizedText()
         for _ in range(_ROUNDS):
-            more = types_beside_columns(plan, waiting)
+            more = types_beside_columns(plan, waiting) if waiting else {}
             if len(more) > 1 and plan.problem:
                 more = least(more, plan.problem, problem_left)
             if not more:
@@ -282,17 +274,18 @@ class Query:
         if read_only:
             check_calls(ready.calls)
         text = ready.sql
-        for name, rewrite in offers("relations").items():
+        for name, relation in offers("relations").items():
             if name in text.lower():
-                text = rewrite()(text, session, parameters, columns, read_only=read_only)
-        text = rewrite_unnest(text, columns)
+                text = relation()(text, session, parameters, columns, read_only=read_only)
+        text = rewrite(text, SOURCES, columns=columns)
         text = with_information(text, session, lambda: ingredients(session))
-        text = counted_sets(
+        given = self.param_values, self.named_params
+        text = rewrite(
             text,
-            partial(_columns, session, self.options, values=(self.param_values, self.named_params)),
-            lambda problem: None if tried else warn_of_doubts((problem,), session.plan_warnings),
+            QUERIES,
+            columns=partial(_columns, session, self.options, values=given),
+            warn=lambda text: None if tried else warn_of_doubts((text,), session.plan_warnings),
         )
-        text = similar_to(grouped_keys(subquery_values(distinct_from(text))))
 
         def carry_out(text: str) -> DataFrame:
             values, texts = self.param_values, self.named_params
@@ -322,9 +315,9 @@ class Query:
         if self.options is READING:
             check_plan(planned.logical_plan())
         session.views.note(text, self.tables)
-        given = self.options, self.param_values, self.named_params, self.tables
+        known = self.options, *given, self.tables
         written = self.respelled.source if self.tables and self.respelled else self.text
-        origin = Text(text, *given, written, ready.unread, self.source)
+        origin = Text(text, *known, written, ready.unread, self.source)
         return session.new_frame(planned, origin, self.budget)
 
     @contextmanager

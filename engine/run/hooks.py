@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from blendfusion.files.csv_lines import CsvFile
     from blendfusion.language.query_text.source_map import Translation
     from blendfusion.language.query_text.stored_calls import StoredCall
-    from blendfusion.language.query_text.type_calls import TypedQuery
+    from blendfusion.language.query_text.typed_query import TypedQuery
     from blendfusion.language.unsupported.opaque_tables import LeafMaker
     from blendfusion.language.unsupported.prepared_frame import PreparedFrame
     from blendfusion.language.unsupported.views import Views

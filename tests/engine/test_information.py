@@ -8,7 +8,7 @@ import pytest
 from datafusion import SessionContext
 
 import blendfusion as bf
-from blendfusion.udfs.functions import INGREDIENTS
+from blendfusion.udfs.functions.declarations import INGREDIENTS
 
 FUNCTIONS = {ingredient.name for ingredient in INGREDIENTS}
 

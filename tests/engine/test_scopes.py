@@ -8,7 +8,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from blendfusion.language.query_text.sqlglot_tree import _Silent
-from blendfusion.language.query_text.type_calls import TypedQuery, type_calls
+from blendfusion.language.query_text.type_calls import type_calls
+from blendfusion.language.query_text.typed_query import TypedQuery
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 TABLES = {

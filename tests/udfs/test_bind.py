@@ -12,7 +12,7 @@ from blendfusion.udfs.declare.bind import bind
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.returns import RETURNS, arrow_type
-from blendfusion.udfs.functions import INGREDIENTS
+from blendfusion.udfs.functions.declarations import INGREDIENTS
 from blendfusion.udfs.functions.llm_classify import LLM_CLASSIFY
 from blendfusion.udfs.functions.llm_map import LLM_MAP
 

@@ -18,7 +18,8 @@ from blendfusion.udfs.declare.call_registry import CALLS
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.options import CHECK
 from blendfusion.udfs.declare.parameter import AnyParameter
-from blendfusion.udfs.functions import FUNCTIONS, INGREDIENTS
+from blendfusion.udfs.functions import FUNCTIONS
+from blendfusion.udfs.functions.declarations import INGREDIENTS
 from blendfusion.udfs.register import python_functions
 from blendfusion.udfs.register.stub import stub
 from blendfusion.udfs.register.user_functions import known_ingredients

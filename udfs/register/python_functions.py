@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from blendfusion.udfs.functions import FUNCTIONS, INGREDIENTS
+from blendfusion.udfs.functions import FUNCTIONS
+from blendfusion.udfs.functions.declarations import INGREDIENTS
 from blendfusion.udfs.register.expr import python_function
 
 __all__ = [*FUNCTIONS]

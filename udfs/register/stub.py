@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 import textwrap
 
-from blendfusion.udfs.functions import FUNCTIONS, INGREDIENTS
+from blendfusion.udfs.functions import FUNCTIONS
+from blendfusion.udfs.functions.declarations import INGREDIENTS
 from blendfusion.udfs.register.signature import docstring, signature
 
 _HEAD = '''"""Made from the declarations of the functions by ``make stubs``."""

@@ -17,7 +17,7 @@ from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import Body, UserAggregate, UserBody
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR
 from blendfusion.udfs.declare.parameter import AnyParameter, Parameter
-from blendfusion.udfs.functions import INGREDIENTS
+from blendfusion.udfs.functions import FUNCTIONS
 from blendfusion.udfs.register.code_digest import code_digest
 from blendfusion.udfs.register.signature import signature
 
@@ -50,7 +50,15 @@ _LITERALS: dict[str, tuple[type, ...]] = {
 
 def known_ingredients() -> dict[str, Ingredient]:
     """Every ingredient by its name: the built-in ones and those of users in this process."""
+    from blendfusion.udfs.functions.declarations import INGREDIENTS
+
     return {i.name: i for i in INGREDIENTS} | _defined
+
+
+def names_a_function(text: str) -> bool:
+    """Whether the name of an ingredient is somewhere in a text. No declaration is imported."""
+    lowered = text.lower()
+    return any(name in lowered for name in (*FUNCTIONS, *_defined))
 
 
 class DefinedIngredient:
@@ -150,7 +158,7 @@ def _make(
     own = str(name or getattr(function, "__name__", "")).lower()
     if not own.isidentifier():
         raise ArgumentError(f"'{own}' cannot be the name of an ingredient", hint="Pass name=….")
-    if own in {i.name for i in INGREDIENTS}:
+    if own in FUNCTIONS:
         raise ArgumentError(f"'{own}' is an ingredient of BlendFusion", hint="Choose another name.")
     parameters = list(inspect.signature(function).parameters.values())[1:]
     columns = [p for p in parameters if _is_column(function, p)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.parameter import AnyParameter
-from blendfusion.udfs.functions import INGREDIENTS
+from blendfusion.udfs.functions.declarations import INGREDIENTS
 
 _FEW = 3
 """An option names its functions if there are so few of them."""

@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from datafusion import DataFrame
 
-from blendfusion.language.query_text.infer_constraints import combine, of_arrow
-from blendfusion.language.query_text.plan_casts import casts_of_calls
 from blendfusion.types import Constraint
 
 _REFUSED = re.compile(
@@ -50,6 +48,9 @@ def types_beside_columns(optimized: OptimizedText, names: Collection[str]) -> di
     if optimized.problem:
         constraint = refused_type(optimized.problem)
         return dict.fromkeys(names, constraint) if constraint is not None else {}
+    from blendfusion.language.query_text.infer_constraints import combine, of_arrow
+    from blendfusion.language.query_text.plan_casts import casts_of_calls
+
     kinds = defaultdict[str, list[Constraint]](list)
     for name, kind in casts_of_calls(optimized.plan, names):
         constraint = of_arrow(kind)
@@ -85,5 +86,7 @@ def least(
 
 def refused_type(problem: str) -> Constraint | None:
     """The type beside which DataFusion's error message refuses text, or a list of text."""
+    from blendfusion.language.query_text.infer_constraints import of_arrow
+
     kinds = _REFUSED.search(problem)
     return of_arrow(kinds[kinds.lastindex or 0]) if kinds else None

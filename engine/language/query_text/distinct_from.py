@@ -5,7 +5,6 @@ Its operator ``<=>`` is IS NOT DISTINCT FROM, and binds as other comparisons."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from sqlglot.tokenizer_core import TokenType
@@ -13,7 +12,6 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.language.query_text.source_map import edit
 from blendfusion.language.query_text.token_tree import TokenTree
 
-_PERHAPS = re.compile(r"\bdistinct\s+from\b", re.IGNORECASE)
 _JOINS = ("AND", "OR", "XOR")
 _ENDS = {
     *("THEN", "ELSE", "WHEN", "END", "FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "WINDOW"),
@@ -24,8 +22,6 @@ _ENDS = {
 
 def distinct_from(sql: str) -> str:
     """``sql`` in which these comparisons have the precedence of SQL."""
-    if not _PERHAPS.search(sql):
-        return sql
     tree = TokenTree(sql)
     edits = [edit for at in range(len(tree.tokens)) for edit in _edits(tree, at)]
     return edit(sql, edits).sql if edits else sql

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.call_sites import Site
 from blendfusion.language.query_text.query_tree import Reader
-from blendfusion.language.query_text.resolve_columns import Columns
+
+if TYPE_CHECKING:
+    from blendfusion.language.query_text.resolve_columns import Columns
 
 _BEFORE_TERM = ("WHERE", "AND", "OR", "HAVING", "ON")
 _OPERATORS = {

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from blendfusion.language.query_text.clause_places import clause_place, statement_place
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.source_map import Translation
 from blendfusion.language.query_text.tokenizer import identifier, tokenize
@@ -27,6 +26,8 @@ def named_place(message: str, text: str) -> tuple[int, int] | None:
     """Where the name, the function or the operator stands in ``text`` that ``message`` is about;
     None for other messages. An unknown name is the first of that name, also as in
     ``'table::column'``; anything else is known only where it stands once."""
+    from blendfusion.language.query_text.clause_places import clause_place
+
     found = _UNKNOWN.search(message)
     if found is not None:
         last = found[1].split(".")[-1].strip("\"'")
@@ -48,6 +49,8 @@ def named_place(message: str, text: str) -> tuple[int, int] | None:
 
 def whole_place(text: str) -> tuple[int, int] | None:
     """All of a statement, for an error that says no place in it."""
+    from blendfusion.language.query_text.clause_places import statement_place
+
     tree = Reader(text)
     place = statement_place(tree)
     return None if place is None else tree.span(*place)

@@ -3,20 +3,16 @@
 
 from __future__ import annotations
 
-import re
 from itertools import combinations
 
 from blendfusion.language.query_text.source_map import edit
 from blendfusion.language.query_text.token_tree import TokenTree
 
-_PERHAPS = re.compile(r"\b(?:rollup|cube)\s*\(", re.IGNORECASE)
 _MOST_SETS = 4096
 
 
 def grouped_keys(sql: str) -> str:
     """``sql`` in which those have single keys."""
-    if not _PERHAPS.search(sql):
-        return sql
     tree = TokenTree(sql)
     edits = []
     for at in range(len(tree.tokens)):

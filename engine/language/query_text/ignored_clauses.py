@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.token_tree import TokenTree
 
-_PERHAPS = re.compile(
-    r"\b(?:(?:table)?sample|prewhere|connect|rollup|cube|totals)\b|\*\s*ilike", re.IGNORECASE
-)
 _SAMPLED = ("BERNOULLI", "SYSTEM", "RESERVOIR")
 _TOTALS = {
     "ROLLUP": "GROUP BY ROLLUP (a, b)",
@@ -25,8 +20,6 @@ _OPERANDS = (
 
 def check_clauses(text: str) -> None:
     """Raise QueryError for a clause that would be ignored, with its place and another form."""
-    if not _PERHAPS.search(text):
-        return
     tree = TokenTree(text)
     for at in range(len(tree.tokens)):
         found = _ignored_clause(tree, at)

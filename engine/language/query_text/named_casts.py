@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterator
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Reader
-from blendfusion.language.query_text.repeated_names import REFUSED, alias_of
+from blendfusion.language.query_text.repeated_names import alias_of
 from blendfusion.language.query_text.source_map import Translation, edit
+from blendfusion.language.query_text.text_rules import REPEATED_NAME
 from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 _CAST = re.compile(r"\b(?:try_)?cast\s*\(|::", re.IGNORECASE)
 _GROUPS = re.compile(r"\bgroup\s+by\b", re.IGNORECASE)
 _FUNCTIONS = {"CAST": "arrow_cast", "TRY_CAST": "arrow_try_cast"}
-_REPEATS = (REFUSED, "duplicate unqualified field name", "duplicate qualified field name")
+_REPEATS = (REPEATED_NAME, "duplicate unqualified field name", "duplicate qualified field name")
 """Parts of DataFusion's messages."""
 
 Edit = tuple[int, int, str]

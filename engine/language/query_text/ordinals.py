@@ -14,8 +14,6 @@ from blendfusion.language.query_text.query_tree import Query, Reader, Select
 from blendfusion.language.query_text.repeated_names import alias_of
 from blendfusion.language.query_text.source_map import Translation, edit
 
-REFUSED = "is in neither GROUP BY nor an aggregate function"
-"""A part of the message for it (``datafusion.error_translation``)."""
 _ENDS = {"LIMIT", "OFFSET", "FETCH"}
 
 

@@ -11,8 +11,6 @@ from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.source_map import Translation, edit
 from blendfusion.udfs.declare.arguments import quoted_name
 
-REFUSED = "require unique expression names"
-"""A part of DataFusion's message."""
 _LONGEST = 60
 """Characters of an expression that names its column."""
 

@@ -13,7 +13,6 @@ from blendfusion.language.query_text.source_map import edit
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.udfs.declare.arguments import sql_string
 
-_PERHAPS = re.compile(r"\bsimilar\b", re.IGNORECASE)
 _WILDCARDS = {"%": "(?s:.*)", "_": "(?s:.)", ".": r"\.", "^": r"\^", "$": r"\$"}
 CHARACTER_SET = r"\[\^?\]?[^\]]*\]"
 
@@ -21,8 +20,6 @@ CHARACTER_SET = r"\[\^?\]?[^\]]*\]"
 def similar_to(sql: str) -> str:
     """``sql`` in which each pattern of SIMILAR TO is a regular expression of all of a text. Raises
     QueryError for a pattern that is no literal, and for ESCAPE."""
-    if not _PERHAPS.search(sql):
-        return sql
     tree = TokenTree(sql)
     return edit(sql, list(_edits(tree))).sql
 

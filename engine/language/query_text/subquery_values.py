@@ -4,14 +4,11 @@ DataFusion 55 has both in predicates alone, and counts of subqueries as values, 
 
 from __future__ import annotations
 
-import re
-
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Query, Reader, Select
 from blendfusion.language.query_text.source_map import edit
 
-_PERHAPS = re.compile(r"\bexists\s*\(|\bin\s*\(\s*(?:select|with)\b", re.IGNORECASE)
 _GROUPS = {"GROUP", "HAVING", "QUALIFY", "WINDOW"}
 _BEFORE = {
     *("SELECT", "DISTINCT", "ALL", "AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "NULLIF"),
@@ -24,7 +21,7 @@ def subquery_values(sql: str) -> str:
     """``sql`` with such expressions of select lists as values of counts. One whose left side is no
     single operand stays."""
     for _ in range(_MOST):
-        text = _rewrite_one(Reader(sql)) if _PERHAPS.search(sql) else None
+        text = _rewrite_one(Reader(sql))
         if text is None:
             break
         sql = text

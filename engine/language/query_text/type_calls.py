@@ -7,7 +7,7 @@ so every call site becomes a function of its own before DataFusion sees the text
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -32,6 +32,7 @@ from blendfusion.language.query_text.row_values import row_values
 from blendfusion.language.query_text.source_map import Translation, identity, within
 from blendfusion.language.query_text.sqlglot_tree import parse_statement, tree_of
 from blendfusion.language.query_text.substitute_calls import in_text, in_tokens
+from blendfusion.language.query_text.typed_query import TypedQuery
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.arguments import Option, Query
 from blendfusion.udfs.declare.bind import bind
@@ -46,32 +47,6 @@ class _Places(NamedTuple):
     """The positions of each DESC by an answer that says nothing of NULLs."""
     unread: tuple[str, ...] = ()
     refers: References | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TypedQuery:
-    """A query whose calls are functions; ``calls`` are what the functions stand for, and
-    ``written`` tells, by their names, the ways in which the user wrote them."""
-
-    translation: Translation
-    calls: tuple[Call, ...] = ()
-    written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    beside_columns: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """The calls that the query puts beside columns, of types not known here: their names, and their
-    numbers in the text."""
-    unread: tuple[str, ...] = ()
-    """The parts of the query that say nothing of the types of answers."""
-    sites: tuple[Call, ...] = ()
-    """The call of each place in the text, in order."""
-    values: tuple[tuple[str, ...], ...] = ()
-    """The values of these, as they are written."""
-    doubts: tuple[str, ...] = ()
-    """Probable mistakes, each as a sentence: comparisons that no answer meets, names of columns in
-    single quotes."""
-
-    @property
-    def sql(self) -> str:
-        return self.translation.sql
 
 
 def type_calls(
@@ -100,9 +75,6 @@ def read_calls(
     nothing else asks what these calls ask, so that an answer which is no more than compared may end
     where the comparison is decided. ``columns`` are those of the catalogue's tables. Raises
     ArgumentError or QueryError for a call that is wrong in itself."""
-    lowered = sql.lower()
-    if not any(name in lowered for name in ingredients):  # most queries: not worth a tokenizer
-        return CallReading(identity(sql))
     tree = Reader(sql)
     if not any(t.text.lower() in ingredients for t in tree.tokens):
         return CallReading(identity(sql))

@@ -26,8 +26,6 @@ from blendfusion.udfs.declare.arguments import quoted_name
 
 def rewrite_unnest(sql: str, columns: Columns) -> str:
     """``sql`` with its lateral UNNESTs in select lists."""
-    if "unnest" not in sql.lower():
-        return sql
     return rewrite_sources(sql, columns, _unnest)
 
 

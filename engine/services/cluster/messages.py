@@ -27,7 +27,7 @@ from blendfusion.services.cluster.protocol import PlaceGone
 from blendfusion.types import Answer, Task, Usage
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.ingredient import Ingredient
-from blendfusion.udfs.functions import INGREDIENTS
+from blendfusion.udfs.functions.declarations import INGREDIENTS
 
 
 @dataclass(frozen=True)

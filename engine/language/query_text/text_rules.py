@@ -1,0 +1,97 @@
+"""The rules that write a text anew before DataFusion plans it: one list, one driver.
+
+A rule names the words without which a text has nothing for it. Its module is imported for the first
+text that has them, so most queries load none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from blendfusion.language.query_text.source_map import Translation
+
+
+class TextRule(NamedTuple):
+    """A function ``module:function`` of a text; ``needs`` names what else it is given."""
+
+    words: str
+    """A regular expression that a text matches if the rule may have something to do."""
+    function: str
+    needs: Sequence[str] = ()
+
+    def applies(self, text: str) -> bool:
+        return re.search(self.words, text, re.IGNORECASE | re.DOTALL) is not None
+
+    @property
+    def module(self) -> str:
+        return f"blendfusion.language.query_text.{self.function.partition(':')[0]}"
+
+    def load(self) -> Callable[..., Any]:
+        """The function of the rule."""
+        name = self.function.partition(":")[2]
+        loaded: Callable[..., Any] = getattr(import_module(self.module), name)
+        return loaded
+
+
+REPEATED_NAME = "require unique expression names"
+"""A part of DataFusion's message for a name that two columns have."""
+
+CHECKS = (
+    TextRule(
+        r"\b(?:(?:table)?sample|prewhere|connect|rollup|cube|totals)\b|\*\s*ilike",
+        "ignored_clauses:check_clauses",
+    ),
+    TextRule(r"\bsimilar\b", "similar_to:similar_to"),
+)
+"""Rules that may refuse the user's own text, whose places their errors name."""
+
+EXPRESSIONS = (
+    TextRule(r"\bdistinct\s+from\b", "distinct_from:distinct_from"),
+    TextRule(r"\bsimilar\b", "similar_to:similar_to"),
+)
+"""Rules for expressions, as verbs of frames take them."""
+
+SOURCES = (TextRule("unnest", "unnest:rewrite_unnest", ("columns",)),)
+"""Rules for what FROM has, before names are looked up."""
+
+QUERIES = (
+    TextRule(
+        r"\b(?:except|intersect)\b.*?\ball\b", "counted_sets:counted_sets", ("columns", "warn")
+    ),
+    EXPRESSIONS[0],
+    TextRule(r"\bexists\s*\(|\bin\s*\(\s*(?:select|with)\b", "subquery_values:subquery_values"),
+    TextRule(r"\b(?:rollup|cube)\s*\(", "grouped_keys:grouped_keys"),
+    EXPRESSIONS[1],
+)
+"""Rules for whole queries, in order."""
+
+AFTER_ERRORS = (
+    TextRule(REPEATED_NAME, "repeated_names:number_repeats"),
+    TextRule("is in neither GROUP BY nor an aggregate function", "ordinals:expand_ordinals"),
+)
+"""Rules for queries that DataFusion refuses; their words are those of its message."""
+
+
+def rewrite(text: str, rules: Sequence[TextRule], **around: object) -> str:
+    """``text`` as the rules write it, one after the other. ``around``: what they need besides."""
+    for rule in rules:
+        if rule.applies(text):
+            text = rule.load()(text, *(around[name] for name in rule.needs))
+    return text
+
+
+def check(text: str) -> None:
+    """Raise QueryError for what DataFusion would ignore or misread in the user's own text."""
+    for rule in CHECKS:
+        if rule.applies(text):
+            rule.load()(text)
+
+
+def rewrite_after(message: str, text: str) -> Translation | None:
+    """``text`` as DataFusion takes it, after an error with this message; None if no rule helps."""
+    rule = next((rule for rule in AFTER_ERRORS if rule.applies(message)), None)
+    found: Translation | None = rule.load()(text) if rule else None
+    return found
