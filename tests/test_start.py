@@ -9,7 +9,7 @@ import sys
 import pytest
 from module_imports import FILES
 
-from blendfusion.language.query_text.text_rules import AFTER_ERRORS, CHECKS, QUERIES, SOURCES
+from blendfusion.language.query_text.text_rules import AFTER_ERRORS, CASTS, CHECKS, QUERIES, SOURCES
 from blendfusion.public_names import MODULES
 
 CONNECT = "import blendfusion as bf; bf.connect(bf.ScriptedModel(lambda call: True), cache=None)"
@@ -62,8 +62,8 @@ def test_libraries_are_imported_where_they_are_used(program: str) -> None:
 
 def test_a_query_imports_no_rule_whose_words_it_lacks_and_no_function() -> None:
     modules = imported(CONNECT + PLAIN)
-    rules = {rule.module for rule in (*CHECKS, *SOURCES, *QUERIES, *AFTER_ERRORS)}
-    assert len(rules) == 9
+    rules = {rule.module for rule in (*CHECKS, *SOURCES, *QUERIES, CASTS, *AFTER_ERRORS)}
+    assert len(rules) == 10
     assert not modules & rules
     assert "blendfusion.language.query_text.type_calls" not in modules
     assert not {module for module in modules if module.startswith("blendfusion.udfs.functions.")}

@@ -6,7 +6,6 @@ same cast, with the type in its name."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 from sqlglot.tokenizer_core import TokenType
@@ -14,34 +13,17 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.repeated_names import alias_of
 from blendfusion.language.query_text.source_map import Translation, edit
-from blendfusion.language.query_text.text_rules import REPEATED_NAME
 from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
-_CAST = re.compile(r"\b(?:try_)?cast\s*\(|::", re.IGNORECASE)
-_GROUPS = re.compile(r"\bgroup\s+by\b", re.IGNORECASE)
 _FUNCTIONS = {"CAST": "arrow_cast", "TRY_CAST": "arrow_try_cast"}
-_REPEATS = (REPEATED_NAME, "duplicate unqualified field name", "duplicate qualified field name")
-"""Parts of DataFusion's messages."""
 
 Edit = tuple[int, int, str]
-
-
-def repeats_a_name(problem: str) -> bool:
-    """DataFusion refuses a query for two expressions of one name."""
-    return any(part in problem for part in _REPEATS)
-
-
-def groups_by_casts(sql: str) -> bool:
-    """``sql`` has groups and casts, perhaps: only DataFusion's optimizer refuses such keys."""
-    return bool(_GROUPS.search(sql) and _CAST.search(sql))
 
 
 def named_casts(sql: str, arrow_type: Callable[[str], str | None]) -> Translation | None:
     """``sql`` with its casts as calls of ``arrow_cast``; None if it has none. A column of a select
     list that has no alias is named as it is written. ``arrow_type``: the name that ``arrow_cast``
     has for a type of SQL; a cast to one without stays."""
-    if not _CAST.search(sql):
-        return None
     reader = Reader(sql)
     casts = [edit for at in range(len(reader.tokens)) for edit in _edits(reader, at, arrow_type)]
     if not casts:

@@ -68,6 +68,9 @@ QUERIES = (
 )
 """Rules for whole queries, in order."""
 
+CASTS = TextRule(r"\b(?:try_)?cast\s*\(|::", "named_casts:named_casts")
+"""The rule for casts that DataFusion takes for their columns: see ``prepare.cast_names``."""
+
 AFTER_ERRORS = (
     TextRule(REPEATED_NAME, "repeated_names:number_repeats"),
     TextRule("is in neither GROUP BY nor an aggregate function", "ordinals:expand_ordinals"),
