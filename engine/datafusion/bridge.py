@@ -50,18 +50,25 @@ _OF_FIELDS = re.compile(r"\b(arrow_field|arrow_metadata|with_metadata)\(")
 _SETS = re.compile(r"Aggregate: groupBy=\[\[(?:GROUPING SETS|ROLLUP|CUBE) \((.*)\)\]\], aggr=")
 _ZONES = re.compile(r'Timestamp(?:\(\w+, "([^"]*)"\)|\w+\((?:-?\d+|NULL), Some\("([^"]*)"\)\))')
 _BOUNDED = re.compile(
-    r"RANGE BETWEEN (?!UNBOUNDED PRECEDING AND (CURRENT ROW|UNBOUNDED FOLLOWING))"
+    r"RANGE BETWEEN (?!UNBOUNDED PRECEDING AND (CURRENT ROW|UNBOUNDED FOLLOWING))|GROUPS BETWEEN"
 )
 _CLAUSES = re.compile(r"\(DISTINCT |\bIGNORE NULLS")
+_UNITS = {b"\x08\x01": "RANGE", b"\x08\x02": "GROUPS"}
+"""The units of frames that Substrait lacks, as DataFusion encodes them."""
 _CLAUSE_FIELDS = {(11, b"\x58\x01"): "IGNORE NULLS", (12, b"\x60\x01"): "DISTINCT"}
 """The clauses of a window that Substrait lacks, as DataFusion encodes them."""
 
 
-def through_substrait(context: SessionContext, plan: LogicalPlan) -> Root:
+def through_substrait(
+    context: SessionContext, plan: LogicalPlan, carrier: LogicalPlan | None = None
+) -> Root:
     """The tree of an optimised plan. Raises PlanError for a plan that Substrait cannot carry, also
-    where DataFusion reads another plan back."""
+    where DataFusion reads another plan back.
+
+    ``carrier``: the same plan but for the frames of its windows, which is encoded in its place.
+    """
     text = plan.display_indent()
-    data = _encode(context, plan, text)
+    data = _encode(context, carrier or plan, text)
     by_name = SessionContext.with_python_udf_inlining(context, enabled=False)
     details = _details(plan, text, by_name)
     root = read(data, grouping_sets(plan, text), details)
@@ -155,7 +162,7 @@ def _frames(plan: LogicalPlan, text: str, by_name: SessionContext) -> tuple[Fram
 def _check_in_subquery(text: str) -> None:
     """Raise PlanError for a window inside a subquery, or of one, that Substrait would change."""
     if _BOUNDED.search(text):
-        raise PlanError("a RANGE frame in a subquery cannot be expressed in Substrait")
+        raise PlanError("a RANGE or GROUPS frame in a subquery cannot be expressed in Substrait")
     if _CLAUSES.search(text):
         raise PlanError("DISTINCT or IGNORE NULLS of a window in a subquery cannot be expressed")
 
@@ -183,17 +190,17 @@ def _frame(window: bytes, by_name: SessionContext) -> Frame | None:
         elif number not in (5, 6):
             kept += same_field(head, content)
             frame = content if number == 8 and content is not None else frame
-    is_range = frame[:2] == b"\x08\x01"
+    unit = _UNITS.get(frame[:2])
     bounds = [
         _bound_text(content, by_name)
         for _, _, content in message_fields(frame)
         if content is not None
     ]
-    if not is_range or all(follows is None for _, follows in bounds):
+    if unit is None or (unit == "RANGE" and all(follows is None for _, follows in bounds)):
         # The frame itself is in Substrait.
         return Frame("", clauses, kept, tuple(arguments), (None, None)) if clauses else None
     (low, low_follows), (high, high_follows) = bounds
-    text = f"RANGE BETWEEN {low or 'UNBOUNDED PRECEDING'} AND {high or 'UNBOUNDED FOLLOWING'}"
+    text = f"{unit} BETWEEN {low or 'UNBOUNDED PRECEDING'} AND {high or 'UNBOUNDED FOLLOWING'}"
     return Frame(text, clauses, kept, tuple(arguments), (low_follows, high_follows))
 
 

@@ -1,5 +1,5 @@
 """Details of DataFusion's plans that their Substrait lacks: time zones, and of windows the bounds
-of RANGE frames, DISTINCT and IGNORE NULLS.
+of RANGE frames, frames of GROUPS, DISTINCT and IGNORE NULLS.
 
 ``read`` puts them back into the tree, and ``write`` writes zones as functions. DataFusion's reader
 takes no such window: a projection with one is made by DataFusion itself, from its message here.
@@ -24,6 +24,7 @@ _UTC = "UTC"
 """The zone that DataFusion reads where Substrait has none."""
 _UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
 _FRAME = "frame"
+_GROUPS = "GROUPS "
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,8 @@ class Restorer:
         ):
             if follows is not None:  # for rules, which only ask whether there is a bound
                 (bound.following if follows else bound.preceding).offset = 1
+        if frame.text.startswith(_GROUPS):  # it has all rows that are equal in the order, or none
+            window.bounds_type = ExpressionMessage.WindowFunction.BOUNDS_TYPE_RANGE
         option = window.options.add(name=_FRAME)
         option.preference.append(frame.text)
         option.preference.extend(part.hex() for part in (frame.window, *frame.arguments))

@@ -340,16 +340,43 @@ def test_a_window_that_substrait_lacks_is_shown(session: bf.Session) -> None:
     assert "lag(t.n) IGNORE NULLS OVER (ORDER BY t.id)" in text
 
 
-def test_such_a_window_over_a_join_runs_plain_with_one_warning(session: bf.Session) -> None:
-    window = WINDOWS_OF_DATAFUSION[0].format(a="t.id").replace("BY n", "BY t.n")
-    query = (
-        f"SELECT t.id, {window} AS s FROM t JOIN (SELECT id FROM t) s ON t.id = s.id WHERE {{f}}"
+FRAMES_OF_GROUPS = [
+    "GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
+    "GROUPS 2 PRECEDING",
+    "groups between current row and 1 following",
+    "GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING",
+    "GROUPS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING",
+    "GROUPS CURRENT ROW",
+]
+AROUND_GROUPS = [
+    "SELECT t.id, {w} AS s FROM t JOIN (SELECT id FROM t) s ON t.id = s.id WHERE {f}",
+    "SELECT t.id, {w}, count(*) OVER (ORDER BY t.id) AS c FROM t, (SELECT max(id) AS m FROM t) WHERE {f}",
+    "SELECT t.id, sum(t.id) FILTER (WHERE t.g = 1) OVER (PARTITION BY t.g ORDER BY t.n {frame}) AS s "
+    "FROM t LEFT JOIN (SELECT id AS i FROM t WHERE id < 3) ON i = t.id WHERE {f} ORDER BY id LIMIT 3",
+    "SELECT t.id, CASE WHEN {f} THEN {w} END AS s FROM t",
+    "SELECT t.id FROM t WHERE {f} QUALIFY {w} > 3",
+    "SELECT t.id, sum(t.id) OVER w AS s, max(t.id) OVER w AS m FROM t WHERE {f} "
+    "WINDOW w AS (PARTITION BY t.g ORDER BY t.n {frame})",
+    "SELECT t.id, {w} AS s FROM t WHERE {f} ORDER BY t.n, t.id LIMIT 2",
+    "SELECT t.n AS groups, {w} AS s FROM t WHERE {f} AND t.n BETWEEN 1 AND 9",
+]
+
+
+@pytest.mark.parametrize("frame", FRAMES_OF_GROUPS)
+@pytest.mark.parametrize("query", AROUND_GROUPS)
+def test_frames_of_groups_are_planned(session: bf.Session, query: str, frame: str) -> None:
+    window = f"sum(t.id) OVER (ORDER BY t.n {frame})"
+    check(session, query.replace("{w}", window).replace("{frame}", frame))
+
+
+def test_frames_of_groups_in_places_that_are_not_planned(session: bf.Session) -> None:
+    window = "sum(id) OVER (ORDER BY n GROUPS 1 PRECEDING)"
+    query = f"SELECT id, (SELECT max(s) FROM (SELECT {window} AS s FROM t)) AS m FROM t WHERE {{f}}"
+    check(session, query)
+    text = session.sql(f"SELECT id, {window} FROM t WHERE llm_filter('q', x)").explain_text(
+        verbose=True
     )
-    with pytest.warns(bf.PlanWarning, match="GROUPS") as noted:
-        check(session, query, planned=False)
-    check(session, f"{query} AND t.id > 0", planned=False)  # a second warning would be an error
-    assert len(noted) == 1
-    assert "over a table of the answers" in str(noted[0].message)
+    assert "GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW" in text
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,9 @@
-"""Writes FILTER of a window as CASE: ``sum(a) FILTER (WHERE b) OVER w`` is ``sum(CASE WHEN b THEN a
-END) OVER w``, for aggregates that leave out NULL. Substrait has no place for the former."""
+"""Writes windows that Substrait has no place for as others.
+
+FILTER becomes CASE: ``sum(a) FILTER (WHERE b) OVER w`` is ``sum(CASE WHEN b THEN a END) OVER w``,
+for aggregates that leave out NULL. Frames of GROUPS become frames of ROWS, which mean something
+else: only their plan has the same shape.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,8 @@ _LEAVE_OUT_NULL = {
     *("STDDEV_SAMP", "CORR", "COVAR", "COVAR_POP", "COVAR_SAMP"),
 }
 
+_BOUNDS = ("BETWEEN", "UNBOUNDED", "CURRENT")
+
 
 def filters_as_cases(sql: str) -> str:
     """``sql`` with these filters as CASE; ``sql`` itself if it has none.
@@ -27,6 +33,27 @@ def filters_as_cases(sql: str) -> str:
     tree = TokenTree(sql)
     edits = [edit for at in range(len(tree.tokens)) for edit in _edits(tree, at)]
     return tree.edit(edits) if edits else sql
+
+
+def groups_as_rows(sql: str) -> str:
+    """``sql`` with ROWS in place of GROUPS in the frames of windows; ``sql`` itself without any.
+
+    >>> print(groups_as_rows("SELECT sum(a) OVER (ORDER BY b GROUPS 1 PRECEDING) FROM t"))
+    SELECT sum(a) OVER (ORDER BY b ROWS 1 PRECEDING) FROM t
+    """
+    if "groups" not in sql.lower():
+        return sql
+    tree = TokenTree(sql)
+    places = (at for at in range(1, len(tree.tokens) - 1) if _is_of_groups(tree, at))
+    edits = [(at, at + 1, "ROWS") for at in places]
+    return tree.edit(edits) if edits else sql
+
+
+def _is_of_groups(tree: TokenTree, at: int) -> bool:
+    if tree.word(at) != "GROUPS" or tree.kind(at - 1) == TokenType.COMMA:
+        return False
+    after = tree.word(at + 1) in _BOUNDS or tree.kind(at + 1) == TokenType.NUMBER
+    return after and tree.word(at - 1) != "BY"
 
 
 def _edits(tree: TokenTree, at: int) -> Iterator[tuple[int, int, str]]:

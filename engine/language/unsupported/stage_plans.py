@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,10 @@ from blendfusion.datafusion.bridge import through_substrait
 from blendfusion.errors import PlanError
 from blendfusion.language.doubts.constant_conditions import noting
 from blendfusion.language.doubts.plan_warnings import warn_of_doubts
+from blendfusion.language.query_text.window_filters import filters_as_cases, groups_as_rows
 from blendfusion.language.unsupported.nested_stages import chain
 from blendfusion.language.unsupported.prepared_frame import PreparedFrame
-from blendfusion.language.unsupported.rewrite import twin
+from blendfusion.language.unsupported.rewrite import again, twin
 from blendfusion.planner.driver import reason, rewrite
 from blendfusion.planner.initial_order import inputs_first
 from blendfusion.planner.stages.split import cut_stages
@@ -34,6 +36,9 @@ def staged_plan(
         return _stage(frame, calls, plan, query)
     except PlanError as problem:
         why = reason(problem)
+    if "GROUPS BETWEEN" in plan.display_indent():
+        with suppress(PlanError):
+            return _with_frames_of_groups(frame, calls, query)
     try:
         cut = twin(frame, parts=parts)
         prepared = _stage(frame, calls, DataFrame.optimized_logical_plan(cut.frame), query)
@@ -46,12 +51,31 @@ def staged_plan(
     return replace(prepared, leaves=cut.leaves)
 
 
+def _with_frames_of_groups(frame: BaseFrame, calls: tuple[Call, ...], query: str) -> PreparedFrame:
+    """The staged plan of a frame with windows of GROUPS, whose shape is that of the same windows of
+    ROWS. Raises PlanError if there is none."""
+    try:
+        made, rows = (again(frame, change) for change in (filters_as_cases, _rows_of_cases))
+        plan, carrier = map(DataFrame.optimized_logical_plan, (made, rows))
+    except Exception as problem:  # a text that does not work so
+        raise PlanError(str(problem)) from problem
+    return _stage(frame, calls, plan, query, carrier)
+
+
+def _rows_of_cases(sql: str) -> str:
+    return groups_as_rows(filters_as_cases(sql))
+
+
 def _stage(
-    frame: BaseFrame, calls: tuple[Call, ...], plan: LogicalPlan, query: str
+    frame: BaseFrame,
+    calls: tuple[Call, ...],
+    plan: LogicalPlan,
+    query: str,
+    carrier: LogicalPlan | None = None,
 ) -> PreparedFrame:
     """The staged plan of ``plan``, to which DataFusion optimised ``query``. Raises PlanError if
     there is none."""
-    root = through_substrait(frame.session, plan)
+    root = through_substrait(frame.session, plan, carrier)
     written = [call.name for line in inputs_first(query) for call in calls_in(line)]
     doubts: list[str] = []
     rewritten = rewrite(
