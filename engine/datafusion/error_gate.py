@@ -131,7 +131,8 @@ def _translate(problem: BaseException, redaction: Redaction) -> BlendFusionError
             f"the parameter {name} has no value",
             hint=f"Pass it: session.sql(query, param_values={given}).",
         )
-    form = form_error(text_of(problem)) if is_planning(text_of(problem)) else None
+    cause = text_of(problem).rpartition("\ncaused by\n")[2]
+    form = form_error(cause) if is_planning(cause) else None
     if form is not None:
         return form
     line = extension_error(text_of(problem)) or csv_error(text_of(problem), redaction)

@@ -92,6 +92,54 @@ _FORMS = (
         "there is no LIMIT here",
         "Name the rows: WHERE id IN (SELECT …).",
     ),
+    (
+        r"MERGE INTO not supported",
+        "there is no MERGE",
+        "Write UPDATE t SET n = (SELECT max(s.n) FROM s WHERE s.id = t.id) WHERE id IN (SELECT id FROM s), then INSERT "
+        "INTO t SELECT * FROM s WHERE id NOT IN (SELECT id FROM t).",
+    ),
+    (r"TRUNCATE not supported", "there is no TRUNCATE", "Write DELETE FROM t."),
+    (
+        r"Replace Into not implemented|Insert-on clause not supported",
+        "there is no INSERT that replaces rows or leaves out those of a known key",
+        "Write DELETE FROM t WHERE id IN (SELECT id FROM s) first, or INSERT INTO t SELECT * FROM s WHERE id NOT IN "
+        "(SELECT id FROM t).",
+    ),
+    (
+        r"(?:Update|Delete|Insert)-returning clause not",
+        "there is no RETURNING",
+        "Write a SELECT of the rows before it.",
+    ),
+    (
+        r"not implemented: Query (UPDATE|DELETE) ",
+        r"there is no WITH before \1",
+        "Write the query in its place: WHERE id IN (SELECT …).",
+    ),
+    (
+        r"not implemented: Unsupported SQL statement: (?:BEGIN|START TRANSACTION|SAVEPOINT)|TransactionEnd|Transaction\w+\)",
+        "there are no transactions",
+        "Each statement takes effect by itself.",
+    ),
+    (
+        r"Unsupported logical plan: CreateIndex",
+        "there are no indexes of columns",
+        "Nothing need be written: a scan leaves out what its statistics exclude.",
+    ),
+    (
+        r"Temporary tables not supported",
+        "there are no temporary tables",
+        "Write CREATE TABLE: a session keeps it in memory.",
+    ),
+    (
+        r"not implemented: Unsupported SQL statement: (GRANT|REVOKE|VACUUM|ANALYZE|PRAGMA|LOCK|CALL|USE|OPTIMIZE)\b",
+        r"there is no \1",
+        "Options are set by SET name = value, and tables named in full: schema.table.",
+    ),
+    (
+        r"not implemented: Unsupported SQL statement: (?:RENAME|ALTER TABLE \S+ RENAME)",
+        "tables keep their names",
+        "Write CREATE TABLE b AS SELECT * FROM a, then DROP TABLE a.",
+    ),
     (r"FETCH clause is not supported", "there is no FETCH", "Write LIMIT 5."),
     (
         r"Unsupported ast node Pivot",

@@ -56,6 +56,8 @@ from blendfusion.places.remote import (
     scheme_of,
 )
 
+_BLANKS = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
+_MOST_BLANKS = 1 << 16
 _JSON_BYTES = 1 << 20
 """The text of a JSON file that is searched for values of several kinds."""
 _CONVERTED_BYTES = 1 << 28
@@ -178,7 +180,7 @@ def _register_local(catalog: SessionContext, name: str, path: str, reading: Read
         return
     if kind == "parquet":
         check_folders({file.path.parent for file in files})
-    empty = next((file for file in files if file.path.is_file() and not file.size), None)
+    empty = next((file for file in files if _is_empty(file)), None)
     if empty is not None:
         raise QueryError(f"'{empty.url}' is empty", hint="A table needs the names of its columns.")
     note_hidden(listing, format_of(files[0].name).extension)
@@ -188,6 +190,14 @@ def _register_local(catalog: SessionContext, name: str, path: str, reading: Read
         raise
     except Exception as problem:  # DataFusion's and pyarrow's, of which each has its own
         raise _unreadable(listing, kind, problem) from problem
+
+
+def _is_empty(file: File) -> bool:
+    """Whether a file on this machine has nothing but line breaks, perhaps behind the mark of an
+    encoding."""
+    if not file.path.is_file() or file.size > _MOST_BLANKS:
+        return False
+    return not file.size or not file.path.read_bytes().strip(_BLANKS)
 
 
 def _register_lake(catalog: SessionContext, name: str, path: str) -> bool:

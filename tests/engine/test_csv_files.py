@@ -483,3 +483,15 @@ def test_nothing_is_said_of_files_that_are_alike(session: bf.Session, tmp_path: 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert session.register_file(tmp_path, "t").count() == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n", b"\n\n", b" \r\n", b"\xff\xfe", b"\xff\xfe\n\x00"],
+)
+def test_a_file_without_a_line_is_empty(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "blank.csv"
+    file.write_bytes(content)
+    with pytest.raises(bf.QueryError, match="is empty") as raised:
+        bf.connect(bf.ScriptedModel(lambda _: True), cache=None).register_file(str(file))
+    assert "names of its columns" in (raised.value.hint or "")

@@ -122,3 +122,74 @@ def test_one_field_asks_one_question(session: bf.Session) -> None:
     )
     assert rows(session, "databricks", query) == [{"p": 0.9}]
     assert len(model.calls) == 1
+
+
+T = pa.table(
+    {
+        "id": [1, 2, 3, 4],
+        "x": ["hello", "a,b", None, ""],
+        "n": [-2, 0, 3, None],
+        "f": [2.5, 3.5, -2.5, None],
+    }
+)
+OF_DUCKDB = [
+    *(
+        "CAST(2.5 AS INT)",
+        "CAST(3.5 AS INT)",
+        "CAST(-2.5 AS BIGINT)",
+        "CAST(f AS INT)",
+        "f::BIGINT",
+    ),
+    *(
+        "TRY_CAST(f AS INTEGER)",
+        "CAST('7' AS INT)",
+        "CAST(f AS VARCHAR)",
+        "CAST(f / 5 AS SMALLINT)",
+    ),
+    *("2^3", "n^2", "7/2", "n/4", "n%2", "-7%3", "round(f)"),
+    *("substr(x, -3, 2)", "substr(x, n)", "substr(x, n, 2)", "substring('hello', -7, 3)"),
+    *("substring('hello', 0, 2)", "substr('hello', 2)", "left(x, 2)", "strpos(x, 'l')"),
+    *("x SIMILAR TO 'h.*'", "x NOT SIMILAR TO 'a.b'", "x SIMILAR TO 'ell'", "x ~ 'ell'"),
+    *("length(x)", "length([])", "length([1, 2])", "concat(x, '-')", "concat([1], [2])"),
+    *("split_part(x, ',', 2)", "string_to_array(x, ',')", "to_hex(255)", "list_sort([1, NULL, 0])"),
+    *("greatest(n, 1)", "concat_ws('-', x, 'a')", "regexp_replace(x, 'l', 'L')", "lpad(x, 7, '*')"),
+]
+
+
+@pytest.mark.parametrize("expression", OF_DUCKDB)
+@pytest.mark.parametrize("dialect", ["duckdb-jev", "anofox"])
+def test_functions_and_operators_of_duckdb(dialect: str, expression: str) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    session = bf.connect(bf.ScriptedModel(weigh), progress="off", cache=None)
+    session.from_arrow(T, name="t")
+    connection = duckdb.connect()
+    connection.register("t", T)
+    query = f"SELECT {expression} AS v FROM t ORDER BY id"
+    found = [row["v"] for row in rows(session, dialect, query)]
+    assert found == [value for (value,) in connection.execute(query).fetchall()]
+
+
+@pytest.mark.parametrize(
+    "expression", ["list_distinct([1])", "char_length('a')", "substr('hello', 3, -2)", "2^3^2"]
+)
+def test_what_duckdb_means_otherwise_is_refused(session: bf.Session, expression: str) -> None:
+    with pytest.raises(bf.QueryError, match=r"translation|literal"):
+        session.sql(f"SELECT {expression} AS v", dialect="duckdb-jev")
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("2.5::float8::int", 2),
+        ("3.5::float8::int", 4),
+        ("2.5::int", 3),
+        ("(-2.5)::int", -3),
+        ("(-2.5)::float8::int", -2),
+        ("0.5::float8::bigint", 0),
+        ("2.6::float8::int", 3),
+    ],
+)
+def test_postgres_rounds_halves_of_doubles_to_even(
+    session: bf.Session, expression: str, value: int
+) -> None:
+    assert rows(session, "pg-jev", f"SELECT {expression} AS v") == [{"v": value}]

@@ -137,12 +137,54 @@ def test_a_remedy_has_the_arguments_of_the_call(session: bf.Session, names: str)
             "WHERE id IN",
         ),
         ("UPDATE t SET number = 1 LIMIT 1", "there is no LIMIT here", "WHERE id IN"),
+        (
+            "MERGE INTO t USING u ON t.number = u.id WHEN MATCHED THEN UPDATE SET number = 1",
+            "there is no MERGE",
+            "INSERT INTO t SELECT",
+        ),
+        ("TRUNCATE t", "there is no TRUNCATE", "DELETE FROM t"),
+        ("TRUNCATE TABLE t", "there is no TRUNCATE", "DELETE FROM t"),
+        ("UPDATE t SET number = 1 RETURNING text", "there is no RETURNING", "a SELECT"),
+        (
+            "WITH a AS (SELECT 1 AS i) UPDATE t SET number = 2 WHERE number IN (SELECT i FROM a)",
+            "there is no WITH before UPDATE",
+            "in its place",
+        ),
+        (
+            "WITH a AS (SELECT 1 AS i) DELETE FROM t WHERE number IN (SELECT i FROM a)",
+            "there is no WITH before DELETE",
+            "in its place",
+        ),
+        ("BEGIN", "there are no transactions", "by itself"),
+        ("COMMIT", "there are no transactions", "by itself"),
+        ("ROLLBACK", "there are no transactions", "by itself"),
+        ("CREATE INDEX i ON t (number)", "there are no indexes of columns", "a scan"),
+        ("CREATE TEMP TABLE a AS SELECT 1 AS b", "there are no temporary tables", "CREATE TABLE"),
+        ("GRANT ALL ON t TO x", "there is no GRANT", "SET name"),
+        ("PRAGMA x", "there is no PRAGMA", "SET name"),
+        ("VACUUM t", "there is no VACUUM", "SET name"),
+        ("RENAME TABLE t TO v", "tables keep their names", "DROP TABLE a"),
     ],
 )
 def test_changes_of_rows(session: bf.Session, statement: str, message: str, hint: str) -> None:
     error = refused(session, statement)
     assert error.message == message
     assert hint in (error.hint or "")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO t VALUES {} ON CONFLICT DO NOTHING",
+        "INSERT OR REPLACE INTO t VALUES {}",
+        "REPLACE INTO t VALUES {}",
+    ],
+)
+def test_rows_of_a_key(session: bf.Session, statement: str) -> None:
+    row = "SELECT * FROM t"
+    error = refused(session, statement.replace("VALUES {}", row))
+    assert error.message.startswith("there is no INSERT that replaces rows")
+    assert "DELETE FROM t" in (error.hint or "")
 
 
 def test_a_pattern_of_dates_stands_on_either_side(session: bf.Session) -> None:

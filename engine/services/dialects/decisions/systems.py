@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from blendfusion.services.dialects.decisions import duckdb, greptime, postgres
-from blendfusion.services.dialects.functions.call import System
+from blendfusion.services.dialects.functions.duckdb import DUCKDB
 from blendfusion.services.dialects.functions.postgres import POSTGRES
 from blendfusion.services.dialects.warehouses.calls import Warehouse
 
-_DUCKDB = System("DuckDB", {}, exact_division=True, strict=False)
-"""The functions of DuckDB that are none of a decision model are those of BlendFusion."""
 _postgres = partial(
     Warehouse,
     functions=postgres.FUNCTIONS,
@@ -18,7 +16,7 @@ _postgres = partial(
     system=POSTGRES,
     sql="postgres",
 )
-_duckdb = partial(Warehouse, system=_DUCKDB, sql="duckdb")
+_duckdb = partial(Warehouse, system=DUCKDB, sql="duckdb")
 DECISIONS = (
     _postgres("pg-jev", "pg-jev"),
     _postgres("jevql", "jevql"),

@@ -147,6 +147,8 @@ class System:
     """EXTRACT: each part of a date or time as our SQL of ``{0}``."""
     rounds: bool = False
     """A cast of a fraction to a whole number rounds; ours leaves the fraction out."""
+    rounds_to_even: bool = False
+    """Such a cast of a DOUBLE rounds a half to the even number."""
     shortens: bool = False
     """A cast to VARCHAR(n) leaves out what is longer."""
     moment: str = ""
@@ -174,7 +176,8 @@ class System:
     paths: bool = False
     """``column:field`` reads a field."""
     matches: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Operators of patterns: each as our operator, and the pattern with ``{0}`` in its place."""
+    """Operators of patterns: each as our operator, and the pattern with ``{0}`` in its place, or
+    the name of what converts a literal."""
     like: str = "LIKE"
     any_case: bool = False
     """A comparison with a text does not regard letter case."""

@@ -30,6 +30,10 @@ _SAME = {
     "TIMESTAMPTZ": ("TIMESTAMP WITH TIME ZONE",),
     "INTEGER": ("INT",),
 }
+_OF_NUMBERS = {
+    *(TokenType.NUMBER, TokenType.DASH, TokenType.PLUS, TokenType.STAR, TokenType.SLASH),
+    *(TokenType.L_PAREN, TokenType.R_PAREN),
+}
 _TRIES = ("TRY_CAST", "SAFE_CAST")
 
 
@@ -111,10 +115,15 @@ class Casts:
             ours = f"DECIMAL{behind}"
         fraction = found is not None and (pa.types.is_floating(found) or pa.types.is_decimal(found))
         if self.system.rounds and ours in _WHOLE and fraction:
-            return [f"{function}(round(", *text, f") AS {ours})"]
+            even = self.system.rounds_to_even and pa.types.is_floating(found)
+            even = even and not self._is_literal(*value)  # which is a DECIMAL there
+            return [f"{function}({_to_even(text) if even else _round(text)} AS {ours})"]
         alike = word in _AS_OURS and ours.partition("(")[0] in (word, *_SAME.get(word, ()))
         plain = alike and (behind or "(" not in ours)
         return None if plain else _cast(function, text, ours)
+
+    def _is_literal(self, start: int, stop: int) -> bool:
+        return {self.reader.kind(i) for i in range(start, stop)} <= _OF_NUMBERS
 
     def _as_text(
         self, function: str, text: Written, behind: str, found: pa.DataType | None
@@ -126,6 +135,19 @@ class Casts:
         if behind and self.system.shortens:
             return ["left(", *made, f", {behind.strip('()')})"]
         return made if moment else None
+
+
+def _round(text: Written) -> str:
+    return f"round({_joined(text)})"
+
+
+def _to_even(text: Written) -> str:
+    x = _joined(text)
+    return f"CASE WHEN abs({x}) % 1 = 0.5 THEN 2 * round({x} / 2) ELSE round({x}) END"
+
+
+def _joined(text: Written) -> str:
+    return "".join(part if isinstance(part, str) else part.text for part in text)
 
 
 def _cast(function: str, text: Written, kind: str) -> Written:

@@ -368,10 +368,10 @@ class Claims:
             return  # a function
         negated = reader.word(at - 1) == "NOT"
         stop = operand_end(reader, at + 1)
-        if word in OF_OPERATORS:
+        if pattern in OF_OPERATORS:
             if stop != at + 2 or reader.kind(at + 1) != TokenType.STRING:
                 raise reader.refusal(at, f"the pattern of {word} must be a literal text here")
-            ours = sql_string(OF_OPERATORS[word](reader.tokens[at + 1].text))
+            ours = sql_string(OF_OPERATORS[pattern](reader.tokens[at + 1].text))
             self.weaver.rewrite(at - negated, stop, f"{'!' * negated}{operator} {ours}")
             return
         before, _, behind = pattern.partition("{0}")

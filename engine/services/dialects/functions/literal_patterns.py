@@ -1,4 +1,4 @@
-"""Patterns of GLOB and SIMILAR TO as regular expressions of all of a text."""
+"""Patterns of GLOB and of SIMILAR TO as regular expressions of all of a text."""
 
 from __future__ import annotations
 
@@ -19,4 +19,10 @@ def glob(pattern: str) -> str:
     return of_whole_text(_GLOB.get(p) or (p if len(p) > 1 else re.escape(p)) for p in parts)
 
 
-OF_OPERATORS = {"GLOB": glob, "SIMILAR": regular_expression}
+def whole(pattern: str) -> str:
+    """The expression that a regular expression of all of a text is."""
+    return of_whole_text([pattern])
+
+
+OF_OPERATORS = {"glob": glob, "similar": regular_expression, "whole": whole}
+"""By their names in ``System.matches``."""

@@ -152,6 +152,7 @@ POSTGRES = System(
         "DECADE": "CAST(floor(date_part('year', {0}) / 10) AS BIGINT)",
     },
     rounds=True,
+    rounds_to_even=True,
     shortens=True,
     moment="%Y-%m-%d %H:%M:%S%.f",
     caret_is_power=True,
