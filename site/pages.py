@@ -22,6 +22,32 @@ from blendfusion.udfs.functions.declarations import INGREDIENTS
 
 _WIDTH = 88
 _INTERNAL = {bf.Session: INTERNAL, bf.Frame: frozenset(["answered", "prepare", "running"])}
+_LARGE = ("Session", "Frame")
+_API = {
+    "api.md": "Python: `import blendfusion as bf`",
+    "api/models.md": "Models, embedders and stores of answers",
+    "api/others.md": "Other classes and functions",
+    "api/errors.md": "Errors and warnings",
+}
+_TASKS = {
+    "session": "Queries, tables and models",
+    "frame": "Results and plans",
+    "prepare": "Tables from Python",
+    "cluster": "Files as tables",
+    "lakes": "Files as tables",
+    "documents": "Files as tables",
+    "sources": "Databases",
+    "search": "Search",
+    "ask": "Questions in plain words",
+    "evaluate": "Measured answers",
+    "independence": "Measured answers",
+    "approximate": "Error bars",
+    "views": "Materialised views",
+    "replay": "Recorded runs",
+    "dialects": "Dialects",
+    "usage": "Usage",
+}
+"""The task of methods, by the module or service that defines them."""
 _FIRST = ("connect", "Session", "Frame", "Options", "Budget", "Price", "Estimate", "Trace")
 """The names that most programs use stand first in the reference, the others by the alphabet."""
 ROOT = Path(__file__).parents[1]
@@ -84,6 +110,8 @@ def on_config(config: Any) -> Any:
     (reference,) = (part["Reference"] for part in config["nav"] if "Reference" in part)
     names = [f"functions/{ingredient.name}.md" for ingredient in INGREDIENTS]
     reference[0] = {"Functions by name": ["functions/index.md", *names]}
+    pages = ["api.md", *(f"api/{name}.md" for name in _LARGE), *list(_API)[1:]]
+    reference[reference.index({"Python": "api.md"})] = {"Python": pages}
     return config
 
 
@@ -123,7 +151,7 @@ def pages() -> Iterator[tuple[str, str]]:
     for dialect in sorted({*SYSTEMS} - {warehouse.name for warehouse in WAREHOUSES}):
         head = f"# {SYSTEMS[dialect].title}\n\nThe SQL of `dialect='{dialect}'`.\n"
         yield f"dialects/{dialect}.md", head + _functions(SYSTEMS[dialect])
-    yield "api.md", _api()
+    yield from _api()
 
 
 def _function(ingredient: Ingredient) -> str:
@@ -191,21 +219,67 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _api() -> str:
-    """Every public name that is no function of SQL, with its methods."""
+def _api() -> Iterator[tuple[str, str]]:
+    """Every public name that is no function of SQL: the first ones on one page, the others by what
+    they are. The classes of ``_LARGE`` have a page for their methods."""
     functions = {ingredient.name for ingredient in INGREDIENTS}
-    parts = ["# Python\n\n`import blendfusion as bf`\n"]
+    parts = {page: [f"# {title}\n"] for page, title in _API.items()}
     others = sorted(set(bf.__all__) - functions - set(_FIRST), key=str.lower)
     for name in (*_FIRST, *others):
         value = getattr(bf, name)
-        parts.append(f"## bf.{name}\n\n{_member(f'bf.{name}', value)}")
-        if not inspect.isclass(value) or issubclass(value, BaseException):
-            continue
-        for member, method in sorted(vars(value).items()):
-            is_public = not member.startswith("_") and member not in _INTERNAL.get(value, ())
-            if is_public and inspect.isfunction(method):
-                parts.append(f"### {name}.{member}\n\n{_member(f'{name}.{member}', method)}")
-    return "\n".join(parts)
+        page = parts[_page(name, value)]
+        page.append(f"## bf.{name}\n\n{_member(f'bf.{name}', value)}")
+        if name in _LARGE:
+            page.append(f"[The methods of {name}](api/{name}.md), by task.\n")
+            yield f"api/{name}.md", _methods_by_task(name, value)
+        elif inspect.isclass(value) and not issubclass(value, BaseException):
+            page.extend(_member_part(name, *found) for found in _methods(value))
+    for path, text in parts.items():
+        yield path, "\n".join(text)
+
+
+def _page(name: str, value: object) -> str:
+    """The page of a public name."""
+    if name in _FIRST:
+        return "api.md"
+    if inspect.isclass(value) and issubclass(value, BaseException):
+        return "api/errors.md"
+    is_model = str(getattr(value, "__module__", "")).startswith("blendfusion.models")
+    return "api/models.md" if is_model else "api/others.md"
+
+
+def _methods(value: type) -> Iterator[tuple[str, Any]]:
+    """The public methods of a class by the alphabet."""
+    for member, method in sorted(vars(value).items()):
+        is_public = not member.startswith("_") and member not in _INTERNAL.get(value, ())
+        if is_public and inspect.isfunction(method):
+            yield member, method
+
+
+def _member_part(name: str, member: str, method: object) -> str:
+    return f"### {name}.{member}\n\n{_member(f'{name}.{member}', method)}"
+
+
+def _methods_by_task(name: str, value: type) -> str:
+    """The methods of a class, BlendFusion's own by task, and behind them those of DataFusion."""
+    tasks: dict[str, list[str]] = {task: [] for task in dict.fromkeys(_TASKS.values())}
+    inherited = []
+    for member, method in _methods(value):
+        module = method.__module__.removeprefix("blendfusion.")
+        if module.startswith("datafusion."):
+            inherited.append(f"| `{member}` | {_cell(_first_sentence(method))} |\n")
+        else:
+            task = _TASKS[module.removeprefix("services.").partition(".")[0]]
+            tasks[task].append(_member_part(name, member, method))
+    own = "".join(f"## {task}\n\n{''.join(found)}" for task, found in tasks.items() if found)
+    return (
+        f"# {name}\n\n{own}## From DataFusion\n\nThese methods are DataFusion's.\n\n"
+        f"| method | |\n|---|---|\n{''.join(inherited)}"
+    )
+
+
+def _first_sentence(method: object) -> str:
+    return (inspect.getdoc(method) or "").partition("\n\n")[0].partition(". ")[0].rstrip(".")
 
 
 def _member(name: str, value: object) -> str:
