@@ -410,8 +410,9 @@ class Frame(FrameMethods):
 
     def _plain_rows(self) -> Generator[pa.Table, None, None]:
         """The result of a frame without calls, batch by batch."""
-        with self._session.telling():
-            begin = partial(DataFrame.execute_stream, self._plain)
+        with self._session.telling(), closing(self._session.scan_run()) as run:
+            plain = self._plain
+            begin = partial(run.begin, plain, partial(DataFrame.execute_stream, plain))
             for batch in Pump().batches(begin, asks=False, query=written_sql(self)):
                 yield pa.Table.from_batches([batch])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -100,6 +101,7 @@ def _staged_tables(
         rules_off=session.rules_off,
         fed=frame.prepared.fed or NOTHING,
         elsewhere=session.elsewhere(),
+        scans=session.scan_run(),
     )
     with closing(execution.tables(eager=eager)) as tables:
         for table in tables:
@@ -124,9 +126,10 @@ def _own_frame(frame: BaseFrame) -> DataFrame:
 def _plain_batches(frame: BaseFrame, dispatcher: Dispatcher) -> Iterator[pa.RecordBatch]:
     try:
         pump = Pump()
-        with dispatcher.served_by(pump.serve):
+        with dispatcher.served_by(pump.serve), closing(frame.session.scan_run()) as run:
             plain = _own_frame(frame)
-            yield from pump.batches(plain.execute_stream, asks=True)
+            begin = partial(run.begin, plain, plain.execute_stream)
+            yield from pump.batches(begin, asks=True)
     except Exception:
         # DataFusion passes on only the text of a function's exception.
         if dispatcher.error is not None:

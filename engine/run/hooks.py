@@ -18,6 +18,7 @@ from datafusion import DataFrame, SQLOptions
 from blendfusion.datafusion.context import OwnContext
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import OptionError
+from blendfusion.run.scan_run import ScanRun
 
 if TYPE_CHECKING:
     from datafusion import Expr, ScalarUDF
@@ -259,6 +260,10 @@ class BaseSession(OwnContext):
 
     def release(self) -> None:
         """Close what services hold until it is next used."""
+
+    def scan_run(self) -> ScanRun:
+        """A new run of a query."""
+        return ScanRun()
 
     def scan_notes(self, frame: DataFrame) -> list[str]:
         """The queries that scans of a DataFusion frame send to other systems, for EXPLAIN."""

@@ -36,6 +36,7 @@ from blendfusion.run.execution.interleaved_stages import IncrementalStage, run_i
 from blendfusion.run.execution.pair_order import few_values_first
 from blendfusion.run.execution.pipeline import Chunks, Counts, run
 from blendfusion.run.execution.spill import Spill
+from blendfusion.run.scan_run import ScanRun
 
 if TYPE_CHECKING:
     from blendfusion.options import Options
@@ -67,8 +68,10 @@ class Execution:
         rules_off: Sequence[str] = (),
         fed: StoredParts = NOTHING,
         elsewhere: Elsewhere | None = None,
+        scans: ScanRun | None = None,
     ) -> None:
         self._context = context
+        self._scans = scans or ScanRun()
         self._elsewhere = elsewhere
         self._plan = plan
         self._rowwise = RowWise(dispatcher, workbench, self._rows_of)
@@ -113,6 +116,7 @@ class Execution:
             for name in self._parts.values():
                 self._context.deregister_table(name)
             self._parts = {}
+            self._scans.close()
 
     def _in_turn(self, limited: LimitedStages, above: Stage) -> list[pa.RecordBatch] | None:
         """Run the stages of a limit as far as it needs. Returns the rows of the source that
@@ -122,7 +126,7 @@ class Execution:
         def look() -> int:
             if limited.own:
                 return self._count_passed(above)
-            found[:] = self._start(above.block.source, stream)
+            found[:] = self._start(above.block.source, self._stream)
             return sum(batch.num_rows for batch in found)
 
         turns = [
@@ -176,7 +180,7 @@ class Execution:
         elif stage.block.has_limit or stage.block.until or own or most is not None:
             batches = self._in_order(stage.block.source)
         else:
-            batches = self._start(stage.block.source, stream)
+            batches = self._start(stage.block.source, self._stream)
         chunks = Chunks(batches, frame.schema())
         with self._rowwise.dispatcher.observer.stage(stage.number, self.counts[stage.number]):
             yield from self._pipe(stage, chunks, eager=eager, most=most)
@@ -248,8 +252,13 @@ class Execution:
     def _partitions(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
         """The batches of a frame, partition by partition, in the same order each time, so that a
         limit meets the same rows. Raises PlanError like ``stream``."""
-        streams = _begin(frame.execute_stream_partitioned)
+        begin = partial(self._scans.begin, frame, frame.execute_stream_partitioned)
+        streams = _begin(begin)
         return _fetch(*streams) if len(streams) == 1 else in_turn(streams, self._spill.keep)
+
+    def _stream(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
+        """The batches of a frame as they are computed. Raises PlanError like ``stream``."""
+        return _fetch(_begin(partial(self._scans.begin, frame, frame.execute_stream)))
 
     def source(self, stage: Stage) -> DataFrame:
         """The DataFusion plan of a stage's source. Raises PlanError if DataFusion refuses it."""

@@ -28,7 +28,7 @@ class Attachment:
         self.catalog = RemoteCatalog(database, self._hear)
         self._heard: list[tuple[str, str]] | None = None
         self._lock = Lock()
-        self._own_names: list[str] = []
+        self.own_names: list[str] = []
         """The tables that have a name without that of the database."""
 
     @property
@@ -59,11 +59,11 @@ class Attachment:
             table = schema.table(name) if schema is not None and name not in taken else None
             if table is not None:
                 session.register_table(quoted_name(name), table)
-                self._own_names.append(name)
+                self.own_names.append(name)
 
     def detach(self, session: SessionContext) -> None:
         """Take its tables out of a session, and close it."""
-        for name in self._own_names:
+        for name in self.own_names:
             session.deregister_table(quoted_name(name))
         session.catalog().deregister_schema(self.name)
         # A catalog stays: DataFusion cannot take one out. It has no schema any more.

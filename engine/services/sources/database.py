@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from blendfusion.errors import ModelNotFound, QueryError
 from blendfusion.services.sources.places import Place
+from blendfusion.services.sources.snapshots import Reading, Snapshot
 from blendfusion.services.sources.table_changes import Writable
 
 Kind = Literal["number", "float", "text", "boolean", "date", "timestamp", "other"]
@@ -67,8 +68,15 @@ class Database(Writable, Protocol):
         """The columns of a table, in order; none if there is no such table."""
         ...
 
-    def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a query, in batches of about so many rows and of this schema."""
+    def begin_reading(self, *, scans: int) -> Reading:
+        """A state that stays the same, for about so many scans at a time."""
+        ...
+
+    def batches(
+        self, query: str, schema: pa.Schema, rows: int, snapshot: Snapshot | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a query, in batches of about so many rows and of this schema, in a snapshot
+        or a state of their own."""
         ...
 
     def close(self) -> None:

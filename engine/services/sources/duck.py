@@ -14,6 +14,7 @@ from blendfusion.errors import ExecutionError, QueryError
 from blendfusion.services.sources.database import Column, Kind, cast_batch, missing_library
 from blendfusion.services.sources.fit_values import plain_type
 from blendfusion.services.sources.places import Place
+from blendfusion.services.sources.snapshots import Snapshots
 from blendfusion.services.sources.table_changes import StoredType
 
 _LISTED = (
@@ -25,10 +26,12 @@ _COLUMNS = (
     "WHERE database_name = current_database() AND schema_name = ? AND table_name = ? "
     "ORDER BY column_index"
 )
+_SPARE = 2
+"""Transactions beside those of the scans that are known, for later parts of a query."""
 _AS_TEXT = ("BIT", "TIME WITH TIME ZONE", "VARIANT", "GEOMETRY", "UNION")
 
 
-class DuckDatabase:
+class DuckDatabase(Snapshots):
     """A file of DuckDB, opened once until it is closed; each scan has a cursor."""
 
     dialect = "duckdb"
@@ -41,6 +44,9 @@ class DuckDatabase:
             raise missing_library("duckdb") from problem
         self.place, self.is_read_only = place, read_only
         self._driver, self._error, self._lock = duckdb, duckdb.Error, Lock()
+        self._commits = Lock()
+        """Held by whoever commits, or begins several transactions of one state. Nobody else writes:
+        a file of DuckDB has one writer."""
         self._connection: Any = None
         with self._errors():
             self._cursor().close()
@@ -98,16 +104,18 @@ class DuckDatabase:
                 _kind_of(kind),
                 by,
                 comment=comment or "",
-                is_exact=kind != "VARCHAR",
             )
             for (name, kind, comment), by, field in zip(listed, read, schema_there, strict=True)
         ]
 
-    def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
-        with self._errors():
-            found = self._cursor().sql(query)
-            for batch in found.to_arrow_reader(rows):
-                yield cast_batch(batch, schema)
+    def begin_reading(self, *, scans: int) -> DuckReading:
+        with self._errors(), self._commits:
+            return DuckReading([self._begin() for _ in range(scans + _SPARE)], self)
+
+    def _begin(self) -> Any:
+        cursor = self._cursor().begin()
+        cursor.execute("SELECT 1 FROM duckdb_tables() LIMIT 1").fetchall()  # the state is this one
+        return cursor
 
     def stored_type(self, kind: pa.DataType, *, is_key: bool) -> StoredType | None:
         name = _stored_name(kind)
@@ -118,13 +126,34 @@ class DuckDatabase:
         with self._errors(), closing(self._cursor()) as cursor:
             cursor.begin()
             yield DuckTransaction(cursor)
-            cursor.commit()
+            with self._commits:
+                cursor.commit()
 
     def close(self) -> None:
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
             self._connection = None
+
+
+class DuckReading:
+    """Transactions that began at one time: one for each scan that runs."""
+
+    def __init__(self, cursors: list[Any], database: DuckDatabase) -> None:
+        self._free, self._all, self._database = list(cursors), cursors, database
+
+    def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+        with self._database._errors():
+            cursor = self._free.pop() if self._free else self._database._begin()
+            try:
+                for batch in cursor.sql(query).to_arrow_reader(rows):
+                    yield cast_batch(batch, schema)
+            finally:
+                self._free.append(cursor)
+
+    def close(self) -> None:
+        for cursor in {id(c): c for c in (*self._all, *self._free)}.values():
+            cursor.close()
 
 
 class DuckTransaction:

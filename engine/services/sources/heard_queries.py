@@ -9,6 +9,8 @@ from datafusion import DataFrame
 
 from blendfusion.datafusion.part_views import PartViews
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG
+from blendfusion.services.sources.attached_run import advice_of
+from blendfusion.services.sources.scan_advice import following
 
 if TYPE_CHECKING:
     from blendfusion.planner.stages.split import Stage
@@ -16,11 +18,12 @@ if TYPE_CHECKING:
 
 
 def frame_lines(session: Attaching, frame: DataFrame) -> list[str]:
-    """A line for each query, which planning the frame tells. Nothing runs; none for a frame that
+    """A line for each query, which planning the frame tells. None of them runs; no line for a frame that
     cannot be planned alone."""
     with ExitStack() as stack:
         heard = {name: stack.enter_context(one.hearing()) for name, one in session.attached.items()}
         try:
+            stack.enter_context(following(advice_of(session, session.attached, frame), None))
             DataFrame.execution_plan(frame)
         except Exception:  # the query's own error comes when it runs
             return []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from tempfile import TemporaryFile
+from threading import Lock
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -16,6 +18,7 @@ from blendfusion.redaction import without_secrets
 from blendfusion.services.sources.database import Column, missing_library, table_batch
 from blendfusion.services.sources.mysql_values import MysqlTransaction, stored_type
 from blendfusion.services.sources.places import Place
+from blendfusion.services.sources.snapshots import Snapshots
 from blendfusion.services.sources.table_changes import StoredType
 
 _COLUMNS = (
@@ -28,7 +31,7 @@ _BYTES = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 _TEXTS = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext"}
 
 
-class MysqlDatabase:
+class MysqlDatabase(Snapshots):
     """A database of a server of MySQL or MariaDB. Each scan has a connection."""
 
     dialect = "mysql"
@@ -117,13 +120,9 @@ class MysqlDatabase:
         (seen,) = self._rows(f"SELECT {', '.join(tests)} FROM {place}".replace("%", "%%"))
         return {name for name, is_odd in zip(names, seen, strict=True) if is_odd}
 
-    def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
-        reading = [pa.int64() if f.type == pa.bool_() else f.type for f in schema]
-        with self._errors(), closing(self._connect()) as connection:
-            cursor = connection.cursor(self._driver.cursors.SSCursor)
-            cursor.execute(query)
-            while found := cursor.fetchmany(rows):
-                yield table_batch([tuple(map(_read, row)) for row in found], schema, reading)
+    def begin_reading(self, *, scans: int) -> MysqlReading:
+        with self._errors():
+            return MysqlReading(self._connect(), self, is_alone=scans == 1)
 
     def stored_type(self, kind: pa.DataType, *, is_key: bool) -> StoredType | None:
         return stored_type(kind, is_key=is_key)
@@ -141,6 +140,62 @@ class MysqlDatabase:
 
     def close(self) -> None:
         pass
+
+
+class MysqlReading:
+    """A transaction of one connection, which has one result at a time. One scan alone streams; of
+    several, each result is kept in a file at first. A scan that comes while one streams has a
+    connection, and a state, of its own."""
+
+    def __init__(self, connection: Any, database: MysqlDatabase, *, is_alone: bool) -> None:
+        self._connection, self._database, self._is_alone = connection, database, is_alone
+        self._lock = Lock()
+        _begin(connection)
+
+    def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+        if not self._is_alone:
+            yield from self._stored(query, schema, rows)
+        elif self._lock.acquire(blocking=False):
+            try:
+                yield from self._fetch(self._connection, query, schema, rows)
+            finally:
+                self._lock.release()
+        else:
+            with closing(self._database._connect()) as connection:
+                _begin(connection)
+                yield from self._fetch(connection, query, schema, rows)
+
+    def _stored(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+        with TemporaryFile() as file:
+            with self._lock, pa.ipc.new_stream(file, schema) as stored:
+                for batch in self._fetch(self._connection, query, schema, rows):
+                    stored.write_batch(batch)
+            file.seek(0)
+            yield from pa.ipc.open_stream(file)
+
+    def _fetch(
+        self, connection: Any, query: str, schema: pa.Schema, rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        reading = [pa.int64() if f.type == pa.bool_() else f.type for f in schema]
+        with self._database._errors():
+            cursor = connection.cursor(self._database._driver.cursors.SSCursor)
+            try:
+                cursor.execute(query)
+                while found := cursor.fetchmany(rows):
+                    yield table_batch([tuple(map(_read, row)) for row in found], schema, reading)
+            except GeneratorExit:
+                connection.close()  # else the driver would read the rest
+                raise
+            cursor.close()
+
+    def close(self) -> None:
+        if self._connection.open:
+            self._connection.close()
+
+
+def _begin(connection: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
 
 
 def _read(value: object) -> object:

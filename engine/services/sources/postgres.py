@@ -14,6 +14,7 @@ from blendfusion.redaction import without_secrets
 from blendfusion.services.sources.database import Column, Kind, cast_batch, missing_library
 from blendfusion.services.sources.fit_values import plain_type
 from blendfusion.services.sources.places import Place
+from blendfusion.services.sources.snapshots import Snapshots
 from blendfusion.services.sources.table_changes import StoredType
 
 _LISTED = (
@@ -58,7 +59,7 @@ _LISTS = {
 }
 
 
-class PostgresDatabase:
+class PostgresDatabase(Snapshots):
     """A database of a server of PostgreSQL. Each scan has a connection, and sees one snapshot."""
 
     dialect = "postgres"
@@ -124,16 +125,9 @@ class PostgresDatabase:
         (seen,) = self._rows(f"SELECT {tests} FROM {place}")
         return {name: _fitting(*seen[3 * at : 3 * at + 3]) for at, name in enumerate(names)}
 
-    def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
-        with (
-            self._errors(),
-            closing(self._connect()) as connection,
-            connection.cursor() as cursor,
-        ):
-            cursor.execute(query)
-            for batch in cursor.fetch_record_batch():
-                for start in range(0, batch.num_rows, rows):
-                    yield cast_batch(batch.slice(start, rows), schema)
+    def begin_reading(self, *, scans: int) -> PostgresReading:
+        with self._errors():
+            return PostgresReading(self._connect(), self)
 
     def stored_type(self, kind: pa.DataType, *, is_key: bool) -> StoredType | None:
         return _stored_type(kind)
@@ -150,6 +144,33 @@ class PostgresDatabase:
 
     def close(self) -> None:
         pass
+
+
+class PostgresReading:
+    """A snapshot, which one connection holds and each scan joins with one of its own."""
+
+    def __init__(self, holder: Any, database: PostgresDatabase) -> None:
+        self._holder, self._database = holder, database
+        with holder.cursor() as cursor:
+            cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            cursor.execute("SELECT pg_export_snapshot()")
+            self._name = cursor.fetchone()[0]
+
+    def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+        with (
+            self._database._errors(),
+            closing(self._database._connect()) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            cursor.execute(f"SET TRANSACTION SNAPSHOT '{self._name}'")
+            cursor.execute(query)
+            for batch in cursor.fetch_record_batch():
+                for start in range(0, batch.num_rows, rows):
+                    yield cast_batch(batch.slice(start, rows), schema)
+
+    def close(self) -> None:
+        self._holder.close()
 
 
 class PostgresTransaction:

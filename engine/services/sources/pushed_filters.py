@@ -13,6 +13,9 @@ from sqlglot import exp
 
 from blendfusion.datafusion.scan_filters import Application, Constant, Field, Tree, conjuncts
 from blendfusion.services.sources.database import Column
+from blendfusion.services.sources.scan_advice import SortKey
+from blendfusion.services.sources.sort_keys import order_keys
+from blendfusion.services.sources.text_patterns import by_bytes, like
 
 _COMPARISONS: Mapping[str, type[exp.Binary]] = {
     "equal": exp.EQ,
@@ -83,6 +86,10 @@ class FilterWriter:
             return self._push_null_test(tree)
         if tree.name == "is_in":
             return self._push_list(tree)
+        if tree.name == "in_query":
+            return self._push_query(tree)
+        if tree.name in ("like", "not_like"):
+            return self._push_pattern(tree)
         return self._push_comparison(tree) if tree.name in _COMPARISONS else None
 
     def _push_truth(self, field: Field) -> PushedCondition | None:
@@ -129,34 +136,99 @@ class FilterWriter:
         ]
         if any(text is None for text in texts):
             return None
-        test = exp.In(this=self._by_bytes(column), expressions=texts)
+        test = exp.In(this=self.by_bytes(column), expressions=texts)
         return PushedCondition(test, column.is_exact)
+
+    def _push_query(self, tree: Application) -> PushedCondition | None:
+        """A test for a key that another query of the database finds, of the same type."""
+        (argument,) = tree.arguments
+        assert isinstance(argument, Field)
+        column = self.columns[argument.name]
+        if column.kind == "text" and self.dialect != "mysql":
+            return PushedCondition(
+                exp.In(this=by_bytes(column, self.dialect), query=tree.options.subquery()), True
+            )
+        if column.kind not in ("number", "date", "timestamp") or not column.is_exact:
+            return None
+        return PushedCondition(exp.In(this=column.here, query=tree.options.subquery()), True)
+
+    def _push_pattern(self, tree: Application) -> PushedCondition | None:
+        field, pattern = tree.arguments
+        if not (isinstance(field, Field) and isinstance(pattern, Constant)):
+            return None
+        column, known = self.columns[field.name], pattern.value.as_py()
+        if column.kind != "text" or not isinstance(known, str):
+            return None
+        if self.dialect == "mysql" and "\\" in known:
+            return None
+        found = like(column, known, self.dialect)
+        if found is None:
+            return None
+        condition, is_exact = found
+        if tree.name == "not_like":
+            condition = exp.not_(exp.paren(condition))
+        if not is_exact:
+            end = exp.func("instr", column.here, exp.func("char", exp.Literal.number(0)))
+            condition = exp.or_(condition, exp.GT(this=end, expression=exp.Literal.number(0)))
+        return PushedCondition(condition, is_exact)
 
     def _push_comparison(self, tree: Application) -> PushedCondition | None:
         left, right = tree.arguments
         name = tree.name
         if isinstance(left, Constant):
             left, right, name = right, left, _TURNED.get(name, name)
+        if (
+            isinstance(left, Application)
+            and left.name == "as_double"
+            and isinstance(right, Constant)
+        ):
+            return self._push_double(left, right, name)
         if not (isinstance(left, Field) and isinstance(right, Constant)):
             return None
         column = self.columns[left.name]
         literal = self._literal(column, right.value)
         if literal is None or column.kind == "boolean":
             return None
+        if self.dialect == "mysql" and column.kind == "text" and name != "equal":
+            other = exp.cast(literal, "BINARY", dialect="mysql")
+            here = by_bytes(column, self.dialect)
+            return PushedCondition(_COMPARISONS[name](this=here, expression=other), True)
         if not column.is_exact and name != "equal":
             return None
-        here = self._by_bytes(column, is_ordered=name not in ("equal", "not_equal"))
+        here = self.by_bytes(column, is_ordered=name not in ("equal", "not_equal"))
         return PushedCondition(_COMPARISONS[name](this=here, expression=literal), column.is_exact)
 
-    def _by_bytes(self, column: Column, *, is_ordered: bool = False) -> exp.Expr:
+    def _push_double(
+        self, cast: Application, constant: Constant, name: str
+    ) -> PushedCondition | None:
+        """A comparison of whole numbers as DOUBLE, which rounds them the same everywhere."""
+        (field,) = cast.arguments
+        if not isinstance(field, Field) or not pa.types.is_integer(self.columns[field.name].type):
+            return None
+        column, value = self.columns[field.name], constant.value.as_py()
+        literal = _float(value, self.dialect)
+        if column.kind != "number" or column.read is not None or literal is None:
+            return None
+        here = exp.cast(column.here, "DOUBLE")
+        return PushedCondition(_COMPARISONS[name](this=here, expression=literal), column.is_exact)
+
+    def by_bytes(self, column: Column, *, is_ordered: bool = False) -> exp.Expr:
         """The column, where texts are compared by their bytes if it is exact."""
         if column.kind != "text" or not column.is_exact:
             return column.here
-        if self.dialect == "sqlite":
-            return exp.Collate(this=column.here, expression=exp.var("BINARY"))
-        if self.dialect == "postgres" and is_ordered:
-            return exp.Collate(this=column.here, expression=exp.to_identifier("C", quoted=True))
-        return column.here
+        if self.dialect == "postgres" and not is_ordered:  # equal texts have equal bytes
+            return column.here
+        return by_bytes(column, self.dialect)
+
+    def has_order(self, column: Column) -> bool:
+        """Whether the database can sort by a column as DataFusion does."""
+        if column.kind == "text":
+            return column.is_exact or self.dialect == "mysql"
+        return column.kind != "other" and column.is_exact
+
+    def order(self, column: Column, key: SortKey) -> list[exp.Expr]:
+        """The keys of ORDER BY for a column."""
+        return order_keys(column, key, self.dialect)
 
     def _literal(self, column: Column, value: Any) -> exp.Expr | None:
         """A literal of Arrow for a comparison with a column; None where it is none there."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from datafusion import DataFrame
 
     from blendfusion.planner.stages.split import StagedPlan
+    from blendfusion.run.scan_run import ScanRun
     from blendfusion.services.sources.attachment import Attachment
 
 
@@ -73,6 +74,14 @@ class Attaching(FrameSources):
         from blendfusion.services.sources.heard_queries import frame_lines
 
         return frame_lines(self, frame)
+
+    def scan_run(self) -> ScanRun:
+        """A run whose scans read one state of each database, and leave it what it can do."""
+        if not self.attached:
+            return super().scan_run()
+        from blendfusion.services.sources.attached_run import AttachedRun
+
+        return AttachedRun(self, self.attached)
 
     def release(self) -> None:
         """Close the files of attached databases until the next query."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,6 +15,7 @@ from sqlglot import exp
 from blendfusion.errors import ExecutionError, QueryError
 from blendfusion.services.sources.database import Column, Kind, changed_type, table_batch
 from blendfusion.services.sources.places import Place
+from blendfusion.services.sources.snapshots import Snapshots
 from blendfusion.services.sources.sqlite_values import SqliteTransaction, stored_type
 from blendfusion.services.sources.table_changes import StoredType
 
@@ -27,7 +28,7 @@ _ZONE = "+00:00"
 _TIME = "[0-2][0-9]:[0-5][0-9]:[0-5][0-9]"
 
 
-class SqliteDatabase:
+class SqliteDatabase(Snapshots):
     """A file of SQLite. A column has the type of the values that it holds: SQLite lets any column
     hold any value, whatever it was declared as."""
 
@@ -102,23 +103,42 @@ class SqliteDatabase:
             for at, (name, kind) in enumerate(declared)
         ]
 
+    def begin_reading(self, *, scans: int) -> SqliteReading:
+        with self._errors():
+            connection = self._connect()
+            connection.execute("BEGIN")  # the state is that of the first scan
+            return SqliteReading(connection, self._errors)
+
+    def close(self) -> None:
+        pass
+
+
+class SqliteReading:
+    """A transaction of a connection, which all its cursors see."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, errors: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._connection, self._errors = connection, errors
+
     def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
         reading = [pa.string() if f.type in _TEXT_OF else f.type for f in schema]
         reading = [pa.int64() if kind == pa.bool_() else kind for kind in reading]
         reading = [pa.float64() if pa.types.is_decimal(kind) else kind for kind in reading]
-        with self._errors(), closing(self._connect()) as connection:
-            cursor = connection.execute(query)
+        with self._errors(), closing(self._connection.cursor()) as cursor:
+            cursor.execute(query)
             while found := cursor.fetchmany(rows):
-                self._check_classes(found, schema)
+                _check_classes(found, schema)
                 yield table_batch(found, schema, reading)
 
-    def _check_classes(self, rows: Sequence[Sequence[object]], schema: pa.Schema) -> None:
-        for at, field in enumerate(schema):
-            if pa.types.is_floating(field.type) and any(isinstance(r[at], str) for r in rows):
-                raise changed_type(field.name, ValueError("a text"))
-
     def close(self) -> None:
-        pass
+        self._connection.close()
+
+
+def _check_classes(rows: Sequence[Sequence[object]], schema: pa.Schema) -> None:
+    for at, field in enumerate(schema):
+        if pa.types.is_floating(field.type) and any(isinstance(r[at], str) for r in rows):
+            raise changed_type(field.name, ValueError("a text"))
 
 
 def _quote(name: str) -> str:

@@ -1,0 +1,78 @@
+"""The part of a query that a database can do beyond the filter of a scan.
+
+DataFusion's plan stays as it is, and does all of it again: a scan that follows the advice gives
+fewer rows, of which the plan makes the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import local
+from typing import Literal, NamedTuple, TypeAlias
+
+from sqlglot import exp
+
+from blendfusion.services.sources.snapshots import Snapshot
+
+Grouping: TypeAlias = Literal["", "distinct", "count", "extremes"]
+Key: TypeAlias = tuple[int, frozenset[str]]
+"""A scan of a plan: the table, and the columns that it reads."""
+
+
+class SortKey(NamedTuple):
+    """A column that orders rows."""
+
+    column: str
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The rows that a scan may leave out."""
+
+    conditions: tuple[exp.Expr, ...] = ()
+    """Rows that do not meet them; they are in the words of the database."""
+    order: tuple[SortKey, ...] = ()
+    limit: int | None = None
+    """All rows but so many, the first of ``order``."""
+    grouping: Grouping = ""
+    """Rows that are equal: ``distinct``; ``count``: they are counted there and repeated here;
+    ``extremes``: rows that have no least or greatest value of their group."""
+    extremes: Mapping[str, str] = field(default_factory=dict)
+    """min or max, by the columns; all others make the groups."""
+
+
+NONE = Advice()
+
+
+class _Current(local):
+    advice: Mapping[Key, Advice] | None = None
+    snapshot: Snapshot | None = None
+
+
+_current = _Current()
+
+
+@contextmanager
+def following(advice: Mapping[Key, Advice], snapshot: Snapshot | None) -> Iterator[None]:
+    """Scans that DataFusion plans on this thread within this context follow the advice, and read
+    from the snapshot."""
+    before = _current.advice, _current.snapshot
+    _current.advice, _current.snapshot = advice, snapshot
+    try:
+        yield
+    finally:
+        _current.advice, _current.snapshot = before
+
+
+def advice_for(table: object, columns: frozenset[str]) -> Advice:
+    """The advice for a scan that is planned now."""
+    return (_current.advice or {}).get((id(table), columns), NONE)
+
+
+def current_snapshot() -> Snapshot | None:
+    """The snapshot for a scan that is planned now; None without one."""
+    return _current.snapshot
