@@ -394,8 +394,10 @@ def exists(text: str) -> QueryError | None:
     name = found[1].split(".")[-1]
     return QueryError(
         f"there is a table '{name}' already",
-        hint=by_surface(f"session.deregister_table('{name}')", f"DROP TABLE {name}")
-        + " removes it; --table NAME=PATH names another one.",
+        hint=by_surface(
+            f"session.deregister_table('{name}') removes it; another name keeps both.",
+            f"DROP TABLE {name} removes it; --table NAME=PATH names another one.",
+        ),
     )
 
 

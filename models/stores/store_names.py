@@ -16,7 +16,7 @@ from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.models.stores.sqlite_file import SCHEMA_VERSION
 
 CACHE_VARIABLE = "BLENDFUSION_CACHE"
-MEMORY_WORDS = ("off", "none", "memory")
+MEMORY_WORDS = ("off", "none", "memory", ":memory:")
 """Values of the argument, the variable, or ``--cache``, for no file."""
 FILE_NAME = f"answers-{SCHEMA_VERSION}.sqlite"
 """The name contains the version of the file format, so that two versions of BlendFusion do not

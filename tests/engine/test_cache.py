@@ -199,7 +199,7 @@ def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert cache_path({"LOCALAPPDATA": str(home / "L")}, "win32") == home / "L" / name
     assert cache_path({"BLENDFUSION_CACHE": "/a/b"}, "linux") == Path("/a/b")
     assert cache_path({"BLENDFUSION_CACHE": " "}, "linux") == home / ".cache" / name
-    for word in ("off", "OFF", "none"):
+    for word in ("off", "OFF", "none", ":memory:"):
         assert cache_path({"BLENDFUSION_CACHE": word}, "linux") is None
 
 
@@ -322,7 +322,7 @@ def test_the_query_command_keeps_answers_where_it_is_told(
             assert capsys.readouterr().out == '"y"\n"fine"\n"fine"\n'
 
 
-@pytest.mark.parametrize("word", ["off", "none", "Memory"])
+@pytest.mark.parametrize("word", ["off", "none", "Memory", ":memory:"])
 def test_a_word_for_no_file_makes_none(
     word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -203,3 +203,13 @@ def test_a_program_that_logs_sees_no_line_a_request(caplog: pytest.LogCaptureFix
         session.from_pydict({"x": ["a", "b", "c"]}, "t")
         session.sql("SELECT x FROM t WHERE llm_filter('Is it?', x)").collect()
     assert {record.name.split(".")[0] for record in caplog.records} <= {"blendfusion"}
+
+
+def test_a_name_that_is_taken_has_one_remedy_for_each_front_end() -> None:
+    session = bf.connect(None, cache=None)
+    session.from_pydict({"a": [1]}, "t")
+    with pytest.raises(bf.BlendFusionError, match="there is a table 't' already") as caught:
+        session.sql("CREATE TABLE t AS SELECT 1 AS a").collect()
+    hint = caught.value.hint
+    assert hint == "session.deregister_table('t') removes it; another name keeps both."
+    assert hint.on("command") == "DROP TABLE t removes it; --table NAME=PATH names another one."

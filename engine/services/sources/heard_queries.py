@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def frame_lines(session: Attaching, frame: DataFrame) -> list[str]:
-    """A line for each query, which planning the frame tells. None of them runs; no line for a frame that
-    cannot be planned alone."""
+    """A line for each query, which planning the frame tells. None of them runs; no line for a frame
+    that cannot be planned alone."""
     with ExitStack() as stack:
         heard = {name: stack.enter_context(one.hearing()) for name, one in session.attached.items()}
         try:
