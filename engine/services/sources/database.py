@@ -69,14 +69,14 @@ class Database(Writable, Protocol):
         ...
 
     def begin_reading(self, *, scans: int) -> Reading:
-        """A state that stays the same, for about so many scans at a time."""
+        """A state that stays the same, for about ``scans`` scans at a time."""
         ...
 
     def batches(
         self, query: str, schema: pa.Schema, rows: int, snapshot: Snapshot | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a query, in batches of about so many rows and of this schema, in a snapshot
-        or a state of their own."""
+        """The rows of a query, in batches of about ``rows`` rows and of this schema, in a
+        snapshot or a state of their own."""
         ...
 
     def close(self) -> None:

@@ -84,8 +84,8 @@ class ScanQuery:
 def repeated_rows(
     batches: Iterator[pa.RecordBatch], schema: pa.Schema, most: int
 ) -> Iterator[pa.RecordBatch]:
-    """Rows as often as the last column says, in batches of at most so many. Without another column,
-    the one of ``schema`` is NULL."""
+    """Rows as often as the last column says, in batches of ``most`` at most. Without another
+    column, the one of ``schema`` is NULL."""
     for batch in batches:
         counts = batch.columns[-1].to_numpy(zero_copy_only=False)
         ends = np.cumsum(counts)

@@ -37,7 +37,7 @@ class Advice:
     """Rows that do not meet them; they are in the words of the database."""
     order: tuple[SortKey, ...] = ()
     limit: int | None = None
-    """All rows but so many, the first of ``order``."""
+    """All rows but the first ones, by ``order``."""
     grouping: Grouping = ""
     """Rows that are equal: ``distinct``; ``count``: they are counted there and repeated here;
     ``extremes``: rows that have no least or greatest value of their group."""

@@ -73,13 +73,13 @@ class Snapshots(ABC):
 
     @abstractmethod
     def begin_reading(self, *, scans: int) -> Reading:
-        """A state that stays the same, for about so many scans at a time."""
+        """A state that stays the same, for about ``scans`` scans at a time."""
 
     def batches(
         self, query: str, schema: pa.Schema, rows: int, snapshot: Snapshot | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a query, in batches of about so many rows and of this schema, in a snapshot
-        or a state of their own."""
+        """The rows of a query, in batches of about ``rows`` rows and of this schema, in a
+        snapshot or a state of their own."""
         own = snapshot or Snapshot()
         reading = own.enter(self)
         try:
