@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from typing import Literal
 
-from blendfusion.redaction import printable
+from blendfusion.redaction import Redaction, printable
 from blendfusion.types import Usage
 
 Surface = Literal["python", "command", "page"]
@@ -46,6 +46,14 @@ _OF_COMMANDS = "model embedder cache cluster confirm_above show_values read_only
 def by_surface(python: str, command: str) -> str:
     """A remedy as a part of a hint: each front end shows its own words."""
     return f"\ue000{python}\ue001{command}\ue002"
+
+
+def show_values(redaction: Redaction) -> str:
+    """The remedy that values are shown, as a part of a hint; "" where none are hidden."""
+    if redaction.shows:
+        return ""
+    words = by_surface("show_values='on'", "--show-values on")
+    return f"Values are withheld here: {words} shows them."
 
 
 def connect_with(*models: str, **settings: object) -> str:

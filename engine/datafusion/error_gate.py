@@ -20,6 +20,7 @@ from blendfusion.errors import (
     ModelError,
     QueryError,
     half_a_pair,
+    show_values,
 )
 from blendfusion.redaction import WITHHELD, Redaction
 
@@ -61,7 +62,7 @@ def outward(problem: BaseException, redaction: Redaction) -> BaseException:
     if redaction.show != "off" or isinstance(problem, _MISUSE):
         return problem
     return ExecutionError(
-        f"code of the program raised {type(problem).__name__}", hint=redaction.remedy
+        f"code of the program raised {type(problem).__name__}", hint=show_values(redaction)
     )
 
 
@@ -113,7 +114,7 @@ def _translate(problem: BaseException, redaction: Redaction) -> BlendFusionError
     if function is not None:
         raised = function[2] if redaction.shows_all else _without_values(function, redaction)
         return ExecutionError(
-            f"a function of the program raised {raised}", hint=redaction.remedy or None
+            f"a function of the program raised {raised}", hint=show_values(redaction) or None
         )
     if _NOT_WRITTEN in text_of(problem):
         return ExecutionError(
@@ -141,7 +142,7 @@ def _translate(problem: BaseException, redaction: Redaction) -> BlendFusionError
         return line
     original = words(text_of(problem))
     shown = words(foreign(text_of(problem), redaction))
-    remedy = redaction.remedy if shown != original else ""
+    remedy = show_values(redaction) if shown != original else ""
     known = next((hint for part, hint in _REMEDIES.items() if part in original), "")
     hint = f"{known} {remedy}".strip() or None
     if is_planning(text_of(problem)) or isinstance(problem, (KeyError, OSError)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from blendfusion.errors import ExecutionError, by_surface
+from blendfusion.errors import ExecutionError, by_surface, show_values
 from blendfusion.redaction import Redaction
 
 _LENGTHS = re.compile(
@@ -94,7 +94,7 @@ def csv_error(text: str, redaction: Redaction) -> ExecutionError | None:
     rest = f": {shown} in column {int(found['column']) + 1} is not {found['type']}"
     error = CsvRecordError(
         f"line {line} of the CSV file (of a part of it, above 10 MB){rest}",
-        hint=f"{hint} {redaction.remedy}".rstrip(),
+        hint=f"{hint} {show_values(redaction)}".rstrip(),
     )
     error.value, error.rest = found["value"], rest
     return error
@@ -109,5 +109,5 @@ def json_error(text: str, redaction: Redaction) -> ExecutionError | None:
     return ExecutionError(
         f"column {name!r} of the JSON file: {redaction.quote(value)} is no {found['due'] or found['type']}",
         hint=f"A column has the type of its first {INFERRED_ROWS:,} values. Make all of them text: "
-        f"jq -c '.{name} |= tostring' file.jsonl > text.jsonl. {redaction.remedy}".rstrip(),
+        f"jq -c '.{name} |= tostring' file.jsonl > text.jsonl. {show_values(redaction)}".rstrip(),
     )

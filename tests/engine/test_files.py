@@ -278,7 +278,9 @@ def test_types_of_a_csv_are_those_of_many_rows_and_of_later_ones_an_error(tmp_pa
     with pytest.raises(bf.ExecutionError, match=r"line 100002 of the CSV file .*: … in column 2 is not Int64") as raised:  # fmt: skip
         session.sql("SELECT max(code) FROM late").collect()
     assert "CREATE EXTERNAL TABLE" in (raised.value.hint or "")
-    assert "--show-values on" in (raised.value.hint or "")
+    assert raised.value.hint is not None
+    assert "Values are withheld here: show_values='on' shows them." in raised.value.hint
+    assert "Values are withheld here: --show-values on shows them." in raised.value.hint.on("page")
 
 
 @pytest.mark.parametrize(
