@@ -27,6 +27,8 @@ from blendfusion.services.documents.words import (
 _DEEPEST = 12
 _SURE_LINES = 6
 """The minimum number of lines that a gap between columns spans."""
+_VALUE_WORDS = 3
+"""The most words of a value: an amount with its currency, a date."""
 _Gap = tuple[float, float]
 
 
@@ -180,8 +182,11 @@ def _is_shared(
     """Whether a gutter of the lines above goes on through ``strip``, which may be on one side."""
     left = min(word.box[0] for word in strip)
     right = max(word.box[2] for word in strip)
-    for start, end in before:
-        if right <= end - 0.3 * height or left >= start + 0.3 * height:
+    spare = 0.3 * height
+    # A line that a gutter of a table goes through is none of its rows, though it ends before another.
+    free = [right <= end - spare or left >= start + spare for start, end in before]
+    for (start, end), is_free in zip(before, free, strict=True):
+        if is_free and (alone or all(free)):
             beside = right <= start + 0.6 * (end - start) or left >= end - 0.6 * (end - start)
             if beside:
                 return True
@@ -241,11 +246,29 @@ def _table(columns: Sequence[Sequence[Word]]) -> list[list[str]] | None:
     words = sum(_length(line) for line, _ in lines) / len(lines)
     if beside < 0.7 or all(is_label(line.words[0].text) for line, _ in lines):
         return None
+    if _are_values(by_column):
+        return _cells(by_column)
     filled = median(_filled_share(column) for column in by_column)
     short = words <= 2.5 or (len(columns) > 2 and words <= 4 and filled < 0.8)
     if not short and not (filled < 0.55 and words <= 4):
         return None
     return _cells(by_column)
+
+
+def _are_values(columns: Sequence[Sequence[Line]]) -> bool:
+    """Whether lines have values beside them, as in a ledger: each has one, and one column has at
+    most a few words, which mostly are numbers. Numbers of lines are none."""
+    if len({len(column) for column in columns}) > 1 or not all(
+        _has_neighbour(line, at, columns) for at, column in enumerate(columns) for line in column
+    ):
+        return False
+    if [line.text for line in columns[0]] == [str(n + 1) for n in range(len(columns[0]))]:
+        return False
+    return any(
+        max(map(_length, column)) <= _VALUE_WORDS
+        and sum(any(map(str.isdigit, line.text)) for line in column) >= 0.7 * len(column)
+        for column in columns
+    )
 
 
 def _parts_around_table(words: Sequence[Word], gutters: Sequence[_Gap]) -> list[list[Word]]:
