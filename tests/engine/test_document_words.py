@@ -273,3 +273,35 @@ def test_values_of_forms_stand_beside_their_labels(tmp_path: Path) -> None:
     found = " ".join(block.text for block in pdf_blocks(tmp_path / "a.pdf"))
     text = " ".join(found.replace("|", " ").split())
     assert text == "Tenant: Anna Müller Town: Graz Pets: ☒ Note: one two Empty:"
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_footnotes_of_a_pdf_are_blocks_and_exponents_stay(tmp_path: Path, columns: int) -> None:
+    style, note = getSampleStyleSheet()["Normal"], getSampleStyleSheet()["Normal"].clone("note")
+    note.fontSize, note.leading = 7, 9
+    canvas = Canvas(os.fspath(tmp_path / "a.pdf"), invariant=True)
+    for column in range(columns):
+        number, width = column + 1, 460 // columns
+        text = (
+            f"The mill<super>{number}</super> has 10 m<super>2</super> of floor. "
+            + "It grinds. " * 20
+        )
+        for content, kind, top in (
+            (text, style, 700),
+            (f"<super>{number}</super> A mill of wood, which was built long ago", note, 120),
+        ):
+            shown = Paragraph(content, kind)
+            shown.wrapOn(canvas, width - 20, 800)
+            shown.drawOn(canvas, 60 + width * column, top - shown.height)
+    canvas.showPage()
+    canvas.save()
+    blocks = pdf_blocks(tmp_path / "a.pdf")
+    exponent = "m2" if columns == 1 else "m[2]"  # where there is a note 2, it may be meant
+    for number in range(1, columns + 1):
+        assert f"[{number}] A mill of wood, which was built long ago" in [
+            block.text for block in blocks if block.kind == "footnote"
+        ]
+    body = [block.text for block in blocks if block.kind == "paragraph"]
+    assert [text.partition(" of floor")[0] for text in body] == [
+        f"The mill[{number}] has 10 {exponent}" for number in range(1, columns + 1)
+    ]

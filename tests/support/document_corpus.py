@@ -231,7 +231,11 @@ def ledgers(path: Path, author: Author) -> None:
 def tables(path: Path, author: Author) -> None:
     """Without rules, with a grid, and with a rule below the head."""
     found: list[Any] = []
-    styles = ([], [("GRID", (0, 0), (-1, -1), 0.5, "black")], [("LINEBELOW", (0, 0), (-1, 0), 1, "black")])
+    styles: tuple[list[Any], ...] = (
+        [],
+        [("GRID", (0, 0), (-1, -1), 0.5, "black")],
+        [("LINEBELOW", (0, 0), (-1, 0), 1, "black")],
+    )
     for number in range(5):
         found += [Paragraph(author.text(8, 20), _style(author)), Spacer(1, 8)]
         rows = author.table(author.chance.randint(3, 4), author.chance.randint(3, 8))
@@ -288,7 +292,12 @@ def forms(path: Path, author: Author) -> None:
         canvas.setFont("Helvetica", 11)
         canvas.drawString(60, 760 - 40 * number, author.text(2) + ":")
         canvas.acroForm.textfield(
-            name=f"f{number}", value=author.text(2), x=240, y=752 - 40 * number, width=250, height=22
+            name=f"f{number}",
+            value=author.text(2),
+            x=240,
+            y=752 - 40 * number,
+            width=250,
+            height=22,
         )
     canvas.showPage()
     canvas.save()
@@ -354,7 +363,8 @@ def text(path: Path, author: Author) -> None:
 
 
 def docx(path: Path, author: Author) -> None:
-    body, notes = [], []
+    body: list[str] = []
+    notes: list[str] = []
     for kind, what in _parts(author, 6):
         if kind == "list":
             for depth, item in what:

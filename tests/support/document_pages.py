@@ -144,7 +144,9 @@ class _Writer:
         first = self.count + 1
         columns = self.random.randint(3, 4) if width > 300 else 3
         rows = [[self.words(1) for _ in range(columns)] for _ in range(self.random.randint(3, 6))]
-        drawn = [("FONT", (0, 0), (-1, -1), self.font, min(self.size, 8 if width < 300 else 10))]
+        drawn: list[tuple[Any, ...]] = [
+            ("FONT", (0, 0), (-1, -1), self.font, min(self.size, 8 if width < 300 else 10))
+        ]
         if self.random.random() < 0.5:
             drawn.append(("GRID", (0, 0), (-1, -1), 0.5, black))
         return Table(rows, style=drawn), (first, self.count)
@@ -156,7 +158,7 @@ class _Writer:
         _, height = flowable.wrapOn(self.canvas, width, 10_000)
         flowable.drawOn(self.canvas, left, top - height)
         self.made.pages[-1].append(numbers)
-        return top - height
+        return float(top - height)
 
     def flow(self, frames: Sequence[Sequence[float]]) -> None:
         for left, top, bottom, width in frames:

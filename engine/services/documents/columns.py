@@ -119,7 +119,7 @@ def _bands(words: Sequence[Word]) -> list[list[Word]]:
             continue
         band = bands[-1]
         open_before, open_alone = _between_columns(band.gaps(), band.strips), _open(strip)
-        both = _is_shared(open_before, open_alone, band.height, strip)
+        both = _is_shared(band, open_before, strip)
         if open_before and not both:
             loose = _loose_end(band.strips, height)
             bands.append(_Band([*loose, strip]))
@@ -176,24 +176,32 @@ def _open(words: Sequence[Word], least: float = 0.9) -> list[_Gap]:
     return gaps
 
 
-def _is_shared(
-    before: Sequence[_Gap], alone: Sequence[_Gap], height: float, strip: Sequence[Word]
-) -> bool:
+def _is_shared(band: _Band, before: Sequence[_Gap], strip: Sequence[Word]) -> bool:
     """Whether a gutter of the lines above goes on through ``strip``, which may be on one side."""
+    height, alone = band.height, _open(strip)
+    spare = 0.3 * height
     left = min(word.box[0] for word in strip)
     right = max(word.box[2] for word in strip)
-    spare = 0.3 * height
-    # A line that a gutter of a table goes through is none of its rows, though it ends before another.
     free = [right <= end - spare or left >= start + spare for start, end in before]
-    for (start, end), is_free in zip(before, free, strict=True):
-        if is_free and (alone or all(free)):
-            beside = right <= start + 0.6 * (end - start) or left >= end - 0.6 * (end - start)
-            if beside:
-                return True
-        for low, high in alone:
-            if min(end, high) - max(start, low) >= 0.6 * height:
-                return True
-    return False
+    matched = [
+        any(min(end, high) - max(start, low) >= 0.6 * height for low, high in alone)
+        for start, end in before
+    ]
+    if any(matched):
+        # Below a paragraph, in whose blanks a gap may happen to stand, a table has gaps of its own.
+        step = min(word.box[1] for word in strip) - max(word.box[3] for word in band.strips[-1])
+        return step <= 0.8 * height or 2 * sum(matched) > len(before)
+    # A line that a gutter of a table goes through is none of its rows, though it ends before the
+    # next one.
+    return (
+        any(free)
+        and bool(alone or all(free))
+        and any(
+            right <= start + 0.6 * (end - start) or left >= end - 0.6 * (end - start)
+            for (start, end), is_free in zip(before, free, strict=True)
+            if is_free
+        )
+    )
 
 
 def _loose_end(band: list[list[Word]], height: float) -> list[list[Word]]:

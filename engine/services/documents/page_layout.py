@@ -10,7 +10,7 @@ from functools import cached_property
 from blendfusion.services.documents.blocks import Block, Box, union
 from blendfusion.services.documents.columns import regions
 from blendfusion.services.documents.margins import Edge, edges_of, margins
-from blendfusion.services.documents.paragraphs import blocks_of
+from blendfusion.services.documents.paragraphs import blocks_of, notes_of
 from blendfusion.services.documents.ruled_tables import with_tables
 from blendfusion.services.documents.words import (
     Word,
@@ -92,8 +92,10 @@ class Page:
         found: list[Block] = []
         if header:
             found.append(_line_block("header", header))
-        for region in regions(joined_labels(with_tables(body, rules, known))):
-            found += blocks_of(region, size, known)
+        parts = regions(joined_labels(with_tables(body, rules, known)))
+        notes = notes_of(parts, {word.raised for word in body if word.raised}, size)
+        for region in parts:
+            found += blocks_of(region, size, known, notes)
         if footer:
             found.append(_line_block("footer", footer))
         found = [replace(block, box=self.back(block.box)) for block in found]

@@ -15,21 +15,50 @@ _TITLE_LINES = 4
 _TITLE_CHARACTERS = 250
 
 
-def blocks_of(region: Region, body: float, known: Collection[str] = ()) -> list[Block]:
-    """The blocks of a region; ``body`` is the height of running text, and ``known`` has the words
-    with a hyphen."""
+def notes_of(parts: Sequence[Region], raised: Collection[str], body: float) -> set[str]:
+    """The numbers of the notes of a page: ``raised`` ones with which lines in small type begin."""
+    if not raised:
+        return set()
+    lines = (line for part in parts if part.rows is None for line in lines_of(part.words))
+    return {line.words[0].text for line in lines if _begins_note(line, raised, body)}
+
+
+def _begins_note(line: Line, notes: Collection[str], body: float) -> bool:
+    return len(line.words) > 1 and line.words[0].text in notes and line.height < 0.92 * body
+
+
+def blocks_of(
+    region: Region, body: float, known: Collection[str] = (), notes: Collection[str] = ()
+) -> list[Block]:
+    """The blocks of a region; ``body`` is the height of running text, ``known`` has the words with
+    a hyphen, and ``notes`` the numbers of the page's notes."""
     if region.rows is not None:
         box = union([word.box for word in region.words])
         return [Block("table", table_text(region.rows), box)]
+    lines = lines_of(region.words)
+    begins = [at for at, line in enumerate(lines) if _begins_note(line, notes, body)]
+    first = begins[0] if begins else len(lines)
+    for word in region.words:
+        if word.raised in notes:
+            word.text = f"{word.text.removesuffix(word.raised)}[{word.raised}]"
+    found = _text_blocks(lines[:first], body, known)
+    for start, stop in pairwise([*begins, len(lines)]):
+        number, _, text = join_lines([ln.text for ln in lines[start:stop]], known).partition(" ")
+        box = union([line.box for line in lines[start:stop]])
+        found.append(Block("footnote", f"[{number}] {text}", box))
+    return found
+
+
+def _text_blocks(lines: Sequence[Line], body: float, known: Collection[str]) -> list[Block]:
     found: list[Block] = []
-    for lines in _groups(lines_of(region.words)):
-        box = union([line.box for line in lines])
-        rows = lines[0].rows
+    for group in _groups(lines):
+        box = union([line.box for line in group])
+        rows = group[0].rows
         if rows is not None:
             found.append(Block("table", table_text(rows), box))
             continue
-        kind = _kind(lines, body)
-        text = join_lines([line.text for line in lines], known)
+        kind = _kind(group, body)
+        text = join_lines([line.text for line in group], known)
         if kind == "list" and found and found[-1].kind == "list" and found[-1].box is not None:
             before = found.pop()
             assert before.box is not None

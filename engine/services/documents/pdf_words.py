@@ -18,6 +18,7 @@ UNKNOWN = "\ufffd"
 """The sign for a glyph whose letter the file does not tell."""
 _DIVIDED = "\x02"  # what PDFium gives for a hyphen at the end of a line
 _IN_BULK = "\ufffe"  # and in the text of a page at once
+_DIGITS = re.compile(r"(?<!\d)[0-9]{1,2}\Z")
 _WORD = re.compile(r"[^\s\x02]*\x02|[^\s\x02]+")
 
 
@@ -41,7 +42,9 @@ class PageWords:
             for first, last, box in self._pieces(start, stop, way):
                 piece = spell_out(text[first - start : last - start].replace(_DIVIDED, "-"))
                 if piece:
-                    found.setdefault(way, []).append(Word(piece, box, self._is_bold(first)))
+                    raised = "" if way else self._raised(piece, first, last)
+                    word = Word(piece, box, self._is_bold(first), raised=raised)
+                    found.setdefault(way, []).append(word)
         return found
 
     def _characters(self, count: int) -> str:
@@ -82,6 +85,18 @@ class PageWords:
             boxes.append(box)
         if boxes:
             yield begin, stop, union(boxes)
+
+    def _raised(self, piece: str, first: int, last: int) -> str:
+        """The digits at the end of a word that stand higher than its beginning."""
+        digits = _DIGITS.search(piece)
+        if digits is None or last - first <= len(digits[0]):
+            return ""
+        start, end = self._box(first), self._box(last - 1)
+        if start is None or end is None:
+            return ""
+        height = end[3] - end[1]
+        smaller = height <= 0.9 * (start[3] - start[1])
+        return digits[0] if smaller and end[3] <= start[3] - 0.3 * height else ""
 
     def _box(self, at: int) -> Box | None:
         loose = self._loose

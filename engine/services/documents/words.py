@@ -16,12 +16,14 @@ _LABEL = re.compile(r"[•▪●◦‣∙·*–—-]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{
 
 @dataclass(slots=True)
 class Word:
-    """A word, or a piece that is not cut further: ``rows`` has the cells of a table."""
+    """A word, or a piece that is not cut further: ``rows`` has the cells of a table. ``raised``
+    are the digits at its end that stand higher and may refer to a note."""
 
     text: str
     box: Box
     bold: bool = False
     rows: list[list[str]] | None = None
+    raised: str = ""
     height: float = field(init=False, repr=False, compare=False)
     middle: float = field(init=False, repr=False, compare=False)
 
@@ -120,7 +122,10 @@ def joined_labels(words: Sequence[Word]) -> list[Word]:
             if waiting is not None:
                 if word.box[0] - waiting.box[2] < 3 * word.height and not is_label(word.text):
                     word = Word(
-                        f"{waiting.text} {word.text}", union([waiting.box, word.box]), word.bold
+                        f"{waiting.text} {word.text}",
+                        union([waiting.box, word.box]),
+                        word.bold,
+                        raised=word.raised,
                     )
                 else:
                     found.append(waiting)
