@@ -10,10 +10,14 @@ import pyarrow.compute as pc
 
 _ZONE = r"(Z|[+-]\d\d:?(\d\d)?)?"
 _STAMP = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
+_DIGITS = r"(-\d+|0|[1-9]\d*)"
+"""A whole number. Digits behind a zero, as in a code of the post or a telephone number, are a text,
+as in DuckDB."""
 _KINDS: Mapping[str, str] = {
     "boolean": r"(?i)^(true|false)$",
-    "whole": r"^-?\d+$",
-    "number": r"^-?((\d*\.\d+|\d+\.\d*)([eE][-+]?\d+)?|\d+[eE][-+]?\d+)$|^(NaN|nan|inf|-inf)$",
+    "whole": rf"^{_DIGITS}$",
+    "number": rf"^((-?|{_DIGITS})\.\d+|{_DIGITS}\.\d*)([eE][-+]?\d+)?$|^{_DIGITS}[eE][-+]?\d+$"
+    "|^(NaN|nan|inf|-inf)$",
     "date": r"^\d{4}-\d\d-\d\d$",
     "s": rf"{_STAMP}{_ZONE}$",
     "ms": rf"{_STAMP}\.\d{{1,3}}{_ZONE}$",

@@ -495,3 +495,39 @@ def test_a_file_without_a_line_is_empty(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(bf.QueryError, match="is empty") as raised:
         bf.connect(bf.ScriptedModel(lambda _: True), cache=None).register_file(str(file))
     assert "names of its columns" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["01234", "00501"],
+        ["1", "01"],
+        ["0", "1"],
+        ["0", "-0"],
+        ["-7", "0"],
+        ["00", "01"],
+        ["01", "x"],
+        ["01.0", "2"],
+        ["00.5", "1.5"],
+        ["0.5", "0"],
+        ["-0.5", "10.25"],
+        ["0e3", "10"],
+        ["1e3", "01"],
+        ["004917012345", "1"],
+        ["-01", "-2"],
+        ["10"] * 5000 + ["01"],
+    ],
+)
+def test_digits_behind_a_zero_are_text_as_in_duckdb(values: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "zeros.csv"
+    file.write_text("\n".join(["zip,n", *(f"{value},1" for value in values)]) + "\n")
+    session = bf.connect(bf.ScriptedModel(lambda _: True), cache=None)
+    found = session.register_file(str(file)).to_pydict()["zip"]
+    assert found == [row[0] for row in duckdb.read_csv(str(file)).fetchall()]
+
+
+def test_digits_behind_a_zero_in_one_of_several_files(tmp_path: Path) -> None:
+    for name, value in (("a", "1234"), ("b", "01234")):
+        (tmp_path / f"{name}.csv").write_text(f"zip\n{value}\n")
+    session = bf.connect(bf.ScriptedModel(lambda _: True), cache=None)
+    assert sorted(session.register_file(str(tmp_path), "t").to_pydict()["zip"]) == ["01234", "1234"]
