@@ -38,8 +38,9 @@ CMAKE_ARGS ?= -DGGML_NATIVE=ON -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_TESTS=OFF \
 	-DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF $(NO_AMX)
 CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
-# As many workers as cores; all tests with local models run in one of them (tests/conftest.py).
-PARALLEL = $(BIN)/pytest -q -n auto --dist loadgroup
+# As many workers as cores; all tests with local models run in one of them (tests/conftest.py). A worker
+# that ends with its test ends the run: pytest-xdist would give the same test to the next worker.
+PARALLEL = $(BIN)/pytest -q -n auto --dist loadgroup --max-worker-restart=0
 # The files of tests that run alone: to collect all others takes longer than some of these tests.
 ALONE = $(BIN)/pytest -q $(shell grep -rl --include='test_*.py' 'mark\.alone' tests)
 # Tests that pytest has compiled are kept for its next process, which collects them in half the time.

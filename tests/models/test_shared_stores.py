@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from postgres_server import PASSWORD, new_database, url_of
@@ -148,6 +149,41 @@ for thread in threads: thread.join()
 for store in stores: store.close()
 print(wrong)
 """
+
+
+class OrderedLock:
+    """A lock that must not be taken by a thread that holds ``inner`` alone."""
+
+    def __init__(self, lock: Any, inner: OrderedLock | None = None) -> None:
+        self.lock, self.inner, self.depth = lock, inner, 0
+
+    def __enter__(self) -> None:
+        assert self.depth or self.inner is None or not self.inner.depth, "the other order"
+        self.lock.acquire()
+        self.depth += 1
+
+    def __exit__(self, *exception: object) -> None:
+        self.depth -= 1
+        self.lock.release()
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_locks_are_taken_in_one_order(segments: SegmentStore, is_behind: bool) -> None:
+    """Else a thread that closes the store and one that writes wait for each other."""
+    store: Any = segments
+    store._lock = OrderedLock(store._lock)
+    store._write_lock = OrderedLock(store._write_lock, store._lock)
+    if is_behind:
+        store.write_behind()
+        store._wake = lambda: None  # all in this thread
+    store.store_many("m", TASK, many(0, 3))
+    assert found(store, many(0, 6)) == many(0, 3)
+    store.store_many("m", TASK, many(3, 6))
+    assert store.flush()
+    assert store.earlier("m", TASK, 1)
+    store.clear("n")
+    store.close()
+    assert store.stats().entries == 6
 
 
 @pytest.mark.long

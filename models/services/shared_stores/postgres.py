@@ -101,6 +101,11 @@ class PostgresStore(SharedStore):
             self._second = PostgresStore(self._url, wait_seconds=self._wait_seconds)
         return self._second
 
+    def _open_writer(self) -> None:
+        writer = self._writer()
+        with writer._lock:
+            writer._on_server(lambda connection: None)
+
     # --- rows ------------------------------------------------------------------------------------
 
     def _rows(self, prefix: bytes, keys: Sequence[bytes]) -> Iterable[Row]:

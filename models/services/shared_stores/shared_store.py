@@ -10,6 +10,7 @@ import warnings
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from itertools import islice
 from typing import TypeVar
 
@@ -38,6 +39,9 @@ _FIRST_PAUSE_SECONDS = 0.25
 _CLOSE_SECONDS = 10.0
 """How long closing waits for a place that is out of reach, with answers to write."""
 _IDLE_SECONDS = 1.0
+_SHARE_OF_WAITING = 0.1
+"""How much of the time between two calls the second may wait until the answers of the first are
+written: a process that is killed has then seldom more than one call's answers to lose."""
 
 
 class Unreachable(Exception):
@@ -73,6 +77,8 @@ class SharedStore(ABC):
         self._write_lock = threading.RLock()
         self._is_behind = False
         self._thread: threading.Thread | None = None
+        self._called_at = 0.0
+        """When answers came last, or the first ones are asked."""
         self._read_at = self._write_at = 0.0
         """When it may be tried next."""
         self._pause_seconds = 0.0
@@ -125,6 +131,9 @@ class SharedStore(ABC):
     ) -> dict[Values, Answer]:
         if not values:
             return {}
+        if self._is_behind and not self._called_at:
+            self._called_at = time.monotonic()
+            self._wake()
         keys = Keys(fingerprint, task)
         wanted = keys.of_each(values)
         with self._late_lock:
@@ -137,6 +146,8 @@ class SharedStore(ABC):
         keys, now = Keys(fingerprint, task), int(self._clock())
         rows = [r for v, a in answers.items() if (r := row_of(Entry(keys.of(v), a, now)))]
         with self._late_lock:
+            if self._is_behind:
+                self._wait_for_the_last_call()
             self._late |= {row[0]: row for row in rows}
         if self._is_behind:
             self._wake()
@@ -180,9 +191,23 @@ class SharedStore(ABC):
     # --- writing behind --------------------------------------------------------------------------
 
     def write_behind(self) -> None:
-        """From now on, ``store_many`` returns at once, and another thread writes what has come
-        together. ``flush`` and ``close`` wait for it, and so does the end of the program."""
+        """From now on, another thread writes what ``store_many`` gets. ``store_many`` waits a tenth
+        of the time since its last call, at most, for what that call gave. ``flush`` and ``close``
+        wait for all answers, and so does the end of the program."""
         self._is_behind = True
+
+    def _wait_for_the_last_call(self) -> None:
+        """Wait for a moment until its answers are written, or known to be out of reach."""
+        allowed = _SHARE_OF_WAITING * (time.monotonic() - self._called_at)
+        self._late_lock.wait_for(
+            lambda: not self._late or self._write_at > time.monotonic(),
+            min(allowed, _CLOSE_SECONDS) if self._called_at else 0.0,
+        )
+        self._called_at = time.monotonic()
+
+    def _open_writer(self) -> None:  # noqa: B027 (most places need nothing)
+        """Open what the thread that writes needs, before there is something to write. Raises
+        Unreachable."""
 
     def flush(self, seconds: float = _CLOSE_SECONDS) -> bool:
         """Write what is to be written; whether that was possible within so many seconds."""
@@ -205,6 +230,8 @@ class SharedStore(ABC):
 
     def _work(self) -> None:
         """Write rows as they come, until none has come for a moment."""
+        with suppress(Unreachable):  # the first answers see it again
+            self._open_writer()
         while True:
             with self._late_lock:
                 pause = self._write_at - time.monotonic()
@@ -244,6 +271,7 @@ class SharedStore(ABC):
                     for row in rows:
                         if self._late.get(row[0]) is row:
                             del self._late[row[0]]
+                    self._late_lock.notify_all()
 
     def _writer(self) -> SharedStore:
         """The store that writes: itself, or another one of the same place, so that those who read
@@ -300,8 +328,10 @@ class SharedStore(ABC):
 
     def _attempt(self, operation: Callable[[], T], otherwise: T, *, writes: bool = False) -> T:
         """The result of ``operation``; ``otherwise`` in an outage."""
+        # Those that write take _write_lock before _lock.
+        writing = nullcontext() if self._is_behind else self._write_lock
         try:
-            with self._lock:
+            with writing, self._lock:
                 begun = time.monotonic()
                 if begun < (self._write_at if writes else self._read_at):
                     return otherwise
@@ -333,6 +363,8 @@ class SharedStore(ABC):
         self._write_at = time.monotonic() + self._pause_seconds
         if not problem.readable:
             self._read_at = self._write_at
+        with self._late_lock:
+            self._late_lock.notify_all()
         use = "written: " if problem.readable else "used: "
         self._tell(
             f"the answer cache {self.path} cannot be {use}{problem}. New answers are kept in memory, "
@@ -371,7 +403,7 @@ def _after_fork() -> None:
     for store in list(_STORES):  # another thread of the parent may have held the lock
         store._lock, store._write_lock = threading.RLock(), threading.RLock()
         store._late_lock, store._thread = threading.Condition(), None
-        store._is_behind = False  # a forked process may end without a word
+        store._called_at, store._is_behind = 0.0, False  # a forked process may end without a word
 
 
 @atexit.register
