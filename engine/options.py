@@ -135,7 +135,8 @@ class Options:
         QUERIES,
         0,
         "Kept answers that each refresh of a materialised view asks again, to see whether the model "
-        "answers as it did (docs/views.md). 0: none.",
+        "answers as it did (docs/views.md), and those of each 50 answers of a decision model, in any "
+        "query. 0: none.",
         unit="values",
         least=0,
     )

@@ -319,6 +319,54 @@ def test_another_model_behind_a_name_is_asked_anew_and_told(tmp_path: Path) -> N
         assert len(server.bodies) == 5 + 2 + 5  # the answers of the other model do not count
 
 
+def _changed_at(session: bf.Session, decisions: Decisions, seed: int, *, changes: bool) -> int:
+    """The number of answers from a silent change of the model to the warning; 0 without one."""
+    made = random.Random(seed)
+    before, after = made.randrange(20, 120), 0
+    shift = made.random()
+
+    def other(state: str, question: str, options: Sequence[str]) -> list[float]:
+        nonlocal after
+        after += 1
+        yes = random.Random(f"{shift} {state} {question}").random()
+        return [yes, 1 - yes]
+
+    def noisy(state: str, question: str, options: Sequence[str]) -> list[float]:
+        yes = random.Random(f"{seed} {state} {question}").random()
+        yes = min(1.0, max(0.0, yes + made.choice([-0.01, 0, 0.01])))
+        return [yes, 1 - yes]
+
+    decisions.odds = noisy
+    texts = [f"text {seed} {number}" for number in range(240)]
+    session.from_pydict({"text": texts[:before]}, name="first")
+    session.from_pydict({"text": texts[before:]}, name="then")
+    query = "SELECT llm_filter('A refund?', text) AS a FROM {}"
+    session.sql(query.format("first")).collect()
+    if changes:
+        decisions.odds = other
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "jev.* answers questions otherwise", bf.ModelWarning)
+        try:
+            session.sql(query.format("then")).collect()
+        except bf.ModelWarning:
+            return after
+    return 0
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_a_silent_change_of_the_model_is_named(changes: bool, cases: int) -> None:
+    seeds = min(100, max(10, cases // 20))
+    told = []
+    for seed in range(seeds):
+        decisions = Decisions(odds)
+        with asking(decisions, drift_checks=3, concurrency=1) as (session, _):
+            told.append(_changed_at(session, decisions, seed, changes=changes))
+    if changes:
+        assert sum(0 < after <= 50 for after in told) >= 0.95 * seeds
+    else:
+        assert told == [0] * seeds
+
+
 # ---------------------------------------------------------------- independence
 
 

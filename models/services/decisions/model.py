@@ -39,6 +39,7 @@ from blendfusion.models.services.decisions.protocols import (
     read_answers,
 )
 from blendfusion.models.services.decisions.question import Question, question_of
+from blendfusion.models.services.decisions.sentinels import Sentinels
 from blendfusion.models.services.decisions.versions import keep_version, version_of
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
@@ -118,6 +119,7 @@ class DecisionModel:
         self._lock = threading.Lock()
         self._independent: bool | None = None
         """Whether the questions of one request leave one another alone; None: not known yet."""
+        self._sentinels = Sentinels(options.drift_checks)
         self._early: dict[tuple[Question, str], list[float]] = {}
         """Probabilities that came before they were asked for, by question and state."""
 
@@ -314,9 +316,40 @@ class DecisionModel:
         else:
             self._note(reply.model)
             self._keep(one.key, questions[1:], reply.odds[1:])
+            await self._look_again(client, one.state, own, reply)
             answer, spent = _answer(task, own, reply.odds[0]), reply.usage
         failed = int(answer.error is not None)
         return answer.with_usage(replace(spent, values=1, failed=failed, calls=errand.calls))
+
+    async def _look_again(
+        self, client: Client, state: Json, question: Question, reply: _Reply
+    ) -> None:
+        """Count a reply, and read an earlier state again where that is due. Warns (ModelWarning)
+        where another model answers under the name that replies still give."""
+        first = reply.odds[0]
+        if not isinstance(first, UnusableAnswerError):
+            self._sentinels.keep(state, question, first)
+        if not self._sentinels.is_due(len(reply.odds)):
+            return
+
+        async def read(state: Json, question: Question) -> list[float] | None:
+            errand = ValueRequests([])
+            try:
+                found = await self._post(client, state, [question], errand)
+            except (Refusal, NoAnswer, Missing):
+                return None
+            finally:
+                self._extra += Usage(calls=errand.calls)
+            self._extra += found.usage
+            return None if isinstance(found.odds[0], UnusableAnswerError) else found.odds[0]
+
+        if await self._sentinels.moved(read):
+            warnings.warn(
+                f"{self._name} at {self._server.url} answers questions otherwise than before, under "
+                f"the same name {reply.model}: answers before and after may differ",
+                ModelWarning,
+                stacklevel=level_of_caller(),
+            )
 
     def _keep(
         self,
