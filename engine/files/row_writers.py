@@ -45,16 +45,16 @@ def write_tsv(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
     """Write ``tables`` as ``write_csv`` does, with tabs, for ``cut`` and ``awk``: in quotes are
     only cells with a tab, a line break or a quote, and empty texts, as nothing is NULL."""
     first, rest = _split_first(tables)
-    names = _quoted(pa.array(first.column_names, pa.large_string()))
+    names = _quote(pa.array(first.column_names, pa.large_string()))
     file.write(("\t".join(names.to_pylist()) + "\n").encode())
     for table in chain((first,), rest):
         for part in _parts(table):
-            columns = [_quoted(values.cast(pa.large_string())) for values in flat(part).columns]
+            columns = [_quote(values.cast(pa.large_string())) for values in flat(part).columns]
             lines = _join(*columns, "\t")
             file.write("".join(f"{line}\n" for line in lines.to_pylist()).encode())
 
 
-def _quoted(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def _quote(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """``texts`` of cells as TSV has them."""
     compute = pyarrow.compute
     quoted = _join('"', compute.replace_substring(texts, '"', '""'), '"', "")

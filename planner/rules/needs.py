@@ -25,22 +25,24 @@ def needs(plan: Plan) -> Plan:
     """The whole plan."""
     done: dict[tuple[int, Need], tuple[Plan, Plan]] = {}
 
-    def needed(part: Plan, need: Need) -> Plan:
+    def apply_need(part: Plan, need: Need) -> Plan:
         if (id(part), need) not in done:
-            done[id(part), need] = part, _needed(part, need, needed)
+            done[id(part), need] = part, _apply_need(part, need, apply_need)
         return done[id(part), need][1]
 
-    return needed(plan, ALL)
+    return apply_need(plan, ALL)
 
 
-def _needed(plan: Plan, need: Need, needed: Callable[[Plan, Need], Plan]) -> Plan:
+def _apply_need(plan: Plan, need: Need, apply_need: Callable[[Plan, Need], Plan]) -> Plan:
     if isinstance(plan, StoredRows) or not asks_anything(plan):
         return plan
     new: Rel | Block = restrict(plan, need) if isinstance(plan, Block) else plan
     below = needs_below(new, need)
-    inputs = tuple(needed(p, own) for p, own in zip(new.inputs, below, strict=True))
+    inputs = tuple(apply_need(p, own) for p, own in zip(new.inputs, below, strict=True))
     if any(a is not b for a, b in zip(inputs, new.inputs, strict=True)):
         new = new.with_inputs(*inputs)
     if not new.has_subqueries:
         return new
-    return with_subplans(new, lambda p: p if any(p is own for own in inputs) else needed(p, ALL))
+    return with_subplans(
+        new, lambda p: p if any(p is own for own in inputs) else apply_need(p, ALL)
+    )

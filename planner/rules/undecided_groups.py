@@ -44,7 +44,7 @@ from blendfusion.planner.needs.reads import read_above, read_of_side, read_of_su
 
 def undecided_groups(plan: Plan) -> Plan:
     """The whole plan."""
-    return _Reader().changed(plan)
+    return _Reader().change(plan)
 
 
 class _Reader:
@@ -54,16 +54,16 @@ class _Reader:
         self._done: dict[tuple[int, tuple[Expr, ...] | None], tuple[Plan, Plan]] = {}
         """By identity; a relation is held with its result, so that no other one gets it."""
 
-    def changed(self, plan: Plan, read: tuple[Expr, ...] | None = None) -> Plan:
+    def change(self, plan: Plan, read: tuple[Expr, ...] | None = None) -> Plan:
         """``plan`` without questions that change nothing, if only the expressions ``read`` are read
         of its columns; None: all are read."""
         if isinstance(plan, StoredRows) or not asks_anything(plan) or "aggregate" not in plan.kinds:
             return plan
         if (id(plan), read) not in self._done:
-            self._done[id(plan), read] = plan, self._changed(plan, read)
+            self._done[id(plan), read] = plan, self._change(plan, read)
         return self._done[id(plan), read][1]
 
-    def _changed(self, plan: Plan, read: tuple[Expr, ...] | None) -> Plan:
+    def _change(self, plan: Plan, read: tuple[Expr, ...] | None) -> Plan:
         above: list[Rel] = [] if read is None else [Rel("project", b"", (plan,), read, len(read))]
         start = len(above)
         groups: Plan = plan
@@ -74,7 +74,7 @@ class _Reader:
             self._bound_groups(groups, above[::-1]) if isinstance(groups, Rel) else None
         )
         if result is None:
-            return with_subplans(self._of_subqueries(plan, expressions(plan)), self.changed)
+            return with_subplans(self._of_subqueries(plan, expressions(plan)), self.change)
         if result is groups:
             return plan
         for rel in above[start:][::-1]:
@@ -87,10 +87,10 @@ class _Reader:
             return self._change_join(groups, above)
         if groups.kind == "project" and groups.has_subqueries:
             read = tuple(inline(e, groups.exprs) for e in read_above(groups.width, above))
-            return with_subplans(self._of_subqueries(groups, read), self.changed)
+            return with_subplans(self._of_subqueries(groups, read), self.change)
         new = bound_aggregate(groups, above)
         if new is not None:
-            return with_subplans(new, lambda block: with_subplans(block, self.changed))
+            return with_subplans(new, lambda block: with_subplans(block, self.change))
         if groups.kind != "aggregate" or not meets_pairs(groups.inputs[0]):
             return None
         enough = rows_to_count(aggregation(groups), read_above(groups.width, above))
@@ -103,7 +103,7 @@ class _Reader:
             return None
         read = read_above(join.width, above)
         sides = range(len(join.inputs))
-        new = [self.changed(join.inputs[i], read_of_side(join, i, read)) for i in sides]
+        new = [self.change(join.inputs[i], read_of_side(join, i, read)) for i in sides]
         return join if all(map(is_, new, join.inputs)) else join.with_inputs(*new)
 
     def _of_subqueries(self, plan: Plan, read: Sequence[Expr]) -> Plan:
@@ -114,7 +114,7 @@ class _Reader:
         for own in {p for e in plan.exprs for p in walk(e) if isinstance(p, Node) and p.rels}:
             (rows, *others) = own.rels
             if not others and not own.children and rows.width == 1:
-                found = self.changed(rows, read_of_subquery(own, read))
+                found = self.change(rows, read_of_subquery(own, read))
                 if found is not rows:
                     new[own] = replace(own, rels=(found,))
         return (

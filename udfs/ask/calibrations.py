@@ -81,7 +81,7 @@ class Calibrations:
         """The number of the latest version; 0 where there is none."""
         return max((one.version for one in self._held.get(name, ())), default=0)
 
-    def called(self, name: str) -> list[Calibration]:
+    def of_name(self, name: str) -> list[Calibration]:
         """The maps of ``name``, the latest version, or of ``name@2``. Raises QueryError."""
         title, _, number = name.partition("@")
         version = int(number) if number.isdecimal() else self.latest(title)
@@ -113,7 +113,7 @@ def calibrate_answers(
 ) -> Sequence[Answer]:
     """The answers with the probabilities of the map that ``call`` names. Raises QueryError for a
     map of another wording, and where it has none of the model that answered."""
-    held = dispatcher.kept.of(Calibrations).called(call.calibrated)
+    held = dispatcher.kept.of(Calibrations).of_name(call.calibrated)
     if all(one.wording != wording_of(call.task) for one in held):
         raise QueryError(
             f"{call.text}: the calibration '{call.calibrated}' is of another question, "

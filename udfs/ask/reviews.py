@@ -35,7 +35,7 @@ _NO = {"false": "false", "f": "false", "no": "false", "n": "false", "0": "false"
 
 
 @dataclass(frozen=True, slots=True)
-class Reviewed:
+class ReviewRow:
     """One value of a question: the model's answer, why it does not count, and a person's label."""
 
     answer: str | None = None
@@ -48,10 +48,10 @@ class Review:
     """The rows of one table for review, by question and value, in the order in which they came."""
 
     def __init__(self) -> None:
-        self.rows: dict[tuple[str, str], Reviewed] = {}
+        self.rows: dict[tuple[str, str], ReviewRow] = {}
         self.constraints: dict[str, Constraint] = {}
 
-    def note(self, task: Task, value: Values, row: Reviewed) -> None:
+    def note(self, task: Task, value: Values, row: ReviewRow) -> None:
         """A value is to be reviewed; a label that it has stays."""
         key = (task.question, spelled_value(value))
         known = self.rows.get(key)
@@ -62,7 +62,7 @@ class Review:
         constraint = self.constraints.get(question)
         if constraint is not None:
             label = read_label(constraint, label)
-        row = self.rows.get((question, value), Reviewed())
+        row = self.rows.get((question, value), ReviewRow())
         self.rows[question, value] = replace(row, label=label)
 
     def only_question(self) -> str:
@@ -91,7 +91,7 @@ class Reviews:
     def __init__(self) -> None:
         self.of_name: dict[str, Review] = {}
 
-    def called(self, name: str) -> Review:
+    def of_name(self, name: str) -> Review:
         """The review of this name, which begins empty."""
         return self.of_name.setdefault(name, Review())
 
@@ -106,7 +106,7 @@ def answers_of_people(
     """The answers that people gave to ``call``, of those values that have one."""
     if not call.review:
         return {}
-    review = dispatcher.kept.of(Reviews).called(call.review)
+    review = dispatcher.kept.of(Reviews).of_name(call.review)
     question, constraint = call.task.question, call.task.constraint
     found = {}
     for value in values:
@@ -128,11 +128,11 @@ def review_answers(
     the answers of ``before``."""
     if dispatcher.guesses_answers:
         return
-    review = dispatcher.kept.of(Reviews).called(call.review)
+    review = dispatcher.kept.of(Reviews).of_name(call.review)
     review.constraints[call.task.question] = call.task.constraint
     for value, first, last in zip(values, before, after, strict=True):
         if last.error is not None:
-            row = Reviewed(first.text, first.probability, last.error)
+            row = ReviewRow(first.text, first.probability, last.error)
             review.note(call.task, value, row)
 
 

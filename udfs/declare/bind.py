@@ -167,7 +167,7 @@ class _Binder:
             reasons,
             *self._checks(constraint),
             self._threshold(confidence),
-            self._calibrated(),
+            self._calibration(),
             self.get(REVIEW) or "",
             self._argument_texts(task),
         )
@@ -567,7 +567,7 @@ class _Binder:
         self._refuse_beside("threshold", others)
         return given
 
-    def _calibrated(self) -> str:
+    def _calibration(self) -> str:
         given = self.get(CALIBRATED)
         if given is None:
             return ""

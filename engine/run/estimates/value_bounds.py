@@ -24,7 +24,7 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
 )
 from blendfusion.run.estimates.simulated_model import SimulatedDispatcher
-from blendfusion.run.execution.decided_groups import undecided
+from blendfusion.run.execution.decided_groups import undecided_rows
 from blendfusion.run.execution.expressions import Rows, RowWise
 from blendfusion.run.execution.first_rows import FirstRows
 from blendfusion.run.execution.group_states import GroupStates, Stage
@@ -112,10 +112,10 @@ class ValueBounds:
         if block.once or asks_over_pairs(block):  # its first rows may be any
             return int(bool(sure[~dropped].all() and sure.any()))
         if block.takes:
-            return self._needed(self._first_round(sure))
+            return self._count_needed(self._first_round(sure))
         end = len(sure) if block.count is None else block.offset + block.count
         first = np.flatnonzero(~dropped)[:end]
-        return self._needed(first[sure[first]])
+        return self._count_needed(first[sure[first]])
 
     def _sure_rows(self) -> tuple[Masks, Masks]:
         """(the rows about which something is asked as soon as they are looked at, the rows that no
@@ -126,9 +126,9 @@ class ValueBounds:
             matters, true = self._rowwise.rows_that_ask(term, self._rows)
             dropped |= ~matters & ~true
             some |= matters
-        return some & ~dropped & self._unknown(self._block.where), dropped
+        return some & ~dropped & self._has_unknown(self._block.where), dropped
 
-    def _unknown(self, exprs: Iterable[Expr]) -> Masks:
+    def _has_unknown(self, exprs: Iterable[Expr]) -> Masks:
         """The rows of which no answer to any call of some expressions is known."""
         unknown = np.ones(len(self._rows), dtype=bool)
         for ask in (a for e in exprs for a in asks(e)):
@@ -151,7 +151,7 @@ class ValueBounds:
             next(first.survivors(self._rows, self._rowwise.columns, catch), None)
         return caught[0][sure[caught[0]]] if caught else np.arange(0)
 
-    def _needed(self, rows: Places) -> int:
+    def _count_needed(self, rows: Places) -> int:
         """The number of values such that each of some rows has one of them, or fewer."""
         read = dict.fromkeys(ask for term in self._block.where for ask in asks(term))
         values = [self._values[ask][rows] for ask in read if ask in self._values]
@@ -174,7 +174,7 @@ class ValueBounds:
         group, row = states.group[places], states.rows.order[places]
         unsure = np.zeros(states.n, dtype=bool)
         unsure[group[~sure[row]]] = True
-        groups = undecided(states, 1)
+        groups = undecided_rows(states, 1)
         if states.need.has_limit:
             return int(bool(len(groups)) and not unsure.any())
         groups = groups[~unsure[groups]]
@@ -186,7 +186,7 @@ class ValueBounds:
         if any(map(needs_model, self._block.where)):
             return self._sure_rows()[0]
         computed = [self._block.select[i] for i in columns]
-        sure = self._unknown(computed)
+        sure = self._has_unknown(computed)
         for expr in computed:
             sure &= self._rowwise.rows_that_ask(expr, self._rows)[0]
         return sure

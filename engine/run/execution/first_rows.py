@@ -104,7 +104,7 @@ class FirstRows:
         wanted = _rows_to_ask(levels, passes)
         for level, seen in zip(levels, self._seen, strict=True):
             if len(seen) < _MOST_KEYS:
-                seen.update(level.seen(chosen))
+                seen.update(level.counts_of(chosen))
             whole = not level.take.per and len(wanted) and not wanted[-1]
             self.is_full = self.is_full or bool(whole and level.counted[0] >= level.take.count)
 
@@ -248,7 +248,7 @@ class _Level:
     def _count_now(self, chosen: Masks) -> Places:
         return self._count_before + np.bincount(self._group[chosen], minlength=len(self._keys))
 
-    def seen(self, chosen: Masks) -> dict[Key, _GroupCounts]:
+    def counts_of(self, chosen: Masks) -> dict[Key, _GroupCounts]:
         """The rows of each group so far, by its key."""
         last: list[Key | None] = [e.last for e in self._earlier]
         new = np.flatnonzero(self._last_row >= 0)

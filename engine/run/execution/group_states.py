@@ -79,7 +79,7 @@ class GroupStates:
         self.exists = Stage(None, (), ())
         self.shown = [self._stage(e) for e in need.shown]
         self.ordering = [self._stage(e) for e in need.order if self._measures(e)]
-        for i in self._ranked():
+        for i in self._ranking():
             rows.rank(i)
         for measure in need.measures:
             of_first = order_of_first(measure)
@@ -344,7 +344,7 @@ class GroupStates:
             return "float" if kind in ("int", "float") else "other"
         return kind
 
-    def _ranked(self) -> list[int]:
+    def _ranking(self) -> list[int]:
         """The columns of which only the first or last values are shown."""
         stages = (*self.tests, *self.shown, *self.ordering)
         tested = {i for s in stages if not isinstance(s.expr, Field) for i in s.measures}

@@ -214,10 +214,10 @@ def _passing(
         return [survivors_of(block, rows)], 0
     if first is not None:
 
-        def numbered(some: Rows, number: Field) -> Rows:
+        def number_rows(some: Rows, number: Field) -> Rows:
             return survivors_of(replace(block, select=(*block.select, number)), some)
 
-        found = list(first.survivors(rows, rowwise.columns, numbered if block.where else None))
+        found = list(first.survivors(rows, rowwise.columns, number_rows if block.where else None))
         return found, len(rows) - (tested if block.where else sum(map(len, found)))
     assert equal is not None
     key = partial(rowwise.columns, block.select)

@@ -31,7 +31,7 @@ def chapters(path: str, ask: Ask) -> Iterator[tuple[int, list[Block] | str]]:
     encrypted, is the reason why it cannot be read. Raises Unreadable."""
     with open_archive(path) as archive:
         names = _spine(archive)
-        encrypted = _encrypted(archive)
+        encrypted = _encrypted_names(archive)
         wanted = ask(len(names))
         for number, name in enumerate(names, 1):
             if wanted is None or number in wanted:
@@ -70,7 +70,7 @@ def _spine(archive: zipfile.ZipFile) -> list[str]:
     return [parts[name] for name in order if name in parts]
 
 
-def _encrypted(archive: zipfile.ZipFile) -> set[str]:
+def _encrypted_names(archive: zipfile.ZipFile) -> set[str]:
     if _ENCRYPTION not in archive.namelist():
         return set()
     found = _attributes(archive, _ENCRYPTION, "CipherReference", "URI", _CIPHER_SPACE)

@@ -59,10 +59,10 @@ def _label(properties: Any, is_item: bool, depth: int, counts: dict[int, int]) -
     first = numbers.get("startAt", "1")
     number = counts.get(depth, int(first) - 1 if first.isascii() and first.isdigit() else 0) + 1
     counts[depth] = number
-    return _numbered(number, numbers.get("type", "arabicPeriod"))
+    return _number_text(number, numbers.get("type", "arabicPeriod"))
 
 
-def _numbered(number: int, kind: str) -> str:
+def _number_text(number: int, kind: str) -> str:
     """A number as its kind says: "arabicPeriod" is "3.", "alphaLcParenR" is "c)"."""
     form = next((kept for name, kept in _FORMS.items() if kind.startswith(name)), "decimal")
     shown = in_form(number, form)

@@ -184,7 +184,7 @@ def _chart(chart: Any, box: Box | None) -> list[Block]:
         categories = [str(category) for category in plot.categories]
         longest = max([len(categories), *map(len, values)], default=0)
         rows = [
-            [_at(categories, at), *(_shown(_at(column, at)) for column in values)]
+            [_at(categories, at), *(_cell_text(_at(column, at)) for column in values)]
             for at in range(longest)
         ]
         found += _table([head, *rows], box)
@@ -195,7 +195,7 @@ def _at(values: list[Any], at: int) -> Any:
     return values[at] if at < len(values) else ""
 
 
-def _shown(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     """A number as it is written; nothing where there is none."""
     if value is None:
         return ""

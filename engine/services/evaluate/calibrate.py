@@ -69,7 +69,7 @@ def calibrate(
         wording_of(made.task),
         fingerprint_of(model),
         len(yes),
-        _measured(found, yes, shares, values),
+        _measure(found, yes, shares, values),
     )
     kept.keep(calibration)
     return calibration
@@ -159,7 +159,7 @@ def _by_value(found: Evaluation, call: Call) -> tuple[Numbers, Numbers, NDArray[
     return yes[first], shares, values
 
 
-def _measured(
+def _measure(
     found: Evaluation, yes: Numbers, shares: Numbers, values: NDArray[np.intp]
 ) -> dict[str, float]:
     """The calibration error as stated, and with maps of other values than those it is measured
