@@ -91,7 +91,7 @@ class Reviews:
     def __init__(self) -> None:
         self.of_name: dict[str, Review] = {}
 
-    def of_name(self, name: str) -> Review:
+    def review_of(self, name: str) -> Review:
         """The review of this name, which begins empty."""
         return self.of_name.setdefault(name, Review())
 
@@ -106,7 +106,7 @@ def answers_of_people(
     """The answers that people gave to ``call``, of those values that have one."""
     if not call.review:
         return {}
-    review = dispatcher.kept.of(Reviews).of_name(call.review)
+    review = dispatcher.kept.of(Reviews).review_of(call.review)
     question, constraint = call.task.question, call.task.constraint
     found = {}
     for value in values:
@@ -128,7 +128,7 @@ def review_answers(
     the answers of ``before``."""
     if dispatcher.guesses_answers:
         return
-    review = dispatcher.kept.of(Reviews).of_name(call.review)
+    review = dispatcher.kept.of(Reviews).review_of(call.review)
     review.constraints[call.task.question] = call.task.constraint
     for value, first, last in zip(values, before, after, strict=True):
         if last.error is not None:

@@ -21,13 +21,13 @@ def review(session: FrameSources, name: str, labels: object) -> Frame:
     reviews = session.kept.of(Reviews)
     if labels is not None:
         _, table = table_of(session, labels)
-        changed = deepcopy(reviews.of_name(name))
+        changed = deepcopy(reviews.review_of(name))
         _take_labels(changed, table)
         reviews.of_name[name] = changed
     elif name not in reviews.of_name:
         hint = close_matches(name, reviews.of_name) or f"A call with review => '{name}' makes it."
         raise QueryError(f"no review is called '{name}'", hint=hint)
-    return session.new_table(reviews.of_name(name).table())
+    return session.new_table(reviews.review_of(name).table())
 
 
 def _take_labels(review: Review, table: pa.Table) -> None:
