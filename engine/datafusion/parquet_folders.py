@@ -86,4 +86,4 @@ def _schema_of(file: File) -> pa.Schema:
 
 
 def _type_error(name: str, one: int, other: int) -> QueryError:
-    return QueryError(f"the column '{name}' has types that no type holds")
+    return QueryError(f"the column '{name}' has types without a common one")

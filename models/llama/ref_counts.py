@@ -49,8 +49,8 @@ class Pool(Generic[T]):
         _POOLS.add(self)
 
     def borrow(self, key: Hashable, make: Callable[[], T]) -> Loan[T]:
-        """A loan of the object under ``key``, which is made if nobody holds it. Others who borrow
-        it meanwhile wait, and make it themselves if that raises."""
+        """Lend the object under ``key``; make it if nobody holds it. Others who want it meanwhile
+        wait, and make it themselves if that raises."""
         with self._hold_lock():
             entry = self._entries.setdefault(key, _Entry(key))
             entry.borrowers += 1

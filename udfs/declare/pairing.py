@@ -42,7 +42,7 @@ class Pairing:
     criterion: str = ""
     """The criterion of a match, in words; '': the values name the same thing."""
     check: int = 0
-    """Values that are asked once more, among the next ``k``: how many matches lie beyond."""
+    """How many unmatched values are asked once more, among the next ``k`` candidates."""
     labelling: Labelling | None = None
     """Labels of the values, by which they match."""
 

@@ -26,8 +26,8 @@ def open_during_function() -> ScalarUDF:
 
 
 def open_during(hours: ColumnLike, times: ColumnLike) -> Expr:
-    """Whether opening hours hold at some of the ``times``: BOOLEAN, NULL where one of both is NULL
-    or cannot be read.
+    """Whether opening hours hold at some of the ``times``: BOOLEAN, NULL where either is NULL or
+    cannot be read.
 
     Both are texts such as ``'Mon-Fri 9:00-17:00, Sat 10am-2pm'`` or Yelp's JSON; a span that ends
     no later than it begins ends on the next day. No model is asked. To ask one what a phrase means,

@@ -44,7 +44,7 @@ def _not_stored(case: Case, *, stated: bool) -> Doubt | None:
 
 
 def as_stored(sql: str, catalog: Catalog) -> str | None:
-    """A query with its literals in the letter case in which they are stored; None if they are."""
+    """The query with its literals in their stored letter case; None if nothing changes."""
     tree = parse(sql)
     if tree is None:
         return None

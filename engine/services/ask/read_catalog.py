@@ -46,7 +46,7 @@ def read_catalog(session: AskState, tables: Sequence[str] | None = None) -> Cata
     if not names:
         raise QueryError(
             "there is no table to answer from",
-            hint=f"Make one of a file: {table_of('reviews.csv')}.",
+            hint=f"Make a table of a file: {table_of('reviews.csv')}.",
         )
     read = {name: _data(session, quoted_name(name) if name in known else name) for name in names}
     layer = session.layer

@@ -275,7 +275,7 @@ class RangeRun:
         return Route() if question is None else self._route(question)
 
     def add(self, added: NewValues) -> Route:
-        """A fragment waits."""
+        """Add a fragment that waits for answers."""
         question = self._by_key[added.key]
         question.add(added)
         return self._route(question)

@@ -54,7 +54,7 @@ class Independence:
 
     @property
     def moved(self) -> int:
-        """The number of them with another answer, or another probability, in company."""
+        """The number of values whose answer or probability differs beside other values."""
         return sum(self.rows["moved"].to_pylist())
 
     def __repr__(self) -> str:

@@ -49,8 +49,8 @@ class Drift:
         return stake >= -math.log(FALSE_ALARMS)
 
     def with_answers(self, kept: Answer, first: Answer, second: Answer | None) -> Drift:
-        """This with one more value; ``second`` is None where the first new answer is the kept
-        one."""
+        """A copy that counts one more value. ``second``: the answer of the second question; None
+        where the first new answer equals the kept one."""
         odd_kept = second is not None and first.text == second.text
         odd_new = second is not None and kept.text == second.text
         return Drift(self.again + 1, self.kept_odd + odd_kept, self.new_odd + odd_new)

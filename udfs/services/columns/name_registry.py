@@ -91,7 +91,7 @@ class NameRegistry(Mapping[str, T], Generic[T]):
 
 
 def check_same(noun: str, name: str, parameters: Mapping[str, tuple[object, object]]) -> None:
-    """Raises ArgumentError for a call that describes other ``noun`` than those kept as ``name``.
+    """Raises ArgumentError if a call describes the ``noun`` kept as ``name`` in another way.
     ``parameters``: the argument of the call and that of those kept; None: not given."""
     for parameter, (given, own) in parameters.items():
         if given is not None and given != own:

@@ -108,7 +108,7 @@ def row_with(direction: str) -> Write:
 
 
 def end_of(call: FunctionCall) -> int:
-    """One past the call and the WITHIN GROUP (…) behind it, which its form replaces."""
+    """The place behind the call and its WITHIN GROUP (…): both are replaced."""
     reader = call.reader
     within = reader.word(call.stop) == "WITHIN" and reader.opens(call.stop + 2)
     return reader.close[call.stop + 2] + 1 if within else call.stop

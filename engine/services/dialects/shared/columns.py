@@ -93,7 +93,7 @@ class Columns:
         return schema.types[0] if schema is not None and len(schema.types) == 1 else None
 
     def relation(self, source: Source) -> str:
-        """A relation of FROM by itself, without a filter, in our words."""
+        """The translation of one relation of FROM, without its filter."""
         stop = source.end if source.kind == "table" else source.stop
         return "".join(p.text for p in self.weaver.weave(source.start, stop))
 

@@ -459,7 +459,7 @@ def _label_of(item: Literal) -> tuple[str, str] | None:
 
 
 def _fields(kind: str) -> str:
-    """The fields of a type with fields, or a list of them, in our words."""
+    """The translated fields of a struct type, or of a list of structs."""
     inside = re.fullmatch(
         r"\s*(?:STRUCT\s*<|OBJECT\s*\()(.*)[>)]\s*", kind, re.DOTALL | re.IGNORECASE
     )
