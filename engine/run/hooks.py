@@ -18,7 +18,6 @@ from datafusion import DataFrame, SQLOptions
 from blendfusion.datafusion.context import OwnContext
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import OptionError
-from blendfusion.run.scan_run import ScanRun
 
 if TYPE_CHECKING:
     from datafusion import Expr, ScalarUDF
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from datafusion.plan import LogicalPlan
 
     from blendfusion.budget import Budget
+    from blendfusion.datafusion.scan_run import ScanRun
     from blendfusion.files.csv_lines import CsvFile
     from blendfusion.language.query_text.source_map import Translation
     from blendfusion.language.query_text.stored_calls import StoredCall
@@ -263,6 +263,8 @@ class BaseSession(OwnContext):
 
     def scan_run(self) -> ScanRun:
         """A new run of a query."""
+        from blendfusion.datafusion.scan_run import ScanRun
+
         return ScanRun()
 
     def scan_notes(self, frame: DataFrame) -> list[str]:

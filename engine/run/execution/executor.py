@@ -20,6 +20,7 @@ from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.one_sort import with_one_sort
 from blendfusion.datafusion.part_views import PartViews
 from blendfusion.datafusion.partitions import in_turn
+from blendfusion.datafusion.scan_run import ScanRun
 from blendfusion.datafusion.substrait_io import batches_of, relation_of
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, STAGE_SCHEMA
 from blendfusion.errors import BlendFusionError, PlanError
@@ -36,7 +37,6 @@ from blendfusion.run.execution.interleaved_stages import IncrementalStage, run_i
 from blendfusion.run.execution.pair_order import few_values_first
 from blendfusion.run.execution.pipeline import Chunks, Counts, run
 from blendfusion.run.execution.spill import Spill
-from blendfusion.run.scan_run import ScanRun
 
 if TYPE_CHECKING:
     from blendfusion.options import Options

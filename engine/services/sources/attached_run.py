@@ -10,7 +10,7 @@ import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 from datafusion.plan import LogicalPlan
 
-from blendfusion.run.scan_run import ScanRun
+from blendfusion.datafusion.scan_run import ScanRun
 from blendfusion.services.sources.advise_scans import MOST_KEYS, Adviser, names_of
 from blendfusion.services.sources.remote_table import RemoteTable
 from blendfusion.services.sources.scan_advice import Advice, Key, following

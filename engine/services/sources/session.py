@@ -12,8 +12,8 @@ from blendfusion.prepare.frame_sources import FrameSources
 if TYPE_CHECKING:
     from datafusion import DataFrame
 
+    from blendfusion.datafusion.scan_run import ScanRun
     from blendfusion.planner.stages.split import StagedPlan
-    from blendfusion.run.scan_run import ScanRun
     from blendfusion.services.sources.attachment import Attachment
 
 

@@ -29,7 +29,7 @@ class Sentinels:
     """The first states of a model with their answers, read again in turn."""
 
     checks: int
-    """Of each 50 answers; 0: none."""
+    """How many of each 50 answers are checked; 0: none."""
     _kept: list[tuple[Json, Question, list[float]]] = field(default_factory=list)
     _since: int = 0
     _turn: int = 0
