@@ -131,6 +131,14 @@ for name in METHODS.get(owner, "").split():
             assert f"services/{owner}, which is not there" in str(error), error
         else:
             raise AssertionError(name)
+if owner == "approximate":
+    session.sql("SET blendfusion.approximate = 0.02")
+    try:
+        session.sql("SELECT count(*) FROM t WHERE llm_filter('Is it good?', x)").collect()
+    except bf.BlendFusionError as error:
+        assert f"services/{owner}, which is not there" in str(error), error
+    else:
+        raise AssertionError("it was a bare AttributeError")
 try:
     from blendfusion.apps.cli.main import main
 except ModuleNotFoundError:

@@ -18,6 +18,7 @@ from datafusion import DataFrame, SQLOptions
 from blendfusion.datafusion.context import OwnContext
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import OptionError
+from blendfusion.services import missing_method
 
 if TYPE_CHECKING:
     from datafusion import Expr, ScalarUDF
@@ -332,3 +333,15 @@ class BaseFrame(DataFrame):
         def select(self, *exprs: Expr | str) -> Self: ...
         def with_budget(self, budget: Budget | None) -> Self: ...
         def with_column_renamed(self, old_name: str, new_name: str) -> Self: ...
+
+    def _with_samples(self, prepared: PreparedFrame, within: object) -> PreparedFrame:
+        """A plan whose aggregates come from samples, where ``within`` asks for them. Raises
+        OptionError without the service that takes these."""
+        raise OptionError(
+            f"the option approximate: {missing_method('approximately')}",
+            hint="SET blendfusion.approximate = 0",
+        )
+
+    def _bounds_text(self) -> str:
+        """The text about the bounds of the latest run."""
+        return ""

@@ -102,6 +102,8 @@ def _need(agg: Aggregation, measures: tuple[Measure, ...], above: Sequence[Rel])
         exprs = tuple(inline(e, columns) for e in rel.exprs)
         if rel.kind == "project":
             columns = exprs
+        elif rel.kind == "fetch" and not need.shown:
+            need = _with_limit(need, *fetch_bounds(rel))
         elif need.has_limit:
             need = replace(need, shown=(*need.shown, *exprs))
         elif rel.kind == "filter":
@@ -109,13 +111,18 @@ def _need(agg: Aggregation, measures: tuple[Measure, ...], above: Sequence[Rel])
             need = replace(need, tests=(*need.tests, *tests))
         elif rel.kind == "sort":
             need = replace(need, order=exprs, directions=directions_of(rel))
-        else:
-            offset, count = fetch_bounds(rel)
-            need = replace(need, offset=offset, count=_ALL if count is None else count)
     if not need.has_limit:  # an order that no limit counts is read in full
         need = replace(need, shown=(*need.shown, *need.order), order=(), directions=())
     shown = dict.fromkeys((*columns, *need.shown))
     return replace(need, shown=tuple(e for e in shown if _reads_measure(e, need)))
+
+
+def _with_limit(need: GroupNeed, offset: int, count: int | None) -> GroupNeed:
+    """A need with a limit above its own: ``LIMIT 2 OFFSET 1`` is one of 3 rows below an offset."""
+    most = _ALL if need.count is None else max(need.count - offset, 0)
+    return replace(
+        need, offset=need.offset + offset, count=min(most, _ALL if count is None else count)
+    )
 
 
 def _reads_measure(expr: Expr, need: GroupNeed) -> bool:

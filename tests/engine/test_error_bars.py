@@ -193,6 +193,64 @@ def test_show_and_explain_tell_the_bounds(capsys: pytest.CaptureFixture[str]) ->
     assert "LIMIT: " in told
 
 
+def _shown(sql: str, groups: int, capsys: pytest.CaptureFixture[str], share: float) -> str:
+    rows, _ = table(40_000, groups, share)
+    connected(rows).sql(sql, approximate=bf.Within(0.02)).show()
+    return capsys.readouterr().out.partition("Bounds with confidence 0.95:\n")[2]
+
+
+def test_groups_that_may_be_missing_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where all were, nothing stood below "Bounds with confidence"."""
+    shown = _shown(f"SELECT g, count(*) AS n FROM t WHERE {F} GROUP BY g", 4, capsys, 0.0)
+    assert shown == "  4 groups may be missing: no row of the sample passes\n"
+
+
+def test_the_certainty_of_a_limit_is_that_of_the_place_in_the_order(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With OFFSET, a group was called ahead of all others that may be among the skipped ones."""
+    ordered = (
+        f"SELECT g, count(*) FILTER (WHERE {F}) AS n FROM t GROUP BY g ORDER BY n DESC LIMIT 2"
+    )
+    shown = _shown(ordered, 4, capsys, 0.3)
+    assert shown.endswith("LIMIT: 0 of 2 groups are ahead of all others by their whole interval\n")
+    shown = _shown(f"{ordered} OFFSET 1", 4, capsys, 0.3)
+    assert shown.endswith(
+        "LIMIT: 0 of 2 groups are ahead of all others and behind 1 other by their whole interval\n"
+    )
+    apart = f"sum(CASE WHEN {F} THEN g + 1 ELSE 0 END)"
+    shown = _shown(f"SELECT g, {apart} AS n FROM t GROUP BY g ORDER BY n DESC LIMIT 2 OFFSET 1", 4,
+                   capsys, 0.5)  # fmt: skip
+    assert shown.endswith(
+        "LIMIT: 2 of 2 groups are ahead of all others and behind 1 other by their whole interval\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rest", "sampled"),
+    [
+        ("ORDER BY g LIMIT 2", {0, 1}),
+        ("ORDER BY g DESC LIMIT 2 OFFSET 1", {5, 6, 7}),
+        ("ORDER BY h LIMIT 1", {0, 2, 4, 6}),
+        ("ORDER BY n LIMIT 1", set(range(8))),
+        ("HAVING count(*) FILTER (WHERE llm_filter('f', x)) > 0 ORDER BY g LIMIT 2", set(range(8))),
+    ],
+)
+def test_only_groups_within_a_limit_are_sampled(rest: str, sampled: set[int]) -> None:
+    rows, _ = table(40_000, 8, 0.3)
+    asked: set[int] = set()
+
+    def noted(call: bf.Request) -> object:
+        asked.add(int(str(call.values[0]).split()[0]) % 8)
+        return answer(call)
+
+    session = bf.connect(bf.ScriptedModel(noted), cache=None, progress="off")
+    session.from_arrow(rows, name="t")
+    sql = f"SELECT g, g % 2 AS h, count(*) FILTER (WHERE {F}) AS n FROM t GROUP BY g, g % 2 {rest}"
+    session.sql(sql, approximate=bf.Within(0.02)).collect()
+    assert asked == sampled
+
+
 @pytest.mark.parametrize("share", [0, 1, -0.1, True, "0.02"])
 def test_an_accuracy_is_a_share(share: object) -> None:
     with pytest.raises(ArgumentError, match="is not between 0 and 1"):

@@ -64,8 +64,8 @@ def codes_of(columns: Sequence[Column], n: int) -> Places | None:
     return np.asarray(np.unique(codes, return_inverse=True)[1].reshape(-1))
 
 
-def _places_of(column: Column, direction: Direction) -> Places | None:
-    """A number for each value, in their order; None for types without one."""
+def places_of(column: Column, direction: Direction) -> Places | None:
+    """A number for each value, in the order of a sort; None for types without one."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_floating(whole.type):  # DataFusion orders -0.0 before 0.0, and NaN last
         bits = pc.cast(whole, pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
@@ -166,7 +166,7 @@ class RowAnswers:
         """Gives rows places in an order of columns, the children of ``expr``."""
         keys: list[Places] = []
         for column, direction in zip(expr.children, directions, strict=True):
-            own = _places_of(self._plain_column(column), direction)
+            own = places_of(self._plain_column(column), direction)
             if own is None:
                 self.places[expr] = unknown_range(len(self), null=False)
                 return

@@ -15,6 +15,7 @@ from blendfusion.run.execution.equal_rows import keys_at
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.ranges import Masks, Range, range_of, range_of_values
 from blendfusion.run.execution.row_answers import Survivors
+from blendfusion.run.observe.progress import count_noun
 from blendfusion.services.approximate.bounds import Numbers
 from blendfusion.services.approximate.measures import Bounds
 from blendfusion.services.approximate.sample import SampledStage, range_of_constant
@@ -81,8 +82,11 @@ class EstimatedGroups:
         if self.table is None or not self.bounds:
             return []
         n_keys = self.sample.need.n_keys
-        lines = [f"Bounds with confidence {self.sample.within.confidence:g}:"]
         partly = np.flatnonzero(self.rows[0] < self.rows[1])
+        missing = int((self.sample.questions < self.sample.rows).sum()) - len(partly)
+        if not len(partly) and not missing:
+            return []
+        lines = [f"Bounds with confidence {self.sample.within.confidence:g}:"]
         keys = keys_at([self.table.column(i) for i in range(n_keys)], partly)
         for at, key in zip(partly[:_LINES], keys, strict=False):
             group = ", ".join(f"{names[i]} {value}" for i, value in enumerate(key))
@@ -95,6 +99,9 @@ class EstimatedGroups:
             lines.append(f"  and {len(partly) - _LINES:,} groups more: see bounds()")
         if len(partly) < len(self.table):
             lines.append(f"  {len(self.table) - len(partly):,} groups are exact")
+        if missing:
+            groups = count_noun(missing, "group")
+            lines.append(f"  {groups} may be missing: no row of the sample passes")
         return [*lines, *self._certainty()]
 
     def _certainty(self) -> list[str]:
@@ -124,13 +131,16 @@ class EstimatedGroups:
         down = direction in (DESC, reverse(ASC))
         low, high = (found.low, found.high) if down else (-found.high, -found.low)
         low, high = low[kept], high[kept]
-        end = min(need.offset + need.count, len(low))
-        middle = np.argsort(-(low + high), kind="stable")
-        rest = high[middle[end:]].max(initial=-np.inf)
-        sure = int((low[middle[need.offset : end]] > rest).sum())
+        start, end = min(need.offset, len(low)), min(need.offset + need.count, len(low))
+        chosen = np.argsort(-(low + high), kind="stable")[start:end]
+        # Those that are ahead of a group for sure, and those that may be (itself is one of these).
+        ahead = len(low) - np.searchsorted(np.sort(low), high[chosen], side="right")
+        may_be = len(low) - np.searchsorted(np.sort(high), low[chosen], side="left")
+        sure = int(((ahead >= start) & (may_be <= end)).sum())
+        behind = f" and behind {count_noun(start, 'other')}" if start else ""
         return (
-            f"LIMIT: {sure:,} of {end - need.offset:,} groups are ahead of all others by their whole "
-            f"interval"
+            f"LIMIT: {sure:,} of {end - start:,} groups are ahead of all others{behind} by their "
+            f"whole interval"
         )
 
     def _is_estimated(self, expr: Expr) -> bool:

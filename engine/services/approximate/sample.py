@@ -9,6 +9,8 @@ about, and it has no error.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -25,10 +27,10 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.run.execution.decided_groups import Spared
 from blendfusion.run.execution.equal_rows import ranks
-from blendfusion.run.execution.expressions import RowWise
+from blendfusion.run.execution.expressions import Column, Rows, RowWise
 from blendfusion.run.execution.group_ranges import MeasureRows, rows_of_measure
 from blendfusion.run.execution.ranges import Range, range_of_values
-from blendfusion.run.execution.row_answers import RowAnswers, Survivors, codes_of
+from blendfusion.run.execution.row_answers import RowAnswers, Survivors, codes_of, places_of
 from blendfusion.services.approximate.bounds import Places
 from blendfusion.services.approximate.measures import Bounds, Estimate, Sample, Totals
 from blendfusion.services.approximate.within import Within
@@ -77,13 +79,41 @@ class SampledStage:
             rows.ask(np.arange(len(rows)), range(block.width))
             return rows.output(np.ones(len(rows), dtype=bool))
         first, codes = np.unique(codes, return_index=True, return_inverse=True)[1:]
+        codes = codes.reshape(-1)
+        chosen = self._groups_within_limit(
+            [key.take(pa.array(first)) for key in keys], block, rowwise
+        )
+        if len(chosen) < len(first):
+            kept = table.filter(pa.array(np.isin(codes, chosen)))
+            return self(block, kept, rowwise, survivors, counts)
         self.keys = [key.take(pa.array(first)) for key in keys]
         self.keys = [k.combine_chunks() if isinstance(k, pa.ChunkedArray) else k for k in self.keys]
-        groups = _Groups(self, rows, rowwise, codes.reshape(-1), len(first))
+        groups = _Groups(self, rows, rowwise, codes, len(first))
         groups.ask_all()
         self.bounds, self.questions, self.rows = groups.bounds, groups.questions, groups.rows
         counts.spared = rows.n_spared
         return rows.output(np.ones(len(rows), dtype=bool))
+
+    def _groups_within_limit(
+        self, keys: Sequence[Column], block: Block, rowwise: RowWise
+    ) -> Places:
+        """The groups that a limit may read, where no answer decides this: by their keys."""
+        need, n = self.need, len(keys[0]) if keys else 1
+        read = max((i for e in need.order for i in fields(e)), default=-1)
+        tested = any(map(needs_model, block.where)) or need.tests
+        if need.count is None or tested or read >= need.n_keys or not keys:
+            return np.arange(n)
+        table = pa.table(keys, [str(i) for i in range(len(keys))])
+        columns = rowwise.columns(need.order, Rows(table))
+        known = [places_of(*own) for own in zip(columns, need.directions, strict=True)]
+        places = [own for own in known if own is not None]
+        end = need.offset + need.count
+        if len(places) < len(known) or end >= n:
+            return np.arange(n)
+        if not places:
+            return np.arange(end)
+        place = np.unique(np.stack(places), axis=1, return_inverse=True)[1].reshape(-1)
+        return np.flatnonzero(place <= np.sort(place)[max(end - 1, 0)])
 
 
 def has_two_values(expr: Expr, rowwise: RowWise) -> bool:
