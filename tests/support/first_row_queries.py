@@ -74,7 +74,8 @@ class FirstRowQueries:
         query = f"SELECT {shown} FROM {self._first()} c"
         if self._source.random() < 0.6:
             keys = self._source.choice(("k", "k, r", "r", "k, l", "n", "k, n", "r, k"))
-            query += f" ORDER BY {keys}, id {self._limit()}"
+            repeated = ", r" if "UNION ALL" in query else ""  # rows that are equal but for r
+            query += f" ORDER BY {keys}, id{repeated} {self._limit()}"
         return query
 
     def _windows(self) -> str:
