@@ -329,6 +329,35 @@ CASES = [
 ]
 NOTES = [
     (
+        "How many orders were made after March 2024?",
+        "SELECT count(*) FROM orders WHERE order_date > DATE '2024-03-31'",
+        "other side",
+        [
+            "SELECT count(*) FROM orders WHERE order_date < DATE '2024-04-01'",
+            "SELECT count(*) FROM orders WHERE order_date >= DATE '2023-04-01'",
+        ],
+    ),
+    (
+        "How many customers signed up before 2024?",
+        "SELECT count(*) FROM customers WHERE signup_date <= DATE '2023-12-31'",
+        "other side",
+        [
+            "SELECT count(*) FROM customers WHERE signup_date > DATE '2024-01-01'",
+            "SELECT count(*) FROM customers WHERE signup_date < DATE '2025-01-01'",
+            "SELECT count(*) FROM customers WHERE DATE '2024-01-01' < signup_date",
+        ],
+    ),
+    (
+        "What is the total amount of shipped orders?",
+        "SELECT sum(amount) FROM orders WHERE status = 'shipped'",
+        "other value",
+        [
+            "SELECT sum(amount) FROM orders WHERE status = 'open'",
+            "SELECT sum(amount) FROM orders WHERE status IN ('open', 'cancelled')",
+            "SELECT sum(CASE WHEN status = 'cancelled' THEN amount END) FROM orders",
+        ],
+    ),
+    (
         "How many orders are open?",
         "SELECT count(*) FROM orders WHERE status = 'open'",
         "number from nowhere",

@@ -85,6 +85,9 @@ RULES = (
         doubtful_predicates.negation_from_nowhere, STRONG, "an exclusion needs a word for it", WHOLE
     ),
     Rule(doubtful_spellings.stated_and_not_stored, WEAK, "the comparison holds for no row"),
+    Rule(doubtful_spellings.other_value, WEAK, "a value that the question says is compared"),
+    Rule(doubtful_periods.other_side, WEAK, "a period is before or after a bound"),
+    Rule(doubtful_aggregates.counts_flags, WEAK, "a count of a flag counts its false values, too"),
     Rule(doubtful_numbers.number_from_nowhere, WEAK, "a predicate comes from the question", WHOLE),
     Rule(doubtful_order.limit_from_nowhere, WEAK, "a limit comes from the question", WHOLE),
     Rule(doubtful_order.one_left_out, WEAK, "one superlative asks for one row"),

@@ -155,3 +155,16 @@ def _is_whole(case: Case, value: exp.Expr) -> bool:
             origin = case.origins.of(column)
             return origin is not None and "INT" in origin[1].type
     return False
+
+
+def counts_flags(case: Case) -> Doubt | None:
+    """A count of a BOOLEAN column, which counts every row that has a value."""
+    for count in case.tree.find_all(exp.Count):
+        column = count.this
+        origin = case.origins.of(column) if isinstance(column, exp.Column) else None
+        if origin is not None and origin[1].type == "BOOLEAN":
+            return (
+                f"count({column.sql()}) counts true and false values alike",
+                f"Write count(*) FILTER (WHERE {column.sql()}).",
+            )
+    return None

@@ -20,6 +20,11 @@ _PERIOD = re.compile(
     r"(?P<year>(?:19|20)\d\d)\b(?!\s*(?:to|and|until|through|-|–)\s*\w)",
     re.IGNORECASE,
 )
+_SIDE = re.compile(
+    _PERIOD.pattern.replace("in|during|of|from|for|throughout", "after|before|since|until", 1)
+    + r"(?![-/.]\d)",
+    re.IGNORECASE,
+)
 _QUARTERS = ("first", "second", "third", "fourth")
 
 
@@ -49,6 +54,33 @@ def other_period(case: Case) -> Doubt | None:
     return (
         f"{found[0][0]!r} is {first:%Y-%m-%d} to {behind - timedelta(days=1):%Y-%m-%d}, and the query takes other days",
         f"Compare with >= '{first:%Y-%m-%d}' and < '{behind:%Y-%m-%d}'.",
+    )
+
+
+def other_side(case: Case) -> Doubt | None:
+    """The one bound of dates on the other side of the period that the question names, or at another
+    period."""
+    found = list(_SIDE.finditer(case.question))
+    if len(found) != 1 or len(re.findall(r"\b(?:19|20)\d\d\b", case.question)) != 1:
+        return None
+    bounds = [
+        bound for one in comparisons(case.tree) if (bound := _date_bound(case, one)) is not None
+    ]
+    if len(bounds) != 1:
+        return None
+    first, behind = _period(found[0])
+    word, day = found[0]["word"].casefold(), timedelta(days=1)
+    if word in ("after", "since"):
+        fits = bounds[0].sign in (">", ">=") and first <= _begin(bounds[0]) <= behind
+    else:
+        last = first if word == "before" else behind
+        fits = bounds[0].sign in ("<", "<=") and first - day <= _end(bounds[0]) <= last
+    if fits:
+        return None
+    return (
+        f"the question says {found[0][0]!r}, and the query compares with {bounds[0].sign} "
+        f"'{bounds[0].day:%Y-%m-%d}'",
+        f"The period is {first:%Y-%m-%d} to {behind - day:%Y-%m-%d}.",
     )
 
 

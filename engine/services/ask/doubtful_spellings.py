@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sqlglot import exp
@@ -12,6 +13,12 @@ from blendfusion.services.ask.links import words_of
 from blendfusion.services.ask.schema.catalog import Catalog
 from blendfusion.services.ask.where import parse
 from blendfusion.udfs.declare.arguments import sql_string
+
+_EXCLUDES = re.compile(
+    r"\b(?:not|no|non|nor|neither|never|without|except|excluding|other|but)\b|n't\b", re.I
+)
+_LEAST = 3
+"""The least length of a value that a question may be taken to mean."""
 
 
 def stored_in_another_case(case: Case) -> Doubt | None:
@@ -41,6 +48,30 @@ def _not_stored(case: Case, *, stated: bool) -> Doubt | None:
         if literal.name not in values and within == stated:
             return f"{sql_string(literal.name)} is no value of {place}", ""
     return None
+
+
+def other_value(case: Case) -> Doubt | None:
+    """A stored value that the question does not say, where it says another one of the column, which
+    the query compares with nothing."""
+    if _EXCLUDES.search(case.question):
+        return None
+    found = list(_compared_texts(case.tree, case.origins))
+    for literal, values, place in found:
+        compared = {other.name for other, _, at in found if at == place}
+        stated = [value for value in values if _is_stated(case, value)]
+        if stated and not compared & {*stated} and literal.name in values:
+            return (
+                f"the question says {sql_string(stated[0])}, and the query compares {place} with "
+                f"{sql_string(literal.name)}",
+                f"Compare it with {sql_string(stated[0])}.",
+            )
+    return None
+
+
+def _is_stated(case: Case, value: str) -> bool:
+    """Whether the question has all words of a value in their order."""
+    words = words_of(value)
+    return len(value) >= _LEAST and f" {' '.join(words)} " in f" {' '.join(case.words)} "
 
 
 def as_stored(sql: str, catalog: Catalog) -> str | None:
