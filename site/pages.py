@@ -66,6 +66,11 @@ STYLE = """\
 /* Lines of code, 100 characters or so, have room on a wide screen. */
 .md-grid { max-width: 76rem; }
 .md-typeset pre > code { font-size: 0.8em; }
+/* Links are told by more than colour, and small texts have contrast. */
+.md-typeset p a, .md-typeset li a, .md-typeset td a { text-decoration: underline; }
+.md-typeset .headerlink { text-decoration: none; }
+.md-copyright, .md-copyright a { color: #ffffffcc !important; }
+.highlight .ow { color: inherit !important; }
 /* On a phone, the columns of a table share the screen. */
 @media (max-width: 44em) {
   .md-typeset table:not([class]) { font-size: 0.6rem; }
@@ -77,6 +82,17 @@ STYLE = """\
 """
 
 
+NAMES = "names.js"
+NAMES_SCRIPT = """\
+// Names for what the theme adds while a page is read: buttons of code, lists of the search.
+const name = () => {
+  document.querySelectorAll("nav.md-code__nav").forEach((one, at) => one.ariaLabel = `Code ${at + 1}`)
+  document.querySelectorAll("nav.md-search__options").forEach(one => one.ariaLabel = "Options of the search")
+  document.querySelectorAll("pre > code").forEach(one => one.tabIndex = 0)
+}
+name()
+new MutationObserver(name).observe(document.body, { childList: true, subtree: true })
+"""
 WORKER = "iframe-worker.js"
 WORKER_SCRIPT = """\
 // A worker that runs in a frame: browsers start no other one for pages from a disk. The theme would
@@ -121,6 +137,7 @@ def on_files(files: Any, config: Any) -> Any:
 
     files.append(File.generated(config, "site.css", content=STYLE))
     files.append(File.generated(config, WORKER, content=WORKER_SCRIPT))
+    files.append(File.generated(config, NAMES, content=NAMES_SCRIPT))
     for path, text in pages():
         files.append(File.generated(config, path, content=text))
     return files
@@ -130,6 +147,16 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Links to files of the repository that the site does not have become their text, and names of
     files the titles of their pages."""
     return _PAGE.sub(_titled, _ABOVE.sub(r"\1", markdown))
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """An empty head of a column is a plain cell: readers of screens would name it."""
+    return re.sub(r"<th(?: style=[^>]*)?></th>", "<td></td>", html)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """The theme's search has a name."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search the site"')
 
 
 def _titled(link: re.Match[str]) -> str:
@@ -274,7 +301,7 @@ def _methods_by_task(name: str, value: type) -> str:
     own = "".join(f"## {task}\n\n{''.join(found)}" for task, found in tasks.items() if found)
     return (
         f"# {name}\n\n{own}## From DataFusion\n\nThese methods are DataFusion's.\n\n"
-        f"| method | |\n|---|---|\n{''.join(inherited)}"
+        f"| method | meaning |\n|---|---|\n{''.join(inherited)}"
     )
 
 

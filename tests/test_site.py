@@ -82,6 +82,13 @@ def test_a_link_names_the_page_that_it_leads_to() -> None:
     assert shown == "See [Installing](install.md) and [Search](search.md#a)."
 
 
+def test_readers_of_screens_hear_names_and_no_empty_heads() -> None:
+    hooks = module("pages")
+    head = '<th></th><th style="text-align: right;"></th><th>a</th>'
+    assert hooks.on_page_content(head) == "<td></td><td></td><th>a</th>"
+    assert 'aria-label="Search' in hooks.on_post_page('<div role="dialog">')
+
+
 @pytest.mark.parametrize("warehouse", [*WAREHOUSES, *DECISIONS], ids=lambda w: w.name)
 def test_a_warehouse_has_a_page_of_its_declarations(warehouse: Warehouse) -> None:
     page = PAGES[f"dialects/{warehouse.name}.md"]

@@ -338,3 +338,4 @@ def test_every_control_has_a_name_and_every_list_its_parts(person: Person) -> No
         .filter((id, place, all) => all.indexOf(id) !== place)""")
         == []
     )
+    assert person.of("document.querySelectorAll('th:empty, textarea[role]').length") == 0

@@ -187,7 +187,6 @@ function complete(always) {
   chosen = 0;
   const box = $("choices");
   box.hidden = !choices.length;
-  $("sql").setAttribute("aria-expanded", String(!box.hidden));
   if (box.hidden) return;
   box.replaceChildren(...choices.map((one, i) => el("li",
     { role: "option", id: `choice-${i}`, "aria-selected": String(i === 0),
@@ -224,7 +223,6 @@ function mark() {
 function close() {
   choices = [];
   $("choices").hidden = true;
-  $("sql").setAttribute("aria-expanded", "false");
   $("sql").removeAttribute("aria-activedescendant");
 }
 
@@ -438,7 +436,8 @@ function table(heads, lines, sort = null) {
   const head = el("tr", {}, ...heads.map(([name, type], i) => {
     const numeric = /^(u?int|float|double|decimal)/.test(type || "") ? "n" : "";
     const label = [name, type && el("small", {}, type)];
-    if (!sort || !name) return el("th", { scope: "col", class: numeric }, ...label);
+    if (!name) return el("td");
+    if (!sort) return el("th", { scope: "col", class: numeric }, ...label);
     const order = view.sort !== i ? "none" : view.down ? "descending" : "ascending";
     return el("th", { scope: "col", class: numeric, "aria-sort": order },
       el("button", { type: "button", class: "sort", onclick: () => sort(i) }, ...label));

@@ -225,4 +225,11 @@ def _table(caption: Html, rows: Sequence[Html]) -> Html:
         tag("tbody", *rows),
         class_="plan-table",
     )
-    return tag("div", made, class_="scroll", tabindex="0", role="region", aria_label="Plan")
+    return tag(
+        "div",
+        made,
+        class_="scroll",
+        tabindex="0",
+        role="region",
+        aria_label="Operators of the plan",
+    )

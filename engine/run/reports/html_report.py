@@ -374,7 +374,10 @@ def table(
     """A table; ``kinds`` are those of its columns: ``wide`` for long texts, ``n`` for numbers, else
     "". A table wider than the page scrolls, also by keys."""
     classes = [name or None for name in kinds] or [None] * len(heads)
-    head = [tag("th", n, scope="col", class_=k) for n, k in zip(heads, classes, strict=True)]
+    head = [
+        tag("th", n, scope="col", class_=k) if n else tag("td")
+        for n, k in zip(heads, classes, strict=True)
+    ]
     body = [
         tag("tr", *(tag("td", cell, class_=k) for cell, k in zip(row, classes, strict=True)))
         for row in rows
