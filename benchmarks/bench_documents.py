@@ -28,11 +28,15 @@ Read = Callable[[Path], str]
 
 
 def blendfusion_reader() -> Read:
-    session = bf.connect(None, cache=None)
+    """One query reads the whole folder, as a user's would."""
+    texts: dict[str, list[str]] = defaultdict(list)
 
     def read(path: Path) -> str:
-        rows = session.read_documents(path, chunk=400).to_pylist()
-        return "\n".join(row["text"] or "" for row in rows)
+        if not texts:
+            session = bf.connect(None, cache=None)
+            for row in session.read_documents(path.parent, chunk=400).to_pylist():
+                texts[row["file"]].append(row["text"] or "")
+        return "\n".join(texts[str(path)])
 
     return read
 

@@ -430,6 +430,9 @@ def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None
     digit = re.search(r"expected: identifier, found: (\d+)", message)
     start = digit and re.search(rf"\b{digit[1]}\w+", place)
     hint = f"See {place!r}."
+    if not place:
+        last = next((line.strip() for line in reversed(lines) if line.strip()), None)
+        hint = f"See the end of {last!r}." if last else "Write a query."
     if start:
         hint = f'A name that begins with a digit stands in double quotes: "{start[0]}".'
     return QueryError(f"SQL syntax on line {number}: {message}", hint=hint)

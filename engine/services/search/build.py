@@ -20,6 +20,7 @@ from blendfusion.errors import QueryError, by_surface
 from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.services.search.folder import Folder, Spec, State
 from blendfusion.services.search.hashes import HASH, IndexedRows, row_hashes, text_hashes
+from blendfusion.services.search.scripts import texts_with_words
 
 if TYPE_CHECKING:
     import lance
@@ -189,7 +190,8 @@ class _Build:
         if not len(new):
             return
         texts = texts.take(new)
-        arrays = [*(c.take(new) for c in columns), texts, hashes.take(new), text_hashes(texts)]
+        words = texts_with_words(texts)
+        arrays = [*(c.take(new) for c in columns), words, hashes.take(new), text_hashes(texts)]
         schema = _schema(self._spec, None)
         if self._embedder is not None:
             vectors = self._vectors(texts, arrays[-1])

@@ -16,6 +16,7 @@ from blendfusion.planner.ir.search_tables import Search
 from blendfusion.services.search.build import CLUSTER_ROWS, ROW, TEXT, TEXT_HASH, VECTOR
 from blendfusion.services.search.folder import State
 from blendfusion.services.search.index_vectors import TextPlaces
+from blendfusion.services.search.scripts import has_words, signs_side_by_side
 from blendfusion.services.search.words import TextQuery, lance_query, text_query
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Snapshot:
 
         ``search.query`` is ignored. ``embedder`` may be None in mode ``text``.
         """
-        wanted = {query: text_query(query) for query in queries if query.strip()}
+        wanted = {query: text_query(query) for query in queries if has_words(query)}
         vectors: dict[str, Vectors] = {}
         if search.mode != "text" and wanted:
             assert embedder is not None
@@ -107,7 +108,7 @@ class Snapshot:
             return _none()
         found = self._dataset.scanner(
             columns=[ROW, "_score", *columns],
-            full_text_query=lance_query(query.term, TEXT),
+            full_text_query=lance_query(signs_side_by_side(query.term), TEXT),
             limit=k,
             filter=where or None,
             prefilter=True,
