@@ -9,7 +9,9 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
+
+from blendfusion.models.protocol.forks import INHERITED, watch
 
 
 class Closing(Protocol):
@@ -46,7 +48,7 @@ class Pool(Generic[T]):
         self._lock = threading.Lock()
         self._entries: dict[Hashable, _Entry[T]] = {}
         self._returned: deque[_Entry[T]] = deque()
-        _POOLS.add(self)
+        watch(self)
 
     def borrow(self, key: Hashable, make: Callable[[], T]) -> Loan[T]:
         """Lend the object under ``key``; make it if nobody holds it. Others who want it meanwhile
@@ -98,9 +100,9 @@ class Pool(Generic[T]):
                 if thing is not None:
                     thing.close()
 
-    def _after_fork(self) -> None:
+    def after_fork(self) -> None:
         self._lock = threading.Lock()
-        _INHERITED.append(self._entries)  # not to be freed here, where nothing of it runs
+        INHERITED.append(self._entries)  # not to be freed here, where nothing of it runs
         self._entries, self._returned = {}, deque()
 
 
@@ -110,16 +112,3 @@ class _Entry(Generic[T]):
     lock: threading.Lock = field(default_factory=threading.Lock)
     borrowers: int = 0
     thing: T | None = None
-
-
-_POOLS: weakref.WeakSet[Pool[Any]] = weakref.WeakSet()
-_INHERITED: list[object] = []
-
-
-def _after_fork() -> None:
-    for pool in list(_POOLS):
-        pool._after_fork()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)

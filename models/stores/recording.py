@@ -62,11 +62,11 @@ class KeyedStore:
         """Nothing to close."""
 
 
-class Recording:
-    """The store ``of`` a model; what is found or stored there is also noted in ``noted``."""
+class StoreWrapper:
+    """The store ``of`` a model; heirs see what is found or stored there."""
 
-    def __init__(self, of: AnswerStore, noted: KeyedStore, tokens: dict[str, int]) -> None:
-        self.of, self.noted, self.tokens = of, noted, tokens
+    def __init__(self, of: AnswerStore) -> None:
+        self.of = of
 
     @property
     def outlives_process(self) -> bool:
@@ -75,21 +75,10 @@ class Recording:
     def get_many(
         self, fingerprint: str, task: Task, values: Sequence[Values]
     ) -> dict[Values, Answer]:
-        found = self.of.get_many(fingerprint, task, values)
-        self.noted.store_many(fingerprint, task, found)
-        return found
+        return self.of.get_many(fingerprint, task, values)
 
     def store_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
-        self.noted.store_many(fingerprint, task, answers)
         self.of.store_many(fingerprint, task, answers)
-
-    def note_failed(self, fingerprint: str, task: Task, values: Iterable[Values]) -> None:
-        """Note values without a valid answer, which no store keeps."""
-        self.noted.store_many(fingerprint, task, dict.fromkeys(values, FAILED))
-
-    def note_tokens(self, text: str, count: int) -> None:
-        """Note the length of a text: it decides how long values are divided."""
-        self.tokens[text_digest(text)] = count
 
     def earlier(self, fingerprint: str, task: Task, most: int) -> list[str]:
         return self.of.earlier(fingerprint, task, most)
@@ -102,3 +91,30 @@ class Recording:
 
     def close(self) -> None:
         self.of.close()
+
+
+class Recording(StoreWrapper):
+    """A store of which what is found or stored is also noted in ``noted``."""
+
+    def __init__(self, of: AnswerStore, noted: KeyedStore, tokens: dict[str, int]) -> None:
+        super().__init__(of)
+        self.noted, self.tokens = noted, tokens
+
+    def get_many(
+        self, fingerprint: str, task: Task, values: Sequence[Values]
+    ) -> dict[Values, Answer]:
+        found = super().get_many(fingerprint, task, values)
+        self.noted.store_many(fingerprint, task, found)
+        return found
+
+    def store_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
+        self.noted.store_many(fingerprint, task, answers)
+        super().store_many(fingerprint, task, answers)
+
+    def note_failed(self, fingerprint: str, task: Task, values: Iterable[Values]) -> None:
+        """Note values without a valid answer, which no store keeps."""
+        self.noted.store_many(fingerprint, task, dict.fromkeys(values, FAILED))
+
+    def note_tokens(self, text: str, count: int) -> None:
+        """Note the length of a text: it decides how long values are divided."""
+        self.tokens[text_digest(text)] = count

@@ -4,7 +4,6 @@ eviction."""
 from __future__ import annotations
 
 import math
-import os
 import sqlite3
 import threading
 import time
@@ -21,6 +20,7 @@ from typing import TypeVar
 
 from blendfusion.errors import CacheWarning
 from blendfusion.models.protocol.events import cache_trouble
+from blendfusion.models.protocol.forks import INHERITED, watch
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.entry import (
     REFRESHED_AFTER_SECONDS,
@@ -109,7 +109,7 @@ class SqliteStore:
         """When the file was found locked the last time; None: it was free."""
         self._warned = False
         weakref.finalize(self, _close_all, self._open)
-        _STORES.add(self)
+        watch(self)
 
     @property
     def _limit(self) -> int:
@@ -442,10 +442,11 @@ class SqliteStore:
             f"{aside.name}, and a new one is begun; delete the old one at will."
         ]
 
-    def _after_fork(self) -> None:
+    def after_fork(self) -> None:
         """In a new process: SQLite's connections must not be used, nor closed, in a child."""
+        after_fork()
         self._lock = threading.Lock()
-        _INHERITED.extend(self._open)
+        INHERITED.extend(self._open)
         self._open.clear()
 
 
@@ -484,20 +485,6 @@ def _used_bytes(connection: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
-_STORES: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
-_INHERITED: list[sqlite3.Connection] = []
-
-
 def _close_all(connections: list[sqlite3.Connection]) -> None:
     while connections:
         connections.pop().close()
-
-
-def _after_fork() -> None:
-    after_fork()
-    for store in list(_STORES):
-        store._after_fork()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)

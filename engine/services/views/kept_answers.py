@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from blendfusion.models.protocol.abilities import abilities_of
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore, StoreStats
+from blendfusion.models.stores.recording import StoreWrapper
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.services.views.drift import Draw
 from blendfusion.types import Answer, Task
@@ -15,16 +16,13 @@ UNLIMITED_MB = 1 << 30
 """A view drops no answer of its own."""
 
 
-class KeptAnswers:
+class KeptAnswers(StoreWrapper):
     """The answers of ``model`` in ``kept``, and behind them those of the session's store, which
     ``kept`` gets as far as they are used. ``draw`` notes what was kept."""
 
     def __init__(self, model: CachedModel, kept: AnswerStore, draw: Draw) -> None:
-        self.model, self.kept, self.of, self.draw = model, kept, model.store, draw
-
-    @property
-    def outlives_process(self) -> bool:
-        return self.of.outlives_process
+        super().__init__(model.store)
+        self.model, self.kept, self.draw = model, kept, draw
 
     def get_many(
         self, fingerprint: str, task: Task, values: Sequence[Values]
@@ -41,7 +39,7 @@ class KeptAnswers:
     def store_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
         self.draw.note_new(self.model, task, answers)
         self.kept.store_many(fingerprint, task, answers)
-        self.of.store_many(fingerprint, task, answers)
+        super().store_many(fingerprint, task, answers)
 
     def earlier(self, fingerprint: str, task: Task, most: int) -> list[str]:
         return self.kept.earlier(fingerprint, task, most) or self.of.earlier(
@@ -50,13 +48,10 @@ class KeptAnswers:
 
     def clear(self, fingerprint: str | None = None) -> None:
         self.kept.clear(fingerprint)
-        self.of.clear(fingerprint)
+        super().clear(fingerprint)
 
     def stats(self) -> StoreStats:
         return self.kept.stats()
-
-    def close(self) -> None:
-        self.of.close()
 
 
 def store_of(model: CachedModel, kept: AnswerStore, draw: Draw) -> AnswerStore:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from blendfusion.errors import OptionError
+from blendfusion.models.protocol.forks import INHERITED
 from blendfusion.models.services.shared_stores.shared_store import SharedStore, Unreachable
 from blendfusion.models.stores.address import clean_message, without_secrets
 from blendfusion.models.stores.entry import Row, after, pieces
@@ -195,7 +196,7 @@ class PostgresStore(SharedStore):
 
     def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
         if self._process != os.getpid():  # a fork must not use, nor close, its parent's connection
-            _INHERITED.extend(self._held)
+            INHERITED.extend(self._held)
             self._held, self._process = [], os.getpid()
             weakref.finalize(self, _close_all, self._held, self._process)
         if not self._held:
@@ -249,7 +250,7 @@ def _close_all(connections: list[psycopg.Connection[tuple[Any, ...]]], process: 
         if process == os.getpid():
             connection.close()
         else:
-            _INHERITED.append(connection)
+            INHERITED.append(connection)
 
 
 def _make(connection: Any) -> None:
@@ -288,6 +289,3 @@ def _driver() -> Any:
             "a cache in PostgreSQL needs psycopg", hint="pip install 'blendfusion[postgres]'"
         ) from problem
     return psycopg
-
-
-_INHERITED: list[object] = []

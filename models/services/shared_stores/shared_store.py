@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 import time
 import warnings
@@ -16,6 +15,7 @@ from typing import TypeVar
 
 from blendfusion.errors import CacheWarning
 from blendfusion.models.protocol.events import cache_trouble
+from blendfusion.models.protocol.forks import watch
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores.entry import (
     REFRESHED_AFTER_SECONDS,
@@ -87,6 +87,7 @@ class SharedStore(ABC):
         self._warned: set[str] = set()
         self._due: list[str] = []
         _STORES.add(self)
+        watch(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
@@ -278,6 +279,12 @@ class SharedStore(ABC):
         need not wait."""
         return self
 
+    def after_fork(self) -> None:
+        """Begin anew in a new process: another thread of the parent may have held the lock."""
+        self._lock, self._write_lock = threading.RLock(), threading.RLock()
+        self._late_lock, self._thread = threading.Condition(), None
+        self._called_at, self._is_behind = 0.0, False  # it may end without a word
+
     # --- copies ----------------------------------------------------------------------------------
 
     def entries(self) -> Iterator[Entry]:
@@ -399,19 +406,8 @@ def sorted_out(rows: Iterable[Row]) -> tuple[list[tuple[bytes, Answer, int]], li
 _STORES: weakref.WeakSet[SharedStore] = weakref.WeakSet()
 
 
-def _after_fork() -> None:
-    for store in list(_STORES):  # another thread of the parent may have held the lock
-        store._lock, store._write_lock = threading.RLock(), threading.RLock()
-        store._late_lock, store._thread = threading.Condition(), None
-        store._called_at, store._is_behind = 0.0, False  # a forked process may end without a word
-
-
 @atexit.register
 def _write_at_exit() -> None:
     for store in list(_STORES):
         if store._late and store._is_behind:
             store.close()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)
