@@ -42,7 +42,7 @@ class PageWords:
             for first, last, box in self._pieces(start, stop, way):
                 piece = spell_out(text[first - start : last - start].replace(_DIVIDED, "-"))
                 if piece:
-                    raised = "" if way else self._raised(piece, first, last)
+                    raised = "" if way else self._superscript(piece, first, last)
                     word = Word(piece, box, self._is_bold(first), raised=raised)
                     found.setdefault(way, []).append(word)
         return found
@@ -86,7 +86,7 @@ class PageWords:
         if boxes:
             yield begin, stop, union(boxes)
 
-    def _raised(self, piece: str, first: int, last: int) -> str:
+    def _superscript(self, piece: str, first: int, last: int) -> str:
         """The digits at the end of a word that stand higher than its beginning."""
         digits = _DIGITS.search(piece)
         if digits is None or last - first <= len(digits[0]):

@@ -154,7 +154,7 @@ class MysqlReading:
 
     def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
         if not self._is_alone:
-            yield from self._stored(query, schema, rows)
+            yield from self._read_stored(query, schema, rows)
         elif self._lock.acquire(blocking=False):
             try:
                 yield from self._fetch(self._connection, query, schema, rows)
@@ -165,7 +165,7 @@ class MysqlReading:
                 _begin(connection)
                 yield from self._fetch(connection, query, schema, rows)
 
-    def _stored(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+    def _read_stored(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
         with TemporaryFile() as file:
             with self._lock, pa.ipc.new_stream(file, schema) as stored:
                 for batch in self._fetch(self._connection, query, schema, rows):

@@ -40,7 +40,7 @@ class ScanQuery:
     @cached_property
     def text(self) -> str:
         """The query in the words of the database."""
-        query = exp.select(*map(self._selected, self.columns)).from_(self.source)
+        query = exp.select(*map(self._column_of, self.columns)).from_(self.source)
         if self.is_counted:
             query = query.select(exp.alias_(exp.Count(this=exp.Star()), "bf_rows", quoted=True))
         if self.conditions:
@@ -66,7 +66,7 @@ class ScanQuery:
             if column.name not in extremes
         ]
 
-    def _selected(self, column: Column) -> exp.Expr:
+    def _column_of(self, column: Column) -> exp.Expr:
         function = self.advice.extremes.get(column.name)
         if function is None:
             if self.advice.grouping and column.kind == "text":

@@ -37,7 +37,7 @@ Heard = Callable[[str, str], None]
 """Hears of the query that a scan would be: the table, and the query."""
 
 
-class _Planned(local):
+class _PlannedScan(local):
     columns: Sequence[str] | None = None
 
 
@@ -56,7 +56,7 @@ class RemoteTable(ScannedTable):
         ]
         self._schema = pa.schema(fields)
         self._writer = FilterWriter(self._columns, database.dialect)
-        self._planned = _Planned()
+        self._planned = _PlannedScan()
 
     @property
     def schema(self) -> pa.Schema:

@@ -138,15 +138,15 @@ class Casts:
 
 
 def _round(text: Written) -> str:
-    return f"round({_joined(text)})"
+    return f"round({_join_pieces(text)})"
 
 
 def _to_even(text: Written) -> str:
-    x = _joined(text)
+    x = _join_pieces(text)
     return f"CASE WHEN abs({x}) % 1 = 0.5 THEN 2 * round({x} / 2) ELSE round({x}) END"
 
 
-def _joined(text: Written) -> str:
+def _join_pieces(text: Written) -> str:
     return "".join(part if isinstance(part, str) else part.text for part in text)
 
 

@@ -39,7 +39,7 @@ def _parts(call: FunctionCall) -> Written:
     return call.fill("CASE WHEN {0} = '' THEN make_array('') ELSE string_to_array({0}, {1}) END")
 
 
-def _joined(call: FunctionCall) -> Written:
+def _join_values(call: FunctionCall) -> Written:
     """CONCAT of texts; of lists, one list."""
     kinds = [call.type(i) for i in range(len(call.arguments))]
     lists = any(kind is not None and pa.types.is_nested(kind) for kind in kinds)
@@ -54,7 +54,7 @@ _TABLE: Table = {
         for arguments in ("text, start", "text, start, length")
     },
     "LENGTH(x)": _length,
-    "CONCAT(x, …)": _joined,
+    "CONCAT(x, …)": _join_values,
     "SPLIT_PART(text, separator, place)": _parts,
     "STRING_TO_ARRAY(text, separator)": _parts,
     "TO_HEX(x)": "upper(to_hex({x}))",
