@@ -115,3 +115,40 @@ def test_tokens_of_an_edited_text_are_those_of_the_text(start: int, end: int, ne
     again = changed.then(edit(changed.sql, [(0, 0, "/* 1 */ ")]))
     for sql in (changed.sql, again.sql, part(text, 11, 20), identity(text).sql):
         assert _shape(sql.tokens) == _shape(tokenize(str(sql)))
+
+
+DOLLARS = {
+    "f($1,$2)": ["f", "(", "$1", ",", "$2", ")"],
+    "$a-$b": ["$a", "-", "$b"],
+    "($1,$2),($3,$left)": ["(", "$1", ",", "$2", ")", ",", "(", "$3", ",", "$left", ")"],
+    "$1::int": ["$1", "::", "int"],
+    "$$a $1,$2 b$$": ["a $1,$2 b"],
+    "$$a$$,$$b$$": ["a", ",", "b"],
+    "$t$ x,$1 $t$,$2": [" x,$1 ", ",", "$2"],
+    "'$5,$6' || \"a$b,$c\"": ["$5,$6", "||", "a$b,$c"],
+    "a$b -- $1,$2": ["a$b"],
+    "e'$1,$2'": ["$1,$2"],
+}
+
+
+@pytest.mark.parametrize("sql", DOLLARS)
+def test_dollars_of_parameters_and_of_strings(sql: str) -> None:
+    tokens = tokenize(sql)
+    assert [token.text for token in tokens] == DOLLARS[sql]
+    assert sql[tokens[0].start : tokens[0].end + 1] in sql.split(" --")[0]
+
+
+@pytest.mark.parametrize(
+    ("condition", "values"),
+    [
+        ("x IN ($1,$2)", ["a", "b"]),
+        ("x IN ($lo,$hi)", {"lo": "a", "hi": "b"}),
+        ("id BETWEEN $1-$2 AND $1+$2", [2, 1]),
+        ("(id,x) = ($1,$2) OR id > 1 OR x < $2", [1, "b"]),
+    ],
+)
+def test_parameters_without_blanks_beside_a_call(condition: str, values: object) -> None:
+    session = bf.connect(bf.ScriptedModel(lambda _: True), cache=None, progress="off")
+    session.from_pydict({"id": [1, 2], "x": ["a", "b"]}, "t")
+    query = f"SELECT id FROM t WHERE llm_filter('q', x) AND ({condition}) ORDER BY id"
+    assert session.sql(query, param_values=values).to_pydict()["id"] == [1, 2]

@@ -105,15 +105,24 @@ def tokenize(sql: str) -> list[Token]:
     return sql.tokens if isinstance(sql, Sql) else _read(sql)
 
 
+_PARAMETER = re.compile(r"(?<![\w$])\$(?=\w+(?![\w$]))")
+_AS_STRING = re.compile(r"(?<![\w$])\$\w+[^\w\s$][^\s$]*\$")
+_DOLLAR = "\ue000"
+"""Stands for the dollar of a parameter: sqlglot reads ``$1,$2`` as the beginning of a string."""
+
+
 def _read(sql: str) -> list[Token]:
+    hides = "$" in sql and _DOLLAR not in sql and bool(_AS_STRING.search(sql))
     try:
-        tokens = _own.tokenizer.tokenize(str(sql))
+        tokens = _own.tokenizer.tokenize(_PARAMETER.sub(_DOLLAR, sql) if hides else str(sql))
     except TokenError:
         return []
     found: list[Token] = []
     parted = "--" in sql or "/*" in sql  # a comment may part the words of a keyword
     for token in tokens:
         kind = token.token_type
+        if hides and _DOLLAR in token.text:
+            token = _as(kind, token.text.replace(_DOLLAR, "$"), token)
         if kind == TokenType.BYTE_STRING:
             token = _as(TokenType.STRING, _unescape(sql[token.start + 2 : token.end]), token)
         elif kind in _STRINGS:
