@@ -294,19 +294,15 @@ def _methods_by_task(name: str, value: type) -> str:
     for member, method in _methods(value):
         module = method.__module__.removeprefix("blendfusion.")
         if module.startswith("datafusion."):
-            inherited.append(f"| `{member}` | {_cell(_first_sentence(method))} |\n")
+            inherited.append(member)
         else:
             task = _TASKS[module.removeprefix("services.").partition(".")[0]]
             tasks[task].append(_member_part(name, member, method))
     own = "".join(f"## {task}\n\n{''.join(found)}" for task, found in tasks.items() if found)
     return (
-        f"# {name}\n\n{own}## From DataFusion\n\nThese methods are DataFusion's.\n\n"
-        f"| method | meaning |\n|---|---|\n{''.join(inherited)}"
+        f"# {name}\n\n{own}## From DataFusion\n\n"
+        f"DataFusion documents these methods: {_names(inherited)}.\n"
     )
-
-
-def _first_sentence(method: object) -> str:
-    return (inspect.getdoc(method) or "").partition("\n\n")[0].partition(". ")[0].rstrip(".")
 
 
 def _member(name: str, value: object) -> str:
