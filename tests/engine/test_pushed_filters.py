@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from attached import KINDS
 from mysql_server import connected, new_mysql_database
 from postgres_server import new_database
 
@@ -274,39 +275,35 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "duckdb", "postgresql"])
-def test_hostile_names_and_values_stay_names_and_values(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb", "postgresql", "mysql"])
+def test_hostile_names_and_values_stay_names_and_values(
+    kind: str, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
     rng = random.Random(11)
-    values = [hostile(rng) for _ in range(120)]
-    names = list({hostile(rng)[:20] + rng.choice(string.ascii_lowercase) for _ in range(50)})
-    statements = ["CREATE TABLE kept (id INTEGER, v TEXT)"]
-    statements += [f"INSERT INTO kept VALUES ({n}, {text_of(v)})" for n, v in enumerate(values)]
-    for name in names:
-        statements.append(f"CREATE TABLE {quoted(name)} ({quoted(name)} INTEGER)")
-        statements.append(f"INSERT INTO {quoted(name)} VALUES (1)")
-    if kind == "postgresql":
-        import psycopg
-
-        url = new_database()
-        with psycopg.connect(url, autocommit=True) as connection:
-            for statement in statements:
-                connection.execute(statement)  # type: ignore[call-overload,unused-ignore]
-    else:
-        module: Any = sqlite3 if kind == "sqlite" else duckdb
-        file = tmp_path / "h.db"
-        made = module.connect(str(file))
-        for statement in statements:
-            made.execute(statement)
-        made.commit()
-        made.close()
-        url = f"{kind}:///{file}"
+    count = max(15, pytestconfig.getoption("cases") // 20)
+    values = [hostile(rng) for _ in range(count)]
+    names = list({hostile(rng)[:20] + rng.choice(string.ascii_lowercase) for _ in range(count)})
+    url = KINDS[kind](tmp_path)
     session = bf.connect(None, cache=None)
-    session.attach(url, name="db")
+    session.attach(url, name="db", read_only=False)
+    session.from_pydict({"id": list(range(len(values))), "v": values}, "hostile")
+    session.table("hostile").write_table("db.kept")
+    for name in names:
+        session.from_pydict({name: [1]}).write_table(f"db.{quoted(name)}")
     for value in values:
         text = text_of(value)
         for test in (f"v = {text}", f"v IN ({text}, 'x', 'y', 'z')"):
             found = session.sql(f"SELECT v FROM db.kept WHERE {test}").to_pydict()["v"]
             assert found == [v for v in values if v == value], value
+        liked = value.replace("\\", "\\\\").replace("%", "\\%")
+        tests = (
+            f"v LIKE {text_of(liked)}",
+            f"v IN (SELECT v FROM hostile WHERE v = {text})",
+            f"v >= {text} AND v <= {text} ORDER BY v, id LIMIT 99",
+        )
+        for test in tests:
+            found = session.sql(f"SELECT v FROM db.kept WHERE {test}").to_pydict()["v"]
+            assert found == [v for v in values if v == value], test
         others = session.sql(f"SELECT count(*) AS n FROM db.kept WHERE v <> {text}").to_pylist()
         assert others == [{"n": sum(v != value for v in values)}], value
     for name in names:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from blendfusion.errors import ModelNotFound, QueryError
@@ -115,6 +116,29 @@ def table_batch(
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+_FIRST_MOMENT = -9_222_000_000_000_000_000
+"""Microseconds before all moments of PostgreSQL; later ones than Arrow has come out below."""
+_FIRST_DAY = -2_147_000_000
+
+
+def _check_moments(name: str, array: pa.Array) -> None:
+    """Raise QueryError for infinity among days or moments, which Arrow does not have."""
+    kind = array.type
+    if kind == pa.date32():
+        known, first, last = array.view(pa.int32()), _FIRST_DAY, 2**31 - 1
+    elif pa.types.is_timestamp(kind):
+        known, last = array.view(pa.int64()), 2**63 - 1
+        first = _FIRST_MOMENT if kind.unit == "us" else 1 - last
+    else:
+        return
+    found = pc.min_max(known).as_py()
+    if found["min"] is not None and (found["min"] < first or found["max"] == last):
+        raise QueryError(
+            f"column '{name}' holds infinity, which is no day or moment here",
+            hint="Leave such rows out in the database, with a view: … WHERE isfinite(day).",
+        )
+
+
 def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch of a driver with the types of ``schema``. Raises QueryError for a value that its type
     does not have."""
@@ -123,6 +147,7 @@ def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         try:
             if isinstance(array, pa.ExtensionArray):
                 array = array.storage
+            _check_moments(field.name, array)
             arrays.append(array if array.type == field.type else array.cast(field.type))
         except pa.ArrowException as problem:
             raise changed_type(field.name, problem) from problem

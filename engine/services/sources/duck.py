@@ -28,7 +28,8 @@ _COLUMNS = (
 )
 _SPARE = 2
 """Transactions beside those of the scans that are known, for later parts of a query."""
-_AS_TEXT = ("BIT", "TIME WITH TIME ZONE", "VARIANT", "GEOMETRY", "UNION")
+_AS_TEXT = ("BIT", "TIME WITH TIME ZONE", "VARIANT", "GEOMETRY", "UNION", "BIGNUM", "VARINT")
+_ZONED = "TIME WITH TIME ZONE"
 
 
 class DuckDatabase(Snapshots):
@@ -100,7 +101,7 @@ class DuckDatabase(Snapshots):
         return [
             Column(
                 name,
-                _type_here(field.type),
+                pa.decimal256(39, 0) if kind == "UHUGEINT" else _type_here(field.type),
                 _kind_of(kind),
                 by,
                 comment=comment or "",
@@ -220,7 +221,13 @@ def _quote(name: str) -> str:
 def _read(name: str, kind: str) -> exp.Expr | None:
     """The expression that is selected for a column whose type has no form in Arrow."""
     here = exp.column(exp.to_identifier(name, quoted=True))
-    return exp.cast(here, "VARCHAR") if kind.startswith(_AS_TEXT) else None
+    if kind.startswith(_AS_TEXT) and not kind.endswith("]"):
+        return exp.cast(here, "VARCHAR")
+    if kind == "UHUGEINT":  # Arrow gets it as a number with a sign
+        return exp.cast(here, "VARCHAR")
+    if _ZONED in kind and "'" not in kind and '"' not in kind:
+        return exp.cast(here, kind.replace(_ZONED, "VARCHAR"), dialect="duckdb")
+    return None
 
 
 def _type_here(kind: pa.DataType) -> pa.DataType:

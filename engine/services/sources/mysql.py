@@ -28,6 +28,8 @@ _COLUMNS = (
 )
 _INTEGERS = {"tinyint": 8, "smallint": 16, "mediumint": 32, "int": 32, "bigint": 64}
 _BYTES = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
+_SHAPES = {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring"}
+_SHAPES |= {"multipolygon", "geometrycollection", "geomcollection"}
 _TEXTS = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext"}
 
 
@@ -234,6 +236,8 @@ def _column(row: tuple[Any, ...], *, is_odd: bool) -> Column:
         return Column(name, arrow, compared, is_exact=False, comment=comment)  # type: ignore[arg-type]
     if kind == "time" and not is_odd:
         return Column(name, pa.time64("us"), comment=comment)
+    if kind in _SHAPES:
+        return Column(name, pa.string(), read=exp.func("ST_AsText", here), comment=comment)
     if kind in _BYTES or kind == "bit":
         return Column(name, pa.binary(), comment=comment)
     if kind in _TEXTS:

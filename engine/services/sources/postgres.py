@@ -116,7 +116,18 @@ class PostgresDatabase(Snapshots):
         listed = self._rows(_COLUMNS, [schema, table])
         loose = [row[0] for row in listed if row[2] == "numeric"]
         widths = self._widths(schema, table, loose) if loose else {}
-        return [_column(row, widths.get(row[0])) for row in listed]
+        deep = self._deep(schema, table, [row[0] for row in listed if row[1].endswith("[]")])
+        return [_column(row, widths.get(row[0]), is_deep=row[0] in deep) for row in listed]
+
+    def _deep(self, schema: str, table: str, names: Sequence[str]) -> set[str]:
+        """The arrays that hold arrays: the driver would give their members in one list."""
+        if not names:
+            return set()
+        quoted = (exp.to_identifier(name, quoted=True).sql(dialect="postgres") for name in names)
+        tests = ", ".join(f"bool_or(array_ndims({name}) > 1)" for name in quoted)
+        place = exp.table_(table, db=schema, quoted=True).sql(dialect="postgres")
+        (seen,) = self._rows(f"SELECT {tests} FROM {place}")
+        return {name for name, is_deep in zip(names, seen, strict=True) if is_deep}
 
     def _widths(self, schema: str, table: str, names: Sequence[str]) -> dict[str, pa.DataType]:
         """The types of numbers without a declared scale: as wide as the values they hold."""
@@ -235,7 +246,7 @@ def _width_tests(name: str) -> str:
     )
 
 
-def _column(row: tuple[Any, ...], width: pa.DataType | None) -> Column:
+def _column(row: tuple[Any, ...], width: pa.DataType | None, *, is_deep: bool) -> Column:
     name, kind, full, binary, comment = row
     here = exp.column(exp.to_identifier(name, quoted=True))
     if kind in _PLAIN:
@@ -254,6 +265,8 @@ def _column(row: tuple[Any, ...], width: pa.DataType | None) -> Column:
             comment=comment,
             is_loose=full == "numeric",
         )
+    if is_deep:
+        return Column(name, pa.string(), read=exp.cast(here, "TEXT"), comment=comment, cast_to=full)
     if kind in _LISTS:
         return Column(name, pa.list_(_LISTS[kind]), comment=comment)
     is_list = kind.endswith("[]")

@@ -168,9 +168,9 @@ def _held_classes(declared: Sequence[tuple[str, str]], table: str) -> str:
         tests += [
             f"max({name} NOT IN (0, 1))",
             f"max({name} NOT GLOB '{_DAY}' OR date({name}) IS NOT {name})",
-            f"max({name} IS NOT NULL AND ({unzoned}NOT ({here} GLOB '{_DAY} {_TIME}*' AND "
+            f"max({name} IS NOT NULL AND ({unzoned}NOT ({here} GLOB '{_DAY}[ T]{_TIME}*' AND "
             f"length({here}) <= 26 AND substr({here}, 20) NOT GLOB '*[^.0-9]*' AND "
-            f"datetime({here}) IS NOT NULL)))",
+            f"datetime(substr({here}, 1, 19)) IS NOT NULL)))",
             "1"
             if decimal is None
             else f"max({name} <> round({name}, {decimal.scale}) "
