@@ -282,7 +282,9 @@ def test_hostile_names_and_values_stay_names_and_values(
     rng = random.Random(11)
     count = max(15, pytestconfig.getoption("cases") // 20)
     values = [hostile(rng) for _ in range(count)]
-    names = list({hostile(rng)[:20] + rng.choice(string.ascii_lowercase) for _ in range(count)})
+    names = list(
+        {hostile(rng)[:20] + rng.choice(string.ascii_lowercase) for _ in range(count // 3)}
+    )
     url = KINDS[kind](tmp_path)
     session = bf.connect(None, cache=None)
     session.attach(url, name="db", read_only=False)

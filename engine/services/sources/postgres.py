@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -158,10 +159,10 @@ class PostgresDatabase(Snapshots):
 
 
 class PostgresReading:
-    """A snapshot, which one connection holds and each scan joins with one of its own."""
+    """A snapshot, which one connection holds. Each scan beside its own joins it with another."""
 
     def __init__(self, holder: Any, database: PostgresDatabase) -> None:
-        self._holder, self._database = holder, database
+        self._holder, self._database, self._lock = holder, database, Lock()
         with holder.cursor() as cursor:
             cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             cursor.execute("SELECT pg_export_snapshot()")
@@ -170,15 +171,27 @@ class PostgresReading:
     def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
         with (
             self._database._errors(),
-            closing(self._database._connect()) as connection,
+            self._connection() as connection,
             connection.cursor() as cursor,
         ):
-            cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            cursor.execute(f"SET TRANSACTION SNAPSHOT '{self._name}'")
             cursor.execute(query)
             for batch in cursor.fetch_record_batch():
                 for start in range(0, batch.num_rows, rows):
                     yield cast_batch(batch.slice(start, rows), schema)
+
+    @contextmanager
+    def _connection(self) -> Iterator[Any]:
+        if self._lock.acquire(blocking=False):
+            try:
+                yield self._holder
+            finally:
+                self._lock.release()
+            return
+        with closing(self._database._connect()) as connection:
+            with connection.cursor() as cursor:
+                cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                cursor.execute(f"SET TRANSACTION SNAPSHOT '{self._name}'")
+            yield connection
 
     def close(self) -> None:
         self._holder.close()
