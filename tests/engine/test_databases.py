@@ -268,7 +268,8 @@ CREATE TABLE t (ok BOOLEAN, odd TINYINT(1), i INT, u BIGINT UNSIGNED, n DECIMAL(
 @pytest.mark.long
 def test_mysql() -> None:
     url = new_mysql_database()
-    with connected("t1") as made, made.cursor() as cursor:
+    name = url.partition("?")[0].rpartition("/")[2]
+    with connected(name) as made, made.cursor() as cursor:
         cursor.execute(MYSQL)
         cursor.execute(
             "INSERT INTO t VALUES (1, 2, -3, 18446744073709551615, 1.25, 1.5, 2.5, 'Good', 'ch', "
@@ -279,8 +280,8 @@ def test_mysql() -> None:
         cursor.execute("SELECT UNIX_TIMESTAMP(ts) FROM t WHERE ok")
         ((seconds,),) = cursor.fetchall()
     found = session()
-    assert found.attach(url) == "t1"
-    row, empty = found.sql("SELECT * FROM t1.t").to_pylist()
+    assert found.attach(url) == name
+    row, empty = found.sql(f"SELECT * FROM {name}.t").to_pylist()
     assert row == {
         "ok": True,
         "odd": 2,
@@ -305,7 +306,7 @@ def test_mysql() -> None:
     }
     assert set(empty.values()) == {None}
     for where, count in [("s = 'good'", 0), ("s = 'Good'", 1), ("s <> 'good'", 1), ("i < 0", 1)]:
-        assert found.sql(f"SELECT i FROM t1.t WHERE {where}").count() == count, where
+        assert found.sql(f"SELECT i FROM {name}.t WHERE {where}").count() == count, where
 
 
 def test_an_attached_database_is_not_written_to(tmp_path: Path, shop: bf.Session) -> None:
