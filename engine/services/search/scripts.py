@@ -55,8 +55,8 @@ def signs_side_by_side(term: Term) -> Term:
     if not runs:
         return term
     pairs = [run[at : at + 2] for run in runs for at in range(max(len(run) - 1, 1))]
-    asked = list(dict.fromkeys(pairs))[:_MOST_PAIRS]
-    found: list[Term] = [Phrase(with_words(pair)) for pair in asked]
+    neighbours = list(dict.fromkeys(pairs))[:_MOST_PAIRS]
+    found: list[Term] = [Phrase(with_words(pair)) for pair in neighbours]
     rest = _RUN.sub(" ", term.text).strip()
     if rest:
         found.append(Words(rest))
