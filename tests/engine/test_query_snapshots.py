@@ -13,6 +13,8 @@ import pytest
 from attached import KINDS, opened
 from mysql_server import connected
 
+import blendfusion as bf
+
 MADE = ("CREATE TABLE a (id INTEGER)", "CREATE TABLE b (id INTEGER)")
 WRITTEN = ("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
 QUERIES = (
@@ -96,3 +98,24 @@ def test_a_state_ends_with_its_query(kind: str, tmp_path: Path) -> None:
     session.sql("SELECT id FROM d.t").write_table("d.u", mode="replace")
     session.sql("INSERT INTO d.t SELECT id + 10 FROM d.t").collect()
     assert session.sql("SELECT count(*) AS n FROM d.t, d.u").to_pylist() == [{"n": 18}]
+
+
+def test_a_model_is_asked_while_others_write_to_sqlite(tmp_path: Path) -> None:
+    """A file outside WAL mode has one state for a reading, and no lock while a model is asked."""
+    file = tmp_path / "shop.db"
+    with closing(sqlite3.connect(file)) as one, one:
+        one.execute("CREATE TABLE a (id INTEGER, text TEXT)")
+        one.execute("CREATE TABLE b (id INTEGER)")
+        one.execute("INSERT INTO a VALUES (1, 'good'), (2, 'bad')")
+        one.execute("INSERT INTO b VALUES (1), (2)")
+
+    def answer(call: bf.Request) -> bool:
+        with closing(sqlite3.connect(file, timeout=0)) as one, one:
+            one.execute("INSERT INTO b VALUES (3)")
+        return call.values[0] == "good"
+
+    session = bf.connect(bf.ScriptedModel(answer), cache=None)
+    session.attach(file, name="d")
+    query = "SELECT a.id FROM d.a JOIN d.b ON a.id = b.id WHERE llm_filter('Good?', a.text)"
+    assert session.sql(query).to_pylist() == [{"id": 1}]
+    assert session.sql("SELECT count(*) AS n FROM d.b").to_pylist() == [{"n": 4}]

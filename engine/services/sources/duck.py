@@ -140,6 +140,8 @@ class DuckDatabase(Snapshots):
 class DuckReading:
     """Transactions that began at one time: one for each scan that runs."""
 
+    keeps_writers_out = False
+
     def __init__(self, cursors: list[Any], database: DuckDatabase) -> None:
         self._free, self._all, self._database = list(cursors), cursors, database
 

@@ -149,6 +149,8 @@ class MysqlReading:
     several, each result is kept in a file at first. A scan that comes while one streams has a
     connection, and a state, of its own."""
 
+    keeps_writers_out = False
+
     def __init__(self, connection: Any, database: MysqlDatabase, *, is_alone: bool) -> None:
         self._connection, self._database, self._is_alone = connection, database, is_alone
         self._lock = Lock()

@@ -161,6 +161,8 @@ class PostgresDatabase(Snapshots):
 class PostgresReading:
     """A snapshot, which one connection holds. Each scan beside its own joins it with another."""
 
+    keeps_writers_out = False
+
     def __init__(self, holder: Any, database: PostgresDatabase) -> None:
         self._holder, self._database, self._lock = holder, database, Lock()
         with holder.cursor() as cursor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 
@@ -12,6 +13,11 @@ import pyarrow as pa
 
 class Reading(Protocol):
     """One state of a database. Its methods may be called on several threads at a time."""
+
+    @property
+    def keeps_writers_out(self) -> bool:
+        """Whether nobody can write until it is closed."""
+        ...
 
     def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of a query, as ``Database.batches`` has them."""
@@ -22,36 +28,44 @@ class Reading(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Scans:
+    """The scans of one database."""
+
+    coming: int = 0
+    active: int = 0
+    reading: Reading | None = None
+
+
 class Snapshot:
     """The states of databases that one query reads. A state begins with the first scan, and ends
-    with the last one behind ``close``."""
+    with the last one behind ``close``; a state that keeps writers out ends as soon as no scan is
+    known to come."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._readings: dict[int, Reading] = {}
-        self._expected: dict[int, int] = {}
-        self._active = 0
+        self._scans: dict[int, _Scans] = {}
         self._is_closed = False
 
     def expect(self, database: object) -> None:
         """Hear of a scan that will come."""
         with self._lock:
-            self._expected[id(database)] = self._expected.get(id(database), 0) + 1
+            self._scans.setdefault(id(database), _Scans()).coming += 1
 
     def enter(self, database: Snapshots) -> Reading:
         """The state of a database for a scan, which calls ``leave`` at its end."""
         with self._lock:
-            found = self._readings.get(id(database))
-            if found is None:
-                scans = self._expected.get(id(database), 1)
-                found = self._readings[id(database)] = database.begin_reading(scans=scans)
-            self._active += 1
-            return found
+            scans = self._scans.setdefault(id(database), _Scans())
+            if scans.reading is None:
+                scans.reading = database.begin_reading(scans=max(scans.coming, 1))
+            scans.coming -= 1
+            scans.active += 1
+            return scans.reading
 
-    def leave(self) -> None:
-        """A scan has ended."""
+    def leave(self, database: Snapshots) -> None:
+        """A scan of a database has ended."""
         with self._lock:
-            self._active -= 1
+            self._scans[id(database)].active -= 1
         self._end()
 
     def close(self) -> None:
@@ -60,10 +74,14 @@ class Snapshot:
         self._end()
 
     def _end(self) -> None:
+        ended: list[Reading] = []
         with self._lock:
-            if self._active or not self._is_closed:
-                return
-            ended, self._readings = list(self._readings.values()), {}
+            is_last = self._is_closed and not any(scans.active for scans in self._scans.values())
+            for scans in self._scans.values():
+                reading, is_idle = scans.reading, scans.active == 0 and scans.coming <= 0
+                if reading is not None and (is_last or (is_idle and reading.keeps_writers_out)):
+                    ended.append(reading)
+                    scans.reading = None
         for reading in ended:
             reading.close()
 
@@ -87,4 +105,4 @@ class Snapshots(ABC):
                 own.close()
             yield from reading.batches(query, schema, rows)
         finally:
-            own.leave()
+            own.leave(self)

@@ -106,8 +106,9 @@ class SqliteDatabase(Snapshots):
     def begin_reading(self, *, scans: int) -> SqliteReading:
         with self._errors():
             connection = self._connect()
+            found = SqliteReading(connection, self._errors)
             connection.execute("BEGIN")  # the state is that of the first scan
-            return SqliteReading(connection, self._errors)
+            return found
 
     def close(self) -> None:
         pass
@@ -120,6 +121,8 @@ class SqliteReading:
         self, connection: sqlite3.Connection, errors: Callable[[], AbstractContextManager[None]]
     ) -> None:
         self._connection, self._errors = connection, errors
+        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+        self.keeps_writers_out = mode != "wal"
 
     def batches(self, query: str, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
         reading = [pa.string() if f.type in _TEXT_OF else f.type for f in schema]
