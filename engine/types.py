@@ -254,7 +254,8 @@ class Usage:
     """Questions and spending, both estimated and measured.
 
     ``values`` counts requests that reached a model, ``cached`` those answered from the cache,
-    ``calls`` the batches (or HTTP requests). ``prompt_tokens`` counts every token of every prompt,
+    ``calls`` the batches (or HTTP requests), and ``beside`` the values among them whose answer came
+    with the request of another question about the same text. ``prompt_tokens`` counts every token of every prompt,
     ``evaluated_tokens`` those that the model computed (a shared prefix counts once). ``seconds`` is
     time spent inside the model.
     """
@@ -266,7 +267,13 @@ class Usage:
     prompt_tokens: int = 0
     evaluated_tokens: int = 0
     completion_tokens: int = 0
+    beside: int = 0
     seconds: float = 0.0
+
+    @property
+    def readings(self) -> int:
+        """How often a model read a text for the values: once for all questions of one request."""
+        return self.values - self.beside
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -277,6 +284,7 @@ class Usage:
             self.prompt_tokens + other.prompt_tokens,
             self.evaluated_tokens + other.evaluated_tokens,
             self.completion_tokens + other.completion_tokens,
+            self.beside + other.beside,
             self.seconds + other.seconds,
         )
 
@@ -300,6 +308,7 @@ class Usage:
             self.prompt_tokens,
             self.evaluated_tokens,
             self.completion_tokens,
+            self.beside,
             self.seconds,
         )
 

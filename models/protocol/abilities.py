@@ -60,6 +60,9 @@ class Abilities:
     """Whether ``info`` and ``count_tokens`` are cheap; False: they load the model."""
     asks_together: bool = False
     """Whether one request may hold several questions about a value: see ``protocol.together``."""
+    questions_at_once: int = 1
+    """So many questions about a value go in one request, if they are known to leave one another
+    alone."""
     name: str = ""
     """The name in ``info`` without loading the model; '': unknown."""
     fingerprint: str = ""

@@ -250,6 +250,57 @@ def test_one_reading_answers_all_questions_about_a_value() -> None:
         assert len(server.bodies) == 4  # each answer is stored by itself
 
 
+@pytest.mark.parametrize("scheme", PROTOCOLS)
+def test_values_readings_and_requests_are_counted_apart(
+    scheme: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    decisions = Decisions(odds)
+    with asking(decisions, scheme) as (session, server):
+        frame = session.sql(QUERY)
+        expected = frame.estimate()
+        assert server.bodies == []
+        assert (expected.total.values, expected.total.readings, expected.total.calls) == (16, 4, 4)
+        assert "16 values in 4 readings and 4 requests" in str(expected)
+        frame.explain(analyze=True)  # runs the query
+        text = capsys.readouterr().out
+        trace = frame.trace
+        assert (trace.values, trace.readings, trace.requests) == (16, 4, 4)
+        assert text.count("4 values asked (4 expected), 4 of them beside another question") == 3
+        assert "Total: 16 values asked (16 expected) in 4 readings and 4 requests" in text
+        assert "readings=4, requests=4" in repr(trace)
+
+
+@pytest.mark.parametrize("stored", [0, 2, 4])
+@pytest.mark.parametrize("questions", [1, 2, 3, 8, 40])
+def test_an_estimate_of_readings_is_what_a_run_takes(questions: int, stored: int) -> None:
+    decisions = Decisions(odds)
+    with asking(decisions, cache="memory") as (session, server):
+        session.sql(f"SELECT llm_filter('Is it 0?', text) FROM t WHERE id < {stored}").collect()
+        before = len(server.bodies)
+        calls = ", ".join(f"llm_filter('Is it {n}?', text) AS a{n}" for n in range(questions))
+        frame = session.sql(f"SELECT {calls} FROM t")
+        expected = frame.estimate().total
+        frame.collect()
+        spent = frame.trace.usage
+        assert (expected.values, expected.readings) == (spent.values, spent.readings)
+        assert expected.calls == spent.calls == len(server.bodies) - before
+
+
+def test_a_failure_beside_another_question_is_a_reading_of_its_own() -> None:
+    def spoil(answer: Body) -> Body:
+        return {"type": "refusal", "name": "q4"} if answer["name"] == "q4" else answer
+
+    with (
+        asking(Decisions(odds, spoil=spoil), "decisions", "kev-4b", retries=0) as (session, server),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        frame = session.sql(QUERY)
+        frame.collect()
+        assert frame.trace.requests == len(server.bodies)
+        assert frame.trace.readings == frame.trace.requests
+
+
 def test_stored_answers_are_left_out_of_a_reading() -> None:
     decisions = Decisions(odds)
     with asking(decisions) as (session, _):

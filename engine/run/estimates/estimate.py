@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from blendfusion.budget import Price, money
 from blendfusion.planner.ir.nodes import Ask
 from blendfusion.run.execution.predicate_order import Order
-from blendfusion.run.observe.progress import count_noun
+from blendfusion.run.observe.progress import beside_text, count_noun, readings_text
 from blendfusion.types import Task, Usage
 
 ASSUMED = "assumed answers"
@@ -40,7 +40,8 @@ class OperatorEstimate:
     rows: int | None
     usage: Usage | None
     """Values, values in the session's cache, and tokens; a shared prefix counts once in
-    ``evaluated_tokens``. Failures and ``calls`` are not estimated."""
+    ``evaluated_tokens``. ``calls`` are the requests of a server without retries, and 0 in
+    process. Failures are not estimated."""
     seconds: float | None
     """Seconds inside the model; None until the session has measured a rate."""
     basis: str
@@ -83,6 +84,7 @@ class OperatorEstimate:
         about = "" if self.exact else "about "
         rows = "" if self.rows is None else f" of {count_noun(self.rows, 'row')}"
         values = f"{about}{count_noun(self.usage.values, 'value')}{rows} ({self.basis})"
+        values += beside_text(self.usage)
         if self.notes:
             values += f", {count_noun(self.notes, 'note')} on long contexts among them"
         return values + _spending_text(self.usage, self.seconds)
@@ -157,7 +159,7 @@ class Estimate:
         total, seconds = self.total, self.seconds
         about = "" if self.exact else "about "
         values = f"{about}{count_noun(total.values, 'value')}{self._bounds_text()}"
-        text = f"Expected: {values}{_spending_text(total, seconds)}"
+        text = f"Expected: {values}{readings_text(total)}{_spending_text(total, seconds)}"
         if self.cost:
             text += f", cost {money(self.cost)}"
         if seconds is None:

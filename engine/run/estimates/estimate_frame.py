@@ -172,10 +172,14 @@ class _Report:
         models, names = self._guesser.known_of(ask.call), ask.call.models
         meter = Meter(self._session.speeds, models, names, shots=self._session.options.shots)
         sent = self._guesser.task_to_send(ask.call.task)
-        cost = meter.cost(ask.call.task, tally, values, sample=sent.sample)
+        beside = round(tally.beside * grown)
+        cost = meter.cost(ask.call.task, tally, values, beside=beside, sample=sent.sample)
+        per_value = models.abilities.call_per_value
         usage = Usage(
             values=values,
             cached=cached,
+            calls=(values - beside) * sent.consistency if per_value else 0,
+            beside=beside,
             prompt_tokens=cost.prompt_tokens,
             evaluated_tokens=cost.evaluated_tokens,
             completion_tokens=cost.completion_tokens,

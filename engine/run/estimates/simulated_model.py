@@ -64,6 +64,8 @@ class Tally:
     rows: int = 0
     values: int = 0
     cached: int = 0
+    beside: int = 0
+    """How many of those asked are answered with another question about the same value."""
     notes: int = 0
     """How many of those asked are notes on parts of a context that does not fit the window."""
     characters: int = 0
@@ -98,6 +100,8 @@ class SimulatedDispatcher(Dispatcher):
         self._guessed: dict[tuple[Task, ModelNames], dict[Values, Answer]] = {}
         self._earlier: dict[tuple[Task, ModelNames], list[str]] = {}
         self._shares: dict[Task, Share] = {}
+        self._read: dict[Task, set[Values]] = {}
+        """The values that were read for another question, which is asked beside it, by task."""
         self.tally = Tally()
         """The counts for the next values."""
         self.counted: Task | None = None
@@ -164,6 +168,7 @@ class SimulatedDispatcher(Dispatcher):
         if missing:
             characters = sum(len(text) for v in missing for text in v if text)
             tally.values += len(missing) * self.requests_per_value(call)
+            tally.beside += self._beside_another(call, sent, missing)
             usual = self.counted in (None, task, replace(task, images=False))
             tally.notes += 0 if usual else len(missing)
             tally.characters += characters
@@ -177,6 +182,22 @@ class SimulatedDispatcher(Dispatcher):
             made = {text: Answer(text, logprob=0.0) for text in set(guessed)}
             answers.update((v, made[text]) for v, text in zip(missing, guessed, strict=True))
         return [answers[v] for v in values]
+
+    def _beside_another(self, call: Call | None, sent: Task, missing: Sequence[Values]) -> int:
+        """How many of ``missing`` were read for an earlier question already. The others are read
+        now, for the open questions about them, too."""
+        models = self.known_of(call)
+        most = models.abilities.questions_at_once
+        if most < 2 or models.cache is None:
+            return 0
+        read = self._read.get(sent, set())
+        new = [values for values in missing if values not in read]
+        others = self._beside(call, models.cache, new)
+        for values in new:
+            open_about = [other for other, left in others.items() if values in left]
+            for other in open_about[: most - 1]:
+                self._read.setdefault(other, set()).add(values)
+        return len(missing) - len(new)
 
     def _earlier_of(
         self, question: tuple[Task, ModelNames], cache: CachedModel | None

@@ -66,9 +66,18 @@ class Meter:
         self._takes_sample = models.abilities.takes_sample
         self._shots = shots
 
-    def cost(self, task: Task, tally: Tally, values: int, *, sample: Sequence[Values] = ()) -> Cost:
-        """The cost of ``values`` values of ``task``, if they resemble those of ``tally``;
-        ``sample``: the values that place its threshold."""
+    def cost(
+        self,
+        task: Task,
+        tally: Tally,
+        values: int,
+        *,
+        beside: int = 0,
+        sample: Sequence[Values] = (),
+    ) -> Cost:
+        """The cost of ``values`` values of ``task``, if they resemble those of ``tally``, of which
+        ``beside`` are read for another question; ``sample``: the values that place its threshold.
+        """
         if values == 0:
             return Cost(0, 0, 0, 0.0, "nothing to ask", "nothing to ask")
         seen = self._measured.of((task, self._names))
@@ -87,8 +96,9 @@ class Meter:
         head, each = self._head(task), readings * self._each(task, tally) + self._behind(task)
         ways = task.consistency
         once = self._sample(task, sample, readings)
-        prompt = round(ways * (values * (head + each) + once))
-        evaluated = round(ways * (head + values * each + once)) if self._shares else prompt
+        read = (values - beside) * each
+        prompt = round(ways * (values * head + read + once))
+        evaluated = round(ways * (head + read + once)) if self._shares else prompt
         scored = self._scores and bool(replies_of(task))
         completion = 0 if scored else ways * values * ANSWER_TOKENS[task.constraint.kind]
         tokens_basis = f"{CHARACTERS_PER_TOKEN} characters a token"

@@ -254,6 +254,8 @@ def spending_line(usage: Usage, cost: float | None = None, vectors: str = "") ->
     'asked 40 values in 3 calls, 2 more from the cache, 1 failed · 1,200 tokens · 4.0 s'
     >>> spending_line(Usage(values=1, calls=1, evaluated_tokens=30, seconds=1.0), cost=0.002)
     'asked 1 value in 1 call · 30 tokens · 1.0 s · cost 0.002'
+    >>> spending_line(Usage(values=8, beside=6, calls=3, evaluated_tokens=99, seconds=1.0))
+    'asked 8 values in 2 readings and 3 requests · 99 tokens · 1.0 s'
     >>> spending_line(Usage())
     'asked nothing'
     >>> spending_line(Usage(), cost=0.04, vectors="900 embedded (15 requests, 2,000 tokens)")
@@ -264,13 +266,26 @@ def spending_line(usage: Usage, cost: float | None = None, vectors: str = "") ->
         more = f" · vectors: {vectors}{more}"
     if not usage.values and not usage.cached:
         return f"asked nothing{more}"
-    summary = f"asked {count_noun(usage.values, 'value')} in {count_noun(usage.calls, 'call')}"
+    batches = readings_text(usage) or f" in {count_noun(usage.calls, 'call')}"
+    summary = f"asked {count_noun(usage.values, 'value')}{batches}"
     if usage.cached:
         summary += f", {usage.cached:,} more from the cache"
     if usage.failed:
         summary += f", {usage.failed:,} failed"
     tokens = usage.evaluated_tokens + usage.completion_tokens
     return f"{summary} · {count_noun(tokens, 'token')} · {usage.seconds:.1f} s{more}"
+
+
+def beside_text(usage: Usage) -> str:
+    """How many values of one question are answered with another; '' for none."""
+    return f", {usage.beside:,} of them beside another question" if usage.beside else ""
+
+
+def readings_text(usage: Usage) -> str:
+    """The readings and requests of the values; '' where each value is a reading of its own."""
+    if not usage.beside:
+        return ""
+    return f" in {count_noun(usage.readings, 'reading')} and {count_noun(usage.calls, 'request')}"
 
 
 def count_noun(number: int, noun: str) -> str:

@@ -16,7 +16,7 @@ from blendfusion.run.estimates.estimate import Estimate, OperatorEstimate
 from blendfusion.run.execution.operators import AskLine, StageLines, found_by, stage_lines
 from blendfusion.run.execution.pipeline import Counts
 from blendfusion.run.execution.predicate_order import PredicateCounts
-from blendfusion.run.observe.progress import count_noun
+from blendfusion.run.observe.progress import beside_text, count_noun, readings_text
 from blendfusion.types import Usage
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.pairing import Pairing
@@ -170,7 +170,8 @@ class _Beside:
             known = expected is not None and expected.complete
             values = expected.total.values if expected is not None and known else None
             cost = f", cost {money(self._trace.cost)}" if self._trace.cost else ""
-            return [f"Total: {_usage(self._trace.usage, values)}{cost}"]
+            usage = self._trace.usage
+            return [f"Total: {_usage(usage, values, readings_text(usage))}{cost}"]
         return expected.lines() if expected is not None and expected.complete else []
 
 
@@ -253,10 +254,11 @@ def _counts_text(seen: PredicateCounts, rank: float | None) -> str:
     return f"[{text}: {why}, {'all from the cache' if known else f'rank {rank:.4f}'}]"
 
 
-def _usage(usage: Usage, expected: int | None) -> str:
+def _usage(usage: Usage, expected: int | None, readings: str = "") -> str:
     parts = [f"{count_noun(usage.values, 'value')} asked"]
     if expected is not None:
         parts[0] += f" ({expected:,} expected)"
+    parts[0] += readings or beside_text(usage)
     if usage.cached:
         parts.append(f"{usage.cached:,} cached")
     if usage.failed:

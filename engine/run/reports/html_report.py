@@ -15,7 +15,7 @@ from blendfusion.models.protocol.events import digest_of
 from blendfusion.options import Options
 from blendfusion.planner.explain.plan_text import changed_trees
 from blendfusion.redaction import Redaction
-from blendfusion.run.observe.progress import count_noun
+from blendfusion.run.observe.progress import count_noun, readings_text
 from blendfusion.run.reports.answer_samples import TaskSample, samples
 from blendfusion.run.reports.html import Html, join_html, tag
 from blendfusion.run.reports.html_plan import plan_section
@@ -125,9 +125,10 @@ def _heading(trace: Trace, name: str = "h1") -> list[Html]:
 def totals(trace: Trace) -> Html:
     """The questions and the spending of the run."""
     usage, run = trace.usage, trace.run
+    batches = readings_text(usage).strip() or f"in {count_noun(usage.calls, 'call')}"
     evaluated = f"{usage.evaluated_tokens:,} evaluated"
     tiles: list[tuple[str, str, str]] = [
-        ("Values asked", f"{usage.values:,}", f"in {count_noun(usage.calls, 'call')}"),
+        ("Values asked", f"{usage.values:,}", batches),
         ("From the cache", f"{usage.cached:,}", ""),
         ("Failed", f"{usage.failed:,}", ""),
         ("Prompt tokens", f"{usage.prompt_tokens:,}", evaluated),

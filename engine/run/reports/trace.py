@@ -160,6 +160,16 @@ class Trace:
         return self.usage.values
 
     @property
+    def readings(self) -> int:
+        """How often a model read a text for ``values``: once for all questions of one request."""
+        return self.usage.readings
+
+    @property
+    def requests(self) -> int:
+        """The requests of servers, retries included; in process, the batches."""
+        return self.usage.calls
+
+    @property
     def cached(self) -> int:
         """The values whose answers were cached."""
         return self.usage.cached
@@ -534,8 +544,9 @@ class Trace:
     def __repr__(self) -> str:
         u, waiting = self.usage, self.waited_for
         waited = f"waited_for={waiting}, " if waiting else ""
+        read = f"readings={u.readings}, requests={u.calls}, " if u.beside else ""
         return (
-            f"Trace(values={u.values}, cached={u.cached}, {waited}failed={u.failed}, "
+            f"Trace(values={u.values}, {read}cached={u.cached}, {waited}failed={u.failed}, "
             f"prompt_tokens={u.prompt_tokens}, evaluated_tokens={u.evaluated_tokens}, "
             f"completion_tokens={u.completion_tokens}, seconds={u.seconds:.2f})"
         )

@@ -120,8 +120,9 @@ class DecisionModel:
         self._independent: bool | None = None
         """Whether the questions of one request leave one another alone; None: not known yet."""
         self._sentinels = Sentinels(options.drift_checks)
-        self._early: dict[tuple[Question, str], list[float]] = {}
-        """Probabilities that came before they were asked for, by question and state."""
+        self._early: dict[tuple[Question, str], tuple[list[float], int]] = {}
+        """Probabilities that came before they were asked for, by question and state, and whether
+        they came beside another question."""
 
     def __repr__(self) -> str:
         return f"DecisionModel({self._name!r}, {self._server.url!r})"
@@ -133,9 +134,16 @@ class DecisionModel:
             call_per_value=True,
             scores_options=True,
             asks_together=True,
+            questions_at_once=self._protocol.most_questions if self._is_independent else 1,
             fingerprint_lasts=True,
             unanswerable=unanswerable,
         )
+
+    @property
+    def _is_independent(self) -> bool:
+        """Whether the questions of one request are known to leave one another alone."""
+        known = self._independent
+        return bool(known_independence(self._answering or self._name) if known is None else known)
 
     @property
     def info(self) -> ModelInfo:
@@ -277,7 +285,7 @@ class DecisionModel:
             self._extra += Usage.total(reply.usage for reply in (together, *alone))
             odds = [reply.odds[0] for reply in alone]
             moved += any(map(differ, together.odds, odds))
-            self._keep(one.key, questions, odds)
+            self._keep(one.key, questions, odds, beside=0)
 
         await for_each(range(len(requests)), self._server.endpoint.in_flight.most, compare)
         if moved > _MOST_MOVED * len(requests):
@@ -294,8 +302,9 @@ class DecisionModel:
         """The answer to the question ``own`` about a value. Those to the others are kept."""
         early = self._early.pop((own, one.key), None)
         if early is not None:
-            spent, self._extra = Usage(values=1) + self._extra, Usage()
-            return _answer(task, own, early).with_usage(spent)
+            odds, beside = early
+            spent, self._extra = Usage(values=1, beside=beside) + self._extra, Usage()
+            return _answer(task, own, odds).with_usage(spent)
         questions = [own, *(q for q in one.others if (q, one.key) not in self._early)]
         errand = one.errand()
         try:
@@ -315,7 +324,7 @@ class DecisionModel:
             ) from None
         else:
             self._note(reply.model)
-            self._keep(one.key, questions[1:], reply.odds[1:])
+            self._keep(one.key, questions[1:], reply.odds[1:], beside=1)
             await self._look_again(client, one.state, own, reply)
             answer, spent = _answer(task, own, reply.odds[0]), reply.usage
         failed = int(answer.error is not None)
@@ -356,13 +365,15 @@ class DecisionModel:
         key: str,
         questions: Sequence[Question],
         odds: Sequence[list[float] | UnusableAnswerError],
+        *,
+        beside: int,
     ) -> None:
         """Keep answers until they are asked for."""
         if len(self._early) > _MOST_EARLY:
             self._early.clear()
         for question, one in zip(questions, odds, strict=True):
             if not isinstance(one, UnusableAnswerError):
-                self._early[question, key] = one
+                self._early[question, key] = one, beside
 
     async def _post(
         self, client: Client, state: Json, questions: Sequence[Question], errand: ValueRequests
