@@ -161,6 +161,34 @@ def test_what_is_not_divided_gives_the_rows_of_one_machine(
     assert frame.trace.usage.values == expected.trace.usage.values
 
 
+def test_calibrations_and_reviews_are_the_session_s(
+    clusters: Callable[[int], Cluster], tmp_path: Path
+) -> None:
+    folder = files(tmp_path, 3, 200)
+    labels = {"x": [f"v{n}" for n in range(60)], "label": [n % 3 > 0 for n in range(60)]}
+    results = []
+    for cluster in (None, clusters(2)):
+        one = session(folder, cluster, cluster_scripts.doubting)
+        one.calibrate("llm_filter('Late?', x)", labels, name="late")
+        columns = (
+            "llm_probability('Late?', x, calibrated => 'late') AS p",
+            "llm_filter('Late?', x, confidence => 0.8, review => 'todo') AS sure",
+        )
+        frames = [one.sql(f"SELECT id, {column} FROM t ORDER BY id") for column in columns]
+        found: list[Any] = [frame.to_pylist() for frame in frames]
+        review = one.review("todo").to_pylist()
+        values = [row["value"] for row in review]
+        one.review("todo", {"value": values, "label": ["yes"] * len(values)})
+        again = one.sql(f"SELECT id, {columns[1]} FROM t ORDER BY id").to_pylist()
+        results.append((*found, sorted(map(str, review)), again))
+        if cluster is not None:
+            for frame in frames:
+                assert "its calibration or its review is the session's" in frame.explain_text()
+    here, there = results
+    assert len(here[2]) > 5
+    assert here == there
+
+
 def bf_udf() -> Any:
     from datafusion import udf
 

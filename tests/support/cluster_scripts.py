@@ -54,6 +54,12 @@ def fitting(request: Request) -> object:
     return answer * 2 if isinstance(answer, str) and free else answer
 
 
+def doubting(request: Request) -> object:
+    """Yes or no, with a probability that depends on the value."""
+    yes = (zlib.crc32(str(request.values[0]).encode()) % 99 + 1) / 100
+    return {True: yes, False: 1 - yes}
+
+
 def on_gpu(request: Request) -> object:
     """The same; a file named ``gpu N`` tells which GPU the process has."""
     (Path(os.environ[FOLDER]) / f"gpu {os.environ.get('CUDA_VISIBLE_DEVICES')}").touch()

@@ -144,6 +144,8 @@ def _check_calls(block: Block) -> None:
             raise Whole(f"{call.ingredient.name} chooses among the rows of another stage")
         if call.targets_with(None) is not None:
             raise Whole("a cascade needs all values at once")
+        if call.calibrated or call.review:
+            raise Whole("its calibration or its review is the session's")
         constraint = call.task.constraint
         choice = constraint.item or constraint
         queries = (choice.query, call.task.examples_query, call.task.sample_query)
