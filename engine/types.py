@@ -255,9 +255,9 @@ class Usage:
 
     ``values`` counts requests that reached a model, ``cached`` those answered from the cache,
     ``calls`` the batches (or HTTP requests), and ``beside`` the values among them whose answer came
-    with the request of another question about the same text. ``prompt_tokens`` counts every token of every prompt,
-    ``evaluated_tokens`` those that the model computed (a shared prefix counts once). ``seconds`` is
-    time spent inside the model.
+    with the request of another question about the same text. ``prompt_tokens`` counts every token
+    of every prompt, ``evaluated_tokens`` those that the model computed (a shared prefix counts
+    once). ``seconds`` is time spent inside the model.
     """
 
     values: int = 0
