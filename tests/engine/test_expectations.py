@@ -1,12 +1,16 @@
-"""What people expect of the product that no other file tries: a recipe of each scheduler, friendly
-SQL, each format of a result, the types of a spreadsheet, colours of the input.
+"""What people expect of the product, and the tests that show it.
 
-The recipes are those of docs/howto.md: their addresses are replaced by folders, nothing else.
+``EXPECTATIONS`` names the tests of each of forty points that people who tried the product looked
+for. Those that have no better place are below: a recipe of each scheduler, friendly SQL, each
+format of a result, the types of a spreadsheet, colours of the input, a dark scheme. The recipes are
+those of docs/howto.md: their addresses are replaced by folders, nothing else.
 """
 
 from __future__ import annotations
 
+import ast
 import datetime
+import io
 import json
 import re
 from collections.abc import Callable
@@ -15,12 +19,70 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output.vt100 import Vt100_Output
 
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
+from blendfusion.apps.cli.shell import Shell, _prompt
 
-HOWTO = (Path(__file__).parents[2] / "docs" / "howto.md").read_text("utf-8")
+ROOT = Path(__file__).parents[2]
+HOWTO = (ROOT / "docs" / "howto.md").read_text("utf-8")
 BODIES = ["It came late.", "The card was refused.", "It came late."]
+
+EXPECTATIONS = {
+    "an install without a compiler": "test_release.py::test_the_wheel_answers_without_a_compiler",
+    "wheels for an index of packages": "test_packaging.py::test_an_index_takes_both_files_and_renders_the_readme test_packaging.py::test_the_wheel_of_a_platform_serves_every_version_of_python",
+    "a messy CSV file is read as it was written": "engine/test_csv_files.py::test_random_files_are_read_as_they_were_written engine/test_csv_files.py::test_line_breaks_in_quotes_are_no_ends_of_records_at_any_size",
+    "delimiters, marks of encodings, gzip": "engine/test_files.py::test_another_delimiter_is_seen_in_the_header engine/test_files.py::test_compressed_text_is_read engine/test_converted_files.py::test_text_says_its_encoding_by_its_mark",
+    "other encodings": "engine/test_csv_files.py::test_an_encoding_is_given_by_its_name",
+    "the sheets of a workbook": "engine/test_sheets.py::test_a_sheet_has_a_name engine/test_sheets.py::test_a_note_names_the_sheets_that_are_left_out",
+    "the types of a spreadsheet": "engine/test_expectations.py::test_a_spreadsheet_keeps_dates_numbers_and_booleans",
+    "folders of Hive's form": "engine/test_folders.py::test_hive_partitions_are_columns",
+    "S3: objects, patterns, folders, answers": "engine/test_objects.py::test_files_folders_and_patterns engine/test_objects.py::test_the_recipes_of_the_documentation_run engine/test_object_store.py::test_a_store_of_answers",
+    "money and decimals": "engine/test_decimals.py::test_sums_of_decimals_are_exact udfs/test_parse_money.py::test_an_amount_is_read",
+    "closed labels, NULL for blank texts": "models/test_checked.py::test_an_answer_outside_of_the_constraint_is_a_failed_value models/test_scripted.py::test_a_value_outside_the_constraint_is_refused_not_coerced security/test_promises.py::test_7_what_is_null_without_a_call_is_what_the_docs_name",
+    "NULL for what a text does not state": "engine/test_evidence.py::test_amounts_and_dates_of_bills_without_any_are_null",
+    "the cost before the run": "engine/test_estimate.py::test_what_is_called_exact_is_exact engine/test_budget.py::test_cost_is_shown_where_prices_are_known",
+    "limits that hold": "engine/test_budget.py::test_each_limit_ends_a_query_and_a_larger_budget_goes_on",
+    "a killed run goes on": "engine/test_kill.py::test_a_killed_query_continues_where_it_stopped",
+    "corrections by examples": "engine/test_labelled_rows.py::test_labelled_rows_become_examples_of_each_label_in_turn",
+    "answers measured against labels": "engine/test_evaluate.py::test_a_frame_is_measured_against_its_labels engine/test_evaluate.py::test_a_difference_is_tested_on_the_values_that_changed",
+    "pictures of that": "engine/test_evaluation_pictures.py::test_pictures_are_whole_and_safe",
+    "pandas and Polars both ways": "engine/test_notebooks.py::test_frames_come_in_as_they_are_meant engine/test_frame.py::test_every_way_out_gives_the_rows_and_asks_each_distinct_value_once",
+    "an accessor of data frames": "engine/test_notebooks.py::test_a_question_has_a_method_for_each_kind_of_answer engine/test_notebooks.py::test_a_polars_frame_is_asked_about",
+    "progress within a batch": "engine/test_progress.py::test_answers_of_one_batch_are_followed_one_by_one",
+    "friendly SQL, summaries, samples": "engine/test_expectations.py::test_friendly_sql engine/test_summaries.py::test_a_summary_has_a_row_for_each_column engine/test_summaries.py::test_a_sample_has_so_many_rows",
+    "groups by a column and its cast": "engine/test_named_casts.py::test_rows",
+    "exports in each format": "engine/test_expectations.py::test_a_result_is_exported_by_the_name_of_its_file engine/test_files.py::test_every_type_is_written",
+    "a shell": "journeys/test_journeys.py::test_an_analyst_in_the_shell engine/test_shell.py::test_completion engine/test_shell.py::test_modes",
+    "colours of the input, a caret below the mistake": "engine/test_expectations.py::test_the_input_of_the_shell_has_colours engine/test_shell.py::test_a_mistake_on_a_terminal_has_a_caret",
+    "the first screen of a big result at once": "engine/test_screens.py::test_the_cost_of_a_screen_is_that_of_its_rows engine/test_screens.py::test_the_first_rows_are_shown_before_the_others_are_asked",
+    "a page in the browser": "engine/test_ui_clicks.py::test_from_a_table_to_an_answer",
+    "exports, charts, tabs and files of the page": "engine/test_ui_clicks.py::test_rows_are_sorted_filtered_summed_up_and_saved engine/test_ui_clicks.py::test_texts_keep_in_tabs_and_after_a_reload engine/test_ui.py::test_files_are_opened_as_tables",
+    "keyboard, phone, dark": "engine/test_ui_clicks.py::test_stop_and_confirm_by_keyboard engine/test_ui_clicks.py::test_a_narrow_screen_needs_no_sideways_scrolling engine/test_expectations.py::test_the_page_and_the_site_have_a_dark_scheme",
+    "names for readers of screens": "engine/test_ui_clicks.py::test_every_control_has_a_name_and_every_list_its_parts test_site.py::test_readers_of_screens_hear_names_and_no_empty_heads",
+    "questions become queries, with doubts": "engine/test_text_to_sql.py::test_the_draft_is_shown_and_asks_nothing_until_it_is_run engine/test_wrong_drafts.py::test_a_draft_that_may_be_wrong_has_a_note",
+    "DB-API, SQLAlchemy, ADBC": "engine/test_dbapi.py::test_the_module_is_that_of_pep_249 engine/test_dbapi.py::test_reflection engine/test_flight_sql.py::test_queries_ask_and_answer",
+    "Flight SQL": "engine/test_flight_sql.py::test_prepared_statements_take_values engine/test_flight_sql.py::test_the_command",
+    "a server of MCP": "engine/test_mcp.py::test_the_tools engine/test_mcp.py::test_a_budget_is_mandatory_and_holds",
+    "a service with an event loop": "engine/test_async.py::test_the_event_loop_goes_on engine/test_async.py::test_many_tasks_share_a_session",
+    "dbt and Airflow": "engine/test_expectations.py::test_a_model_of_dbt_asks_each_text_once engine/test_expectations.py::test_a_task_of_airflow_is_repeated_for_nothing",
+    "answers in PostgreSQL": "engine/test_cache.py::test_a_second_session_asks_nothing_wherever_the_answers_are models/test_shared_stores.py::test_a_server_that_comes_back_gets_what_it_missed",
+    "logs and OpenTelemetry": "engine/test_logs.py::test_a_query_is_told_from_start_to_end engine/test_spans.py::test_metrics_agree_with_the_trace",
+    "a reference in pages, with a dark scheme": "test_site.py::test_every_public_name_is_in_the_reference test_site.py::test_no_generated_page_is_endless engine/test_expectations.py::test_the_page_and_the_site_have_a_dark_scheme",
+}
+"""Tests of the forty points; docs and journeys show the same in one piece."""
+
+
+def test_every_expectation_has_tests_that_are_there() -> None:
+    assert len(EXPECTATIONS) == 40
+    for test in " ".join(EXPECTATIONS.values()).split():
+        file, name = test.split("::")
+        tree = ast.parse((ROOT / "tests" / file).read_text("utf-8"))
+        assert name in {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}, test
 
 
 @pytest.fixture
@@ -181,3 +243,27 @@ def test_a_result_is_exported_by_the_name_of_its_file(
     assert main(["query", "SELECT 1 AS n, 'a' AS t", "--output", str(tmp_path / name)]) == 0
     assert content in (tmp_path / name).read_text("utf-8")
     assert f"{name}, 1 row" in capsys.readouterr().err
+
+
+def test_the_input_of_the_shell_has_colours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("blendfusion.apps.cli.shell.cache_folder", lambda: tmp_path)
+    screen = io.StringIO()
+    terminal = Vt100_Output(screen, lambda: Size(rows=24, columns=80), term="xterm-256color")
+    with create_pipe_input() as pipe, create_app_session(input=pipe, output=terminal):
+        pipe.send_text("SELECT seven, 'text' FROM t WHERE x > 41;\r\\q\r")
+        shell = Shell(bf.connect(None, cache=None))
+        shell.interactive = True
+        _prompt(shell)
+    colour = {
+        word: re.findall(rf"\x1b\[0([\d;]*)m{re.escape(word)}", screen.getvalue())[-1]
+        for word in ("SELECT", "'text'", "41", "FROM")
+    }
+    assert colour["SELECT"] == colour["FROM"]
+    assert len({"", colour["SELECT"], colour["'text'"], colour["41"]}) == 4
+
+
+@pytest.mark.parametrize("file", ["engine/apps/ui/page.css", "mkdocs.yml"])
+def test_the_page_and_the_site_have_a_dark_scheme(file: str) -> None:
+    assert "(prefers-color-scheme: dark)" in (ROOT / file).read_text("utf-8")
