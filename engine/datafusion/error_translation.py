@@ -154,7 +154,7 @@ def words(text: str) -> str:
     less = readable(_PREFIXES.sub("", text).split("\n\nbacktrace")[0].strip())
     less = _INTERNAL.sub("DataFusion cannot run this: ", less)
     less = _NODE.sub(r"\1", _DEBUG.sub(r"\1", less))
-    less = _WINDOW.sub("a window function stands in WHERE, GROUP BY or HAVING: write QUALIFY", less)
+    less = _WINDOW.sub("a window function is in WHERE, GROUP BY or HAVING: write QUALIFY", less)
     return _LIMIT.sub("LIMIT takes a number that is known before the query runs", less)
 
 
@@ -267,7 +267,7 @@ def _table(text: str, context: SessionContext, query: str) -> QueryError | None:
     if named is not None and full.lower().endswith(named[0].lower()):
         return QueryError(
             f"unknown table '{named[0]}'",
-            hint=f"A file stands in single quotes: FROM '{named[0]}'; or name it: {table_of(named[0])}.",
+            hint=f"A file is written in single quotes: FROM '{named[0]}'; or name it: {table_of(named[0])}.",
         )
     name = full.split(".")[-1]
     tables = context.catalog().schema().names()
@@ -338,7 +338,7 @@ def _quotes_or_arrow(name: str, names: list[str], query: str) -> str:
     '' for another one."""
     spaced = next((n for n in names if n.split()[:1] == [name] and n != name and n in query), None)
     if spaced is not None:
-        return f'A name with spaces stands in double quotes: "{spaced}".'
+        return f'A name with spaces is written in double quotes: "{spaced}".'
     if name.endswith("?"):
         return (
             f"The question comes first, then what it is about: llm_filter({sql_string(name)}, …)."
@@ -348,7 +348,7 @@ def _quotes_or_arrow(name: str, names: list[str], query: str) -> str:
     if f'"{name}"' in query and not difflib.get_close_matches(
         name.lower(), [n.lower() for n in names]
     ):
-        return f"Double quotes are for names of columns. Text stands in single quotes: {sql_string(name)}."
+        return f"Double quotes are for names of columns. Text is written in single quotes: {sql_string(name)}."
     return ""
 
 
@@ -434,7 +434,7 @@ def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None
         last = next((line.strip() for line in reversed(lines) if line.strip()), None)
         hint = f"See the end of {last!r}." if last else "Write a query."
     if start:
-        hint = f'A name that begins with a digit stands in double quotes: "{start[0]}".'
+        hint = f'A name that begins with a digit is written in double quotes: "{start[0]}".'
     return QueryError(f"SQL syntax on line {number}: {message}", hint=hint)
 
 

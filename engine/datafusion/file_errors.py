@@ -70,7 +70,9 @@ def csv_error(text: str, redaction: Redaction) -> ExecutionError | None:
     if found is not None:
         line = found["line"] or found["late"]
         count, due = found["found"] or found["got"], found["due"] or found["wanted"]
-        hint = 'A value that holds the delimiter or a line break stands in double quotes: "a, b".'
+        hint = (
+            'A value that holds the delimiter or a line break is written in double quotes: "a, b".'
+        )
         if count == due and line == "1":
             return ExecutionError(
                 f"line 1 of the CSV file has more fields than its {due} columns",

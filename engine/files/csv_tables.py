@@ -168,7 +168,7 @@ def _of_line(source: CsvSource, due: int) -> QueryError | None:
     return QueryError(
         f"cannot read '{source.name}' as csv: line {place.line} of the CSV file: {place.cells} "
         f"fields, where the lines before have {due}",
-        hint='A value that holds the delimiter or a line break stands in double quotes: "a, b".',
+        hint='A value that holds the delimiter or a line break is written in double quotes: "a, b".',
     )
 
 

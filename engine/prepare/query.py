@@ -151,7 +151,9 @@ class Query:
             problem.span = problem.span or named_place(problem.message, self.text)
             advise(problem, self.variables)
             if curly_quotes(self.text):
-                hint = "Text stands in straight quotes, ', and names in \"; this has curly ones."
+                hint = (
+                    "Text is written in straight quotes, ', and names in \"; this has curly ones."
+                )
                 problem.reword(problem.message, hint)
             respelled = self._in_any_case(session) if _UNKNOWN.search(problem.message) else None
             if respelled is None:

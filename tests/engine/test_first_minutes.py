@@ -25,7 +25,7 @@ def session(tmp_path: Path) -> bf.Session:
 
 
 QUERIES = {
-    'SELECT * FROM sales WHERE name = "Ann"': "Text stands in single quotes: 'Ann'",
+    'SELECT * FROM sales WHERE name = "Ann"': "Text is written in single quotes: 'Ann'",
     'SELECT llm_filter("Is it good?", text) FROM sales': "single quotes: llm_filter('Is it good?', …)",
     "SELECT llm_filter(‘Is it good?’, text) FROM sales": "this has curly ones",
     "SELECT unit price FROM sales": 'double quotes: "unit price"',

@@ -360,7 +360,7 @@ ERRORS = {
     "SELECT * FROM llm_search('docs', nope.x)": "the query nope.x is not searchable here",
     "SELECT * FROM docs RIGHT JOIN llm_search('docs', docs.title) s ON TRUE": "is not searchable",
     "SELECT title FROM docs, llm_search('docs', docs.body) s": "Qualify a column name",
-    "SELECT llm_search('docs', 'x')": "llm_search stands in FROM",
+    "SELECT llm_search('docs', 'x')": "llm_search belongs in FROM",
 }
 
 

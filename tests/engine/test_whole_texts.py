@@ -101,7 +101,7 @@ def test_bytes_that_are_no_text_name_the_file(session: bf.Session) -> None:
         ("SELECT * FROM read_text(1)", "read_text: 1 is no path"),
         ("SELECT * FROM read_text()", "read_text: nothing is no path"),
         ("SELECT * FROM read_text(['a.md', 1])", "is no path, nor a list of paths"),
-        ("SELECT read_text('a.md')", "read_text stands in FROM"),
+        ("SELECT read_text('a.md')", "read_text belongs in FROM"),
         ("SELECT * FROM read_text('https://a/b.md')", "files of this machine only"),
         ("SELECT * FROM read_text('s3://a/b.md')", "files of this machine only"),
     ],

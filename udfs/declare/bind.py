@@ -255,7 +255,9 @@ class _Binder:
         """The hint for a column in the place of a literal."""
         name = first.name if isinstance(first, Value) else ""
         if not re.fullmatch(r"\w*", name):
-            return f"Text stands in single quotes: {self.ingredient.name}({sql_literal(name)}, …)."
+            return (
+                f"Text is written in single quotes: {self.ingredient.name}({sql_literal(name)}, …)."
+            )
         if name and self.positional and isinstance(self.positional[0], Constant):
             literal = sql_literal(self.positional[0].value)
             return f"The {parameter} comes first: {self.ingredient.name}({literal}, {name})."

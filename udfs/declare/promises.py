@@ -55,7 +55,7 @@ def _proxy(shares: Mapping[str, float], read: Mapping[str, Any], error: ErrorOf)
     if CONFIDENCE.name in read:
         raise error(
             f"proxy => '{given}' does not go with confidence",
-            "It is no model that tells how probable answers are.",
+            "It is no model with probabilities of answers.",
         )
     return given
 

@@ -180,7 +180,7 @@ def _(
     raise QueryError(
         f"{call.text} needs the whole column, and this query runs it batch by batch",
         hint="Compute it in a subquery: SELECT … FROM (SELECT *, "
-        f"{call.ingredient.name}(x) AS y FROM t) WHERE y = …. EXPLAIN tells why a query is not planned.",
+        f"{call.ingredient.name}(x) AS y FROM t) WHERE y = …. EXPLAIN says why a query is not planned.",
     )
 
 

@@ -37,5 +37,5 @@ def rewrite_calls(
 
     found = rewrite_sources(sql, columns, rewrite_call)
     if call_spans(Reader(found), [name]):
-        raise QueryError(f"{name} stands in FROM", hint=form)
+        raise QueryError(f"{name} belongs in FROM", hint=form)
     return found

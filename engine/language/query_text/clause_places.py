@@ -307,7 +307,7 @@ _FINDERS: tuple[tuple[str, _Finder], ...] = (
     (r"unique expression names", _equal_items),
     (r"unique expression names", _select_lists),
     (r"column '([^']+)' is declared twice", _find_name(1)),
-    (r"stands in WHERE, GROUP BY or HAVING", _windows_in_where),
+    (r"window function is in WHERE, GROUP BY or HAVING", _windows_in_where),
     (r"cannot be nested: '(\w+)\(", _nested_calls),
     (r"not allowed in the WHERE", _clause("WHERE")),
     (r"Order by column out of bounds, specified: (\d+)", _number_behind("ORDER")),

@@ -14,7 +14,7 @@ from blendfusion.language.query_text.tokenizer import identifier, tokenize
 _UNKNOWN = re.compile(r"unknown (?:column|table|function) '(.+)'")
 _AT = re.compile(r" at Line: (\d+), Column: (\d+)")
 _NAMED = re.compile(
-    r"^(?:line \d+: )?(\w+)(?: does not take|: | stands in )|column '([^']+)' is in neither"
+    r"^(?:line \d+: )?(\w+)(?: does not take|: | belongs in )|column '([^']+)' is in neither"
 )
 _AMBIGUOUS = re.compile(r"column '([^']+)' is ambiguous")
 _OPERATOR = re.compile(r"operation \w+ (\S+) \w+|expression \w+ (\S+) \w+ to valid types")

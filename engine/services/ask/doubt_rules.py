@@ -43,7 +43,7 @@ def form(case: Case) -> Doubt | None:
 
 STRONG, WEAK, WHOLE = True, False, True
 RULES = (
-    Rule(doubtful_joins.cross_join, STRONG, "every row meets every other"),
+    Rule(doubtful_joins.cross_join, STRONG, "every row is paired with every other"),
     Rule(doubtful_joins.equal_to_itself, STRONG, "the predicate holds for every row"),
     Rule(doubtful_predicates.reads_no_table, STRONG, "an answer comes from the tables"),
     Rule(doubtful_predicates.always_true, STRONG, "the predicate says nothing"),

@@ -18,12 +18,12 @@ _MOST_PAIRS = 10_000_000
 
 
 def cross_join(case: Case) -> Doubt | None:
-    """Relations without a predicate between them: every row meets every other."""
+    """Relations without a predicate between them: every row is paired with every other."""
     for select in case.selects:
         pair = _unconnected_pair(case, select)
         if pair is not None:
             return (
-                f"the query joins {pair[0]} and {pair[1]} without a key: every row of one meets every "
+                f"the query joins {pair[0]} and {pair[1]} without a key: every row of one is paired with every "
                 "row of the other",
                 "Join them on a key.",
             )

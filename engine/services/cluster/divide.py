@@ -88,7 +88,7 @@ def divide(
     for expr in _exprs(block):
         for part in walk(expr):
             if isinstance(part, Node) and part.rels:
-                raise Whole("a subquery stands in an expression")
+                raise Whole("a subquery is in an expression")
             if isinstance(part, Node) and part.name in own_functions:
                 raise Whole(f"{part.name} is a function of this program")
     passed_on = [_table(read) for read in _passed_on(block.source)]
@@ -174,7 +174,7 @@ def _reads(source: Plan) -> list[Rel]:
         if plan.kind in _NOT_DIVIDED and not _are_alike(plan):
             raise Whole(_NOT_DIVIDED[plan.kind])
         if any(isinstance(part, Node) and part.rels for e in plan.exprs for part in walk(e)):
-            raise Whole("a subquery stands in an expression")
+            raise Whole("a subquery is in an expression")
         if any(map(is_volatile, plan.exprs)):
             raise Whole("a function gives other values each time")
         if plan.kind == "read":

@@ -90,7 +90,7 @@ class _Searching(Rewriting):
             raise QueryError(
                 f"{NAME}: the query {self._query_text} is not searchable here",
                 hint="The query is a literal, a parameter, or an expression over the columns of one table "
-                "that stands before it in FROM, joined by a comma, CROSS JOIN, JOIN … ON or LEFT "
+                "before it in FROM, joined by a comma, CROSS JOIN, JOIN … ON or LEFT "
                 "JOIN … ON TRUE. Qualify a column name that two tables share.",
             )
         return found

@@ -234,7 +234,7 @@ def write_frame(frame: Frame, name: str, mode: str, key: str | Sequence[str] | N
             f"no mode is called {mode!r}", hint=f"There are {', '.join(map(repr, MODES))}."
         )
     if mode == "upsert" and not keys:
-        raise ArgumentError("mode='upsert' needs the key that tells rows apart", hint="key='id'.")
+        raise ArgumentError("mode='upsert' needs the key that identifies a row", hint="key='id'.")
     if frame.session.options.read_only:
         raise QueryError(f"the session is read-only, and {name} would be written to")
     write = destination.plan(frame.schema(), mode, keys)

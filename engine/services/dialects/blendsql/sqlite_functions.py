@@ -97,14 +97,14 @@ class _SQLite:
             return
         around = reader.around(at)
         if not around or around[0][0].where is None:
-            raise reader.refusal(at, "MATCH stands outside of WHERE", _SPELLING)
+            raise reader.refusal(at, "MATCH is outside of WHERE", _SPELLING)
         select, query = around[0]
         where = select.where or (0, 0)
         stop = self._expression_end(at + 1, where[1])
         depth = reader.depth(where[0], start)
         open_words = self._open_words(*where)
         if depth or "OR" in open_words or reader.word(start - 1) == "NOT" or stop == at + 1:
-            raise reader.refusal(at, "MATCH must be a condition that every row meets", _SPELLING)
+            raise reader.refusal(at, "MATCH must be a condition of every row", _SPELLING)
         source = self._searched_table(start, at, select)
         alone = (start, stop) == (where[0] + 1, where[1])
         parameter = reader.source_text(at + 1, stop).startswith("$")

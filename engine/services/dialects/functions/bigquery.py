@@ -182,7 +182,7 @@ BIGQUERY = System(
         "TO_JSON_STRING": "Write CAST(x AS STRING) of each field.",
         "REGEXP_EXTRACT_ALL": "Write REGEXP_EXTRACT(text, pattern), the first of them.",
         "GENERATE_UUID": "uuid() with dialect='sql' is one.",
-        "SOUNDEX": "llm_same(a, b) tells spellings of one name.",
+        "SOUNDEX": "llm_same(a, b) recognises spellings of one name.",
         "NORMALIZE": "Texts are compared as they are.",
         "SAFE_ADD": "Write a + b.",
         "FARM_FINGERPRINT": "Write md5(text) with dialect='sql'.",

@@ -238,7 +238,7 @@ DATABRICKS = System(
         "MODE": "Write GROUP BY x ORDER BY count(*) DESC LIMIT 1.",
         "PERCENTILE": "Write percentile_cont(0.5) WITHIN GROUP (ORDER BY x).",
         "SUBSTRING_INDEX": "Write substr_index(text, separator, n) with dialect='sql'.",
-        "SOUNDEX": "llm_same(a, b) tells spellings of one name.",
+        "SOUNDEX": "llm_same(a, b) recognises spellings of one name.",
         "OVERLAY": "Write overlay(text PLACING new FROM 2 FOR 3) with dialect='sql'.",
     },
     casts={

@@ -190,7 +190,7 @@ MYSQL = System(
         "MAKE_DATE": "Write MAKEDATE(year, day).",
         "JSON_EXTRACT": _JSON,
         "JSON_UNQUOTE": _JSON,
-        "SOUNDEX": "llm_same(a, b) tells spellings of one name.",
+        "SOUNDEX": "llm_same(a, b) recognises spellings of one name.",
         "CONVERT": "Write CAST(x AS type).",
         "CAST_TO": "Write CAST(x AS type).",
     },

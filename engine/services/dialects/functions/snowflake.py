@@ -236,7 +236,7 @@ SNOWFLAKE = System(
         "GET": "Write list[1] or struct['name'] with dialect='sql'.",
         "OBJECT_CONSTRUCT": "Write {'name': value} with dialect='sql'.",
         "MONTHS_BETWEEN": "Write DATEDIFF(month, start, end), a whole number.",
-        "SOUNDEX": "llm_same(a, b) tells spellings of one name.",
+        "SOUNDEX": "llm_same(a, b) recognises spellings of one name.",
         "JAROWINKLER_SIMILARITY": "Write EDITDISTANCE(a, b).",
         "ARRAY_SLICE": "Write array_slice(list, 1, 3) with dialect='sql', which counts from 1.",
         "ARRAY_POSITION": "Write array_position(list, x) with dialect='sql', which counts from 1.",
