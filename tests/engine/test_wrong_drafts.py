@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import re
+from pathlib import Path
 
 import pytest
 
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError
 from blendfusion.services.ask.doubt_case import Case
-from blendfusion.services.ask.doubt_rules import doubts
+from blendfusion.services.ask.doubt_rules import RULES, doubts
 from blendfusion.services.ask.links import ValueIndex
 from blendfusion.services.ask.read_catalog import read_catalog
 from blendfusion.services.ask.schema.catalog import Catalog
@@ -521,3 +523,10 @@ def test_a_note_stands_behind_the_problem_and_withholds_values() -> None:
         "\nNote: the query compares with 77, a number that the question does not state."
         in draft.notes
     )
+
+
+def test_the_documentation_lists_every_rule_with_its_reason() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "ask.md").read_text()
+    rows = re.findall(r"^\| ([^|]+) \| (strong|weak) \| ([^|]+) \| \d[^|]* \| \d+ \|$", page, re.M)
+    told = [(rule.name, "strong" if rule.is_strong else "weak", rule.reason) for rule in RULES]
+    assert rows == told
