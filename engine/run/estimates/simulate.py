@@ -307,7 +307,7 @@ class DryRun(Execution):
     def _bounds_above(self, block: Block, plan: Plan) -> StageBounds:
         """The bounds of a block whose source, ``plan``, asks."""
         found = superset(plan)
-        if found is None or any(isinstance(p, StoredRows) for p in subplans(found.plan)):
+        if found is None or any(isinstance(p, Block | StoredRows) for p in subplans(found.plan)):
             return NO_BOUNDS
         sample = self._any(found.plan)
         most: dict[Ask, int] = {}
