@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -143,6 +143,7 @@ def register_file(
     that cannot be read."""
     reading = reading or Reading()
     reading = replace(reading, encoding=check_encoding(reading.encoding))
+    place = path
     if path == STANDARD_INPUT:
         path = str(standard_input_file(sys.stdin.buffer.read(), folder_of(catalog)))
     path = local_path(path)
@@ -158,6 +159,9 @@ def register_file(
             f"'{path}': no file can be read by {scheme}://",
             hint=f"Known are {', '.join(SCHEMES)}. Other stores: session.register_object_store(…).",
         )
+    note = getattr(catalog, "note_registration", None)
+    if note is not None:  # a session, and no plain context
+        note("register_file", name, place, asdict(reading))
 
 
 def _workbook(path: str) -> tuple[str, str | None]:

@@ -239,6 +239,11 @@ class BaseSession(OwnContext):
     def update_tables(self) -> None:
         """Make the tables of the session those that there are now, before a text names them."""
 
+    def note_registration(
+        self, method: str, name: str, path: object, arguments: Mapping[str, Any]
+    ) -> None:
+        """Remember the call of a method that made a table of files."""
+
     def as_run(self, plan: StagedPlan) -> StagedPlan:
         """A plan as this session runs it."""
         return plan

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from datafusion import SessionConfig
+from datafusion import CsvReadOptions, SessionConfig
 
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
@@ -429,3 +429,143 @@ def test_rows_of_a_replay_that_failed_are_hidden_like_other_values(
     shown = capsys.readouterr().err
     assert "rows added: 1, removed: 0, changed: 1" in shown
     assert "secret" not in shown
+
+
+def _words_of(folder: Path) -> None:
+    lines = ["id;text", "1;good lamp", "2;bad lamp", "3;good box"]
+    (folder / "rows.csv").write_text("\n".join(lines))
+    (folder / "latin.csv").write_bytes("id,text\n1,good café\n2,bad café\n".encode("latin-1"))
+    (folder / "rows.txt").write_text("1;good lamp\n2;bad lamp\n")
+    objects = [{"id": n, "text": text} for n, text in enumerate(["good lamp", "bad lamp"])]
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, objects)))
+    pq.write_table(pa.table(ROWS), folder / "rows.parquet")
+    for month in ("01", "02"):
+        (folder / "parts" / f"month={month}").mkdir(parents=True)
+        pq.write_table(pa.table(ROWS), folder / "parts" / f"month={month}" / "p.parquet")
+    paragraphs = [f"A good sentence about lamp {n}." for n in range(30)]
+    (folder / "long.md").write_text("\n\n".join(paragraphs))
+
+
+_COLUMNS = pa.schema([("id", pa.int16()), ("text", pa.string())])
+REGISTRATIONS: dict[str, Callable[[bf.Session, Path], object]] = {
+    "Parquet": lambda s, f: s.register_parquet("t", f / "rows.parquet"),
+    "a quoted name": lambda s, f: s.register_parquet('"t"', f / "rows.parquet"),
+    "a name in capitals": lambda s, f: s.register_parquet("T", f / "rows.parquet"),
+    "folders": lambda s, f: s.register_parquet("t", f / "parts"),
+    "folders by types": lambda s, f: s.register_parquet(
+        "t", f / "parts", table_partition_cols=[("month", pa.int32())]
+    ),
+    "folders by names of types": lambda s, f: s.register_parquet(
+        "t", f / "parts", [("month", "string")]
+    ),
+    "CSV": lambda s, f: s.register_csv("t", f / "rows.csv", delimiter=";"),
+    "CSV with a schema": lambda s, f: s.register_csv(
+        "t", f / "rows.txt", _COLUMNS, False, ";", file_extension=".txt"
+    ),
+    "options of CSV": lambda s, f: s.register_csv(
+        "t", f / "rows.csv", options=CsvReadOptions(delimiter=";", schema_infer_max_records=1)
+    ),
+    "JSON": lambda s, f: s.register_json("t", f / "rows.jsonl", file_extension=".jsonl"),
+    "documents": lambda s, f: s.register_documents("t", f / "long.md"),
+    "chunks": lambda s, f: s.register_documents("t", f / "long.md", chunk=20),
+    "a folder of documents": lambda s, f: s.register_documents("t", f, chunk=20, on_error="skip"),
+    "a file": lambda s, f: s.register_file(f / "rows.parquet", "t"),
+    "an encoding": lambda s, f: s.register_file(f / "latin.csv", "t", encoding="latin-1"),
+    "a delimiter": lambda s, f: s.register_file(f / "rows.csv", "t", delimiter=";"),
+    "a pattern": lambda s, f: s.register_file(f / "parts" / "*" / "*.parquet", "t"),
+}
+FROM_T = "SELECT text FROM t WHERE llm_filter('Is it good?', text) ORDER BY text"
+
+
+@pytest.mark.parametrize("name", REGISTRATIONS)
+def test_files_that_were_registered_in_python_are_replayed(
+    tmp_path: Path, model: bf.ScriptedModel, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """By their paths and options, also after the folder moved."""
+    place = tmp_path / "first"
+    place.mkdir()
+    _words_of(place)
+    session = bf.connect(model, cache=None)
+    REGISTRATIONS[name](session, place)
+    frame = session.sql(FROM_T)
+    rows = frame.to_arrow_table()
+    assert rows.num_rows
+    frame.manifest().save(place / "run.json")
+    model.calls.clear()
+    moved = place.rename(tmp_path / "second")
+    assert replayed(moved, "--output", str(tmp_path / "out.csv")) == 0, capsys.readouterr().err
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == rows.num_rows + 1
+    assert model.calls == []
+
+
+def test_chunks_of_a_moved_document_are_the_same(
+    tmp_path: Path, model: bf.ScriptedModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _words_of(tmp_path)
+    session = bf.connect(model, cache=None)
+    session.register_documents("t", tmp_path / "long.md", chunk=20)
+    session.sql(FROM_T).manifest().save(tmp_path / "run.json")
+    (tmp_path / "long.md").rename(tmp_path / "other.md")
+    assert replayed(tmp_path) == 2
+    assert "table t: it cannot be read: there is no file" in capsys.readouterr().err
+    assert replayed(tmp_path, "--table", f"t={tmp_path / 'other.md'}") == 2
+    assert "its file 'other.md' is new" in capsys.readouterr().err  # and its rows are the same
+    (tmp_path / "more").mkdir()
+    (tmp_path / "other.md").rename(tmp_path / "more" / "long.md")
+    assert replayed(tmp_path, "--table", f"t={tmp_path / 'more' / 'long.md'}") == 0
+
+
+@pytest.mark.parametrize(
+    "replace",
+    [
+        lambda s: s.deregister_table("t") or s.from_pydict(ROWS, name="t"),
+        lambda s: s.sql("CREATE OR REPLACE TABLE t AS SELECT 'good' AS text"),
+    ],
+)
+def test_a_table_that_has_the_name_by_now_is_no_file(
+    tmp_path: Path, model: bf.ScriptedModel, replace: Callable[[bf.Session], object]
+) -> None:
+    _words_of(tmp_path)
+    session = bf.connect(model, cache=None)
+    session.register_parquet("t", tmp_path / "rows.parquet")
+    replace(session)
+    assert "path" not in session.sql(FROM_T).manifest().sections["inputs"]["t"]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        {"method": "close", "options": {}},
+        {"method": "register_file", "options": {"name": "x"}},
+        {"method": "register_parquet", "options": {"object_store": "x"}},
+        {"method": "register_parquet", "options": {"schema": {"schema": "no"}}},
+        {"method": "register_csv", "options": {"options": {"csv": {"secret": 1}}}},
+        {"method": "register_csv", "options": {"options": {}}},
+        {"method": "register_documents"},
+        "register_parquet",
+    ],
+)
+def test_a_registration_that_no_run_records_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], read: object
+) -> None:
+    hostile = bf.Manifest.load(folder / "run.json")
+    hostile.sections["inputs"]["reviews"]["read"] = read
+    hostile.save(folder / "run.json")
+    assert replayed(folder) == 2
+    assert "its registration cannot be repeated" in capsys.readouterr().err
+
+
+def test_documents_in_a_query_are_refused_in_its_words(
+    tmp_path: Path, model: bf.ScriptedModel
+) -> None:
+    (tmp_path / "a.md").write_text("A good lamp.")
+    session = bf.connect(model, cache=None, read_files="local")
+    path = str(tmp_path / "a.md")
+    frame = session.sql(f"SELECT text FROM read_documents('{path}', chunk => 40)")
+    with pytest.raises(bf.QueryError) as refused:
+        frame.manifest()
+    assert f"'read_documents('{path}', chunk => 40)'" in str(refused.value)
+    call = f"session.register_documents('documents', '{path}', chunk=40)"
+    assert call in str(refused.value)
+    exec(call, {"session": session})
+    assert session.sql("SELECT text FROM documents").manifest().sections["result"]["rows"] == 1

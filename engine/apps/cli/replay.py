@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,10 @@ from blendfusion.services.replay.compare import before_a_replay
 from blendfusion.services.replay.digests import table_digest
 from blendfusion.services.replay.manifest import Manifest
 from blendfusion.services.replay.model import RecordedModel
-from blendfusion.services.replay.record import Files, models_of, record
+from blendfusion.services.replay.record import Files, models_of, record, registered_files
+from blendfusion.services.replay.registrations import fits, register_again
 from blendfusion.services.replay.row_changes import RowChanges, row_changes
+from blendfusion.udfs.declare.arguments import quoted_name
 
 EXIT_CHANGED = 2
 _SHOWN = 10
@@ -180,9 +182,7 @@ def _register(
             missing.append(Change("table", name, what))
             continue
         try:
-            _, path, paths = named_files(spec)
-            register_spec(session, spec)
-            files[name] = Files(path, paths)
+            files[name] = _register_input(session, name, spec, old)
         except BlendFusionError as problem:
             missing.append(Change("table", name, f"it cannot be read: {problem.message}"))
     if given:
@@ -191,6 +191,19 @@ def _register(
         for column in columns:
             session.register_enum(table, column)
     return files, missing
+
+
+def _register_input(
+    session: bf.Session, name: str, spec: str, recorded: Mapping[str, Any]
+) -> Files:
+    """Register a recorded table, with the recorded options where the files are of its kind."""
+    _, path, paths = named_files(spec)
+    if "read" in recorded and fits(path, recorded["path"]):
+        register_again(session, quoted_name(name), path, recorded["read"])
+        registered = registered_files(session, name)
+        return Files(path, paths if registered is None else registered.paths)
+    register_spec(session, spec)
+    return Files(path, paths)
 
 
 def _update(

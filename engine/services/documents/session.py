@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,9 @@ class DocumentReading(FrameSources):
 
         documents = _read(path, chunk, ocr, on_error, seconds, megabytes)
         super().register_table(name, Table(DocumentTable(documents)))
+        options = asdict(documents)
+        del options["path"]
+        self.note_registration("register_documents", name, path, options)
 
 
 def _read(path: str | os.PathLike[str], *options: Any) -> Documents:

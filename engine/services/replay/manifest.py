@@ -27,6 +27,7 @@ from blendfusion.models.stores.recording import FAILED
 from blendfusion.places.whole_file import write_private
 from blendfusion.services.replay.digests import file_digest, table_digest
 from blendfusion.services.replay.model import check_described
+from blendfusion.services.replay.registrations import paths_from
 from blendfusion.types import Answer
 
 MANIFEST_VERSION = 1
@@ -66,14 +67,16 @@ class Manifest:
         QueryError if a file cannot be written."""
         place = Path(path)
         answers, rows = beside(place)
+        inputs = paths_from(place.parent, self.sections["inputs"])
+        sections = {**self.sections, "inputs": inputs}
         try:
             write_private(answers, "".join(_lines(self.answers, self.tokens)).encode())
             write_private(rows, _ipc(self.result))
             files = {"answers": file_digest(answers), "result": file_digest(rows)}
-            digests = {name: _digest(self.sections[name]) for name in SECTIONS}
+            digests = {name: _digest(sections[name]) for name in SECTIONS}
             whole = {
                 "blendfusion_manifest": MANIFEST_VERSION,
-                **self.sections,
+                **sections,
                 "files": files,
                 "digests": {**digests, "files": _digest(files)},
             }

@@ -6,11 +6,11 @@ import platform
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 from datafusion import SessionContext
@@ -20,6 +20,8 @@ from blendfusion.errors import QueryError
 from blendfusion.language.unsupported.provenance import written_sql
 from blendfusion.models.stores.recording import KeyedStore
 from blendfusion.options import OF_MODELS, Options
+from blendfusion.planner.ir.document_tables import Documents, documents_of
+from blendfusion.planner.ir.search_tables import search_of
 from blendfusion.run.hooks import Text
 from blendfusion.run.reports.trace import AnswerWarning
 from blendfusion.services.replay.digests import (
@@ -34,6 +36,7 @@ from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.run.hooks import BaseFrame, BaseSession
+    from blendfusion.services.replay.session import Comparing
 
 PACKAGES = ("blendfusion", "datafusion", "pyarrow", "llama-cpp-python")
 _WITHOUT_EFFECT = frozenset(
@@ -115,7 +118,11 @@ def facts(
         "versions": versions(),
         "models": {"own": [], "named": {}, "embedder": None},
         "inputs": {
-            name: input_facts(table, files.get(name)) for name, table in inputs(frame, session)
+            name: {
+                **input_facts(table, files.get(name) or registered_files(session, name)),
+                **registration_facts(session, name),
+            }
+            for name, table in inputs(frame, session)
         },
     }
 
@@ -189,20 +196,51 @@ def inputs(frame: BaseFrame, session: BaseSession) -> Iterator[tuple[str, pa.Tab
     for scan in scans(frame.logical_plan()):
         name = table_of(scan, known)
         if name is None:
-            raise QueryError(
-                "a manifest of a query that reads more than registered tables is not possible: "
-                f"'{scan.split(' projection=')[0]}'",
-                hint="Store the rows of a search or a file in a table, and query that.",
-            )
+            raise _more_than_tables(scan.split(" projection=")[0])
         read.add(name)
     for name in sorted(read):
         yield name, rows_of(session, name)
 
 
+def _more_than_tables(scan: str) -> QueryError:
+    """The refusal of a scan of no registered table, in the words of the query."""
+    names = scan.split(".", 2)
+    documents, search = documents_of(names), search_of(names)
+    hint = "Store the rows of a search or a file in a table, and query that."
+    if documents is not None:
+        given = asdict(documents)
+        usual = asdict(Documents(given["path"]))
+        options = [f"{key}={given[key]!r}" for key in usual if given[key] != usual[key]]
+        call = ", ".join(["'documents'", repr(given["path"]), *options])
+        hint = f"Register them, session.register_documents({call}), and query that table."
+    elif search is not None:
+        hint = "Store what the search finds in a table, and query that."
+    return QueryError(
+        "a manifest of a query that reads more than registered tables is not possible: "
+        f"'{documents or search or scan}'",
+        hint=hint,
+    )
+
+
+def registered_files(session: BaseSession, name: str) -> Files | None:
+    """The files of a table that the session registered from files on this machine."""
+    made = cast("Comparing", session).registration_of(name)
+    return None if made is None else Files(made.path, made.files())
+
+
+def registration_facts(session: BaseSession, name: str) -> dict[str, Any]:
+    """The part of a manifest that says how files became a table; empty for one in memory."""
+    made = cast("Comparing", session).registration_of(name)
+    return {} if made is None else {"read": {"method": made.method, "options": made.options}}
+
+
 def rows_of(session: BaseSession, name: str) -> pa.Table:
-    """The rows of a registered table, by its name as a plan shows it."""
+    """The rows of a registered table, by its name as a plan shows it, in the order of its parts,
+    whichever is read first."""
     path = ".".join(map(quoted_name, name.split(".")))
-    return SessionContext.table(session, path).to_arrow_table()
+    frame = SessionContext.table(session, path)
+    batches = [batch for part in frame.collect_partitioned() for batch in part]
+    return pa.Table.from_batches(batches, schema=frame.schema())
 
 
 def table_names(session: BaseSession) -> Iterator[str]:
@@ -216,8 +254,26 @@ def table_names(session: BaseSession) -> Iterator[str]:
             yield f"datafusion.{schema}.{table}"
 
 
+def _with_moved_files(table: pa.Table, spec: str) -> pa.Table:
+    """A table of documents with the files as they lie from their folder, which may be another one
+    in a replay; any other table as it is."""
+    from blendfusion.services.documents.table import SCHEMA
+
+    if table.schema.names != SCHEMA.names:
+        return table
+    path = Path(spec.partition("*")[0]).expanduser().absolute()
+    base = path if path.is_dir() else path.parent
+    moved = [
+        str(Path(f).absolute().relative_to(base)) if Path(f).absolute().is_relative_to(base) else f
+        for f in table["file"].to_pylist()
+    ]
+    return table.set_column(0, table.schema.field(0), pa.array(moved, table.schema.field(0).type))
+
+
 def input_facts(table: pa.Table, files: Files | None) -> dict[str, Any]:
     """The part of a manifest that describes one input."""
+    if files is not None:
+        table = _with_moved_files(table, files.spec)
     facts: dict[str, Any] = {
         "columns": schema_of(table.schema),
         "rows": table.num_rows,

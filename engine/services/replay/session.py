@@ -3,19 +3,80 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from datafusion import DataFrame, SessionContext
 
 from blendfusion.prepare.frame_sources import FrameSources
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.services.replay.manifest import Manifest
+    from blendfusion.services.replay.registrations import Registration
 
     Run = Manifest | str | os.PathLike[str]
 
 
 class Comparing(FrameSources):
-    """A context that compares recorded runs."""
+    """A context that compares recorded runs, and knows which files its tables are."""
+
+    def register_parquet(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        super().register_parquet(name, path, *args, **kwargs)
+        self._note_call("register_parquet", name, path, args, kwargs)
+
+    def register_csv(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        super().register_csv(name, path, *args, **kwargs)
+        self._note_call("register_csv", name, path, args, kwargs)
+
+    def register_json(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        super().register_json(name, path, *args, **kwargs)
+        self._note_call("register_json", name, path, args, kwargs)
+
+    def register_table(self, name: str, table: Any) -> None:
+        super().register_table(name, table)
+        self._registrations.pop(_key(name), None)
+
+    def register_view(self, name: str, df: DataFrame) -> None:
+        super().register_view(name, df)
+        self._registrations.pop(_key(name), None)
+
+    def deregister_table(self, name: str) -> None:
+        super().deregister_table(name)
+        self._registrations.pop(_key(name), None)
+
+    def note_registration(
+        self, method: str, name: str, path: object, arguments: Mapping[str, Any]
+    ) -> None:
+        from blendfusion.services.replay.registrations import registration_of
+
+        made = registration_of(method, path, arguments)
+        if made is None:
+            self._registrations.pop(_key(name), None)
+        else:
+            self._registrations[_key(name)] = made
+
+    def registration_of(self, name: str) -> Registration | None:
+        """How files became the table ``name``, as plans write it; None for a table in memory."""
+        from blendfusion.udfs.declare.arguments import quoted_name
+
+        found = self._registrations.get(name)
+        if found is None or found.path.lower().rpartition("#")[0].endswith(".xlsx"):
+            return found
+        plan = SessionContext.table(self, quoted_name(name)).execution_plan().display_indent()
+        replaced = "DataSourceExec: partitions=" in plan and not found.path.endswith(".xlsx")
+        return None if replaced else found
+
+    @cached_property
+    def _registrations(self) -> dict[str, Registration]:
+        return {}
+
+    def _note_call(self, method: str, name: str, path: object, args: Any, kwargs: Any) -> None:
+        from blendfusion.services.replay.registrations import arguments_of
+
+        inherited = getattr(SessionContext, method)
+        self.note_registration(method, name, path, arguments_of(inherited, args, kwargs))
 
     def diff(self, before: Run, now: Run) -> Frame:
         """The rows in which the results of two recorded runs differ, as a frame that one can query.
@@ -32,6 +93,11 @@ class Comparing(FrameSources):
         from blendfusion.services.replay.differences import difference
 
         return self.new_table(difference(_manifest(before), _manifest(now)))
+
+
+def _key(name: str) -> str:
+    """The name of a table as plans write it, from that of SQL."""
+    return name.strip('"') if '"' in name else name.lower()
 
 
 def _manifest(run: Run) -> Manifest:

@@ -1,0 +1,171 @@
+"""How files became the tables of a session: as a manifest says it, and the same once more."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from datafusion import CsvReadOptions
+
+from blendfusion.errors import QueryError
+from blendfusion.models.protocol.gate import Shape, Unfit, check_shape
+from blendfusion.places.folders import list_files
+from blendfusion.places.remote import LOCAL, local_path, scheme_of
+
+if TYPE_CHECKING:
+    from blendfusion.run.hooks import BaseSession
+
+METHODS = (
+    "register_parquet",
+    "register_csv",
+    "register_json",
+    "register_documents",
+    "register_file",
+)
+"""The methods of a session that a replay calls."""
+_OWN = ("self", "name", "path", "args", "kwargs")
+_SHAPE: Shape = {"method": str, "options": {"...": object}}
+
+
+class Unsayable(Exception):
+    """A value that the text of a manifest cannot hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A call of a session's method that made a table of the files at ``path``, absolute."""
+
+    method: str
+    path: str
+    options: Mapping[str, Any]
+    """The arguments beside the name and the path, as JSON has them."""
+
+    def files(self) -> tuple[Path, ...]:
+        """The files at the path."""
+        if self.method == "register_documents":
+            from blendfusion.planner.ir.document_tables import Documents
+            from blendfusion.services.documents.table import found_files
+
+            read = Documents(self.path, ocr=bool(self.options.get("ocr")))
+            return tuple(map(Path, found_files(read)))
+        place = self.path.rpartition("#")[0] if _is_sheet(self.path) else self.path
+        return tuple(file.path for file in list_files(place).files)
+
+
+def registration_of(method: str, path: object, arguments: Mapping[str, Any]) -> Registration | None:
+    """The registration of the files at ``path``; None where they are not on this machine, or an
+    argument cannot be said in a text."""
+    if not isinstance(path, str | os.PathLike):
+        return None
+    place = os.fspath(path)
+    if place == "-" or scheme_of(place) not in (None, LOCAL):
+        return None
+    try:
+        given = {key: say(value) for key, value in arguments.items() if value is not None}
+    except Unsayable:
+        return None
+    return Registration(method, str(Path(local_path(place)).expanduser().absolute()), given)
+
+
+def arguments_of(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call of a session's method, by name, without the name and the path."""
+    bound = inspect.signature(method).bind(None, "name", "path", *args, **kwargs)
+    return {key: value for key, value in bound.arguments.items() if key not in _OWN}
+
+
+def say(value: object) -> object:
+    """An argument as JSON has it. Raises Unsayable."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, pa.Schema):
+        return {"schema": _text_of(value)}
+    if isinstance(value, CsvReadOptions):
+        usual, own = vars(CsvReadOptions()), vars(value)
+        return {"csv": {key: say(own[key]) for key in own if own[key] != usual.get(key)}}
+    if isinstance(value, list | tuple) and all(isinstance(one, tuple | list) for one in value):
+        pairs = [tuple(one) for one in value]
+        if all(len(p) == 2 and all(isinstance(part, str) for part in p) for p in pairs):
+            return {"pairs": [list(pair) for pair in pairs]}
+        if all(len(p) == 2 and isinstance(p[1], pa.DataType) for p in pairs):
+            return {"columns": _text_of(pa.schema(pairs))}
+    raise Unsayable
+
+
+def understand(said: Any) -> Any:
+    """The argument that ``say`` has said. Raises Unfit for what it never says."""
+    if not isinstance(said, dict):
+        return said
+    kind = next(iter(said), "")
+    if len(said) != 1 or kind not in ("schema", "columns", "pairs", "csv"):
+        raise Unfit("an argument of a registration is not possible")
+    value: Any = said[kind]
+    if kind == "pairs":
+        check_shape(value, [[str]], "the columns of folders")
+        return [tuple(pair) for pair in value]
+    if kind == "csv":
+        check_shape(value, {"...": object}, "the options of CSV")
+        if not value.keys() <= vars(CsvReadOptions()).keys():
+            raise Unfit("an option of CSV is not known")
+        return CsvReadOptions(**{key: understand(one) for key, one in value.items()})
+    schema = _schema_of(value)
+    return schema if kind == "schema" else [(f.name, f.type) for f in schema]
+
+
+def register_again(session: BaseSession, name: str, path: str, said: object) -> None:
+    """Make the files at ``path`` the table ``name``, an SQL name, as the recorded run did. Raises
+    QueryError for a registration that no manifest holds."""
+    try:
+        check_shape(said, _SHAPE, "the registration")
+        call: Any = said
+        if call["method"] not in METHODS:
+            raise Unfit(f"'{call['method']}' registers no files")
+        method = getattr(session, call["method"])
+        options = {key: understand(value) for key, value in call["options"].items()}
+        if {"name", "path", "object_store"} & options.keys():
+            raise Unfit("an argument of a registration is not possible")
+    except Unfit as problem:
+        raise QueryError(
+            f"table {name}: its registration cannot be repeated: {problem}",
+            hint=f"Pass its file: --table {name}=PATH.",
+        ) from None
+    method(name=name, path=path, **options)
+
+
+def fits(path: str, recorded_path: str) -> bool:
+    """Whether another path holds files of the recorded kind, by the endings."""
+    return Path(path).suffix.lower() == Path(recorded_path).suffix.lower()
+
+
+def paths_from(folder: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of inputs with paths from ``folder`` where they lie in it, so that the folder can
+    be moved as a whole."""
+    base = folder.expanduser().absolute()
+
+    def moved(path: str) -> str:
+        return str(Path(path).relative_to(base)) if Path(path).is_relative_to(base) else path
+
+    return {
+        name: {**facts, "path": moved(facts["path"])} if "path" in facts else facts
+        for name, facts in inputs.items()
+    }
+
+
+def _is_sheet(path: str) -> bool:
+    return ".xlsx#" in path.lower() and not Path(path).exists()
+
+
+def _text_of(schema: pa.Schema) -> str:
+    return base64.b64encode(schema.serialize()).decode()
+
+
+def _schema_of(text: object) -> pa.Schema:
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(str(text), validate=True)))
+    except (ValueError, OSError, pa.ArrowException):
+        raise Unfit("a schema is not possible") from None
