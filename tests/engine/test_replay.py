@@ -477,6 +477,7 @@ REGISTRATIONS: dict[str, Callable[[bf.Session, Path], object]] = {
 FROM_T = "SELECT text FROM t WHERE llm_filter('Is it good?', text) ORDER BY text"
 
 
+@pytest.mark.filterwarnings("ignore:using literals for table_partition_cols:DeprecationWarning")
 @pytest.mark.parametrize("name", REGISTRATIONS)
 def test_files_that_were_registered_in_python_are_replayed(
     tmp_path: Path, model: bf.ScriptedModel, capsys: pytest.CaptureFixture[str], name: str

@@ -60,7 +60,7 @@ class Registration:
 
 def registration_of(method: str, path: object, arguments: Mapping[str, Any]) -> Registration | None:
     """The registration of the files at ``path``; None where they are not on this machine, or an
-    argument cannot be said in a text."""
+    argument cannot be written as text."""
     if not isinstance(path, str | os.PathLike):
         return None
     place = os.fspath(path)
@@ -97,14 +97,14 @@ def say(value: object) -> object:
     raise Unsayable
 
 
-def understand(said: Any) -> Any:
-    """The argument that ``say`` has said. Raises Unfit for what it never says."""
-    if not isinstance(said, dict):
-        return said
-    kind = next(iter(said), "")
-    if len(said) != 1 or kind not in ("schema", "columns", "pairs", "csv"):
+def understand(recorded: Any) -> Any:
+    """The argument that ``say`` wrote. Raises Unfit for what it never says."""
+    if not isinstance(recorded, dict):
+        return recorded
+    kind = next(iter(recorded), "")
+    if len(recorded) != 1 or kind not in ("schema", "columns", "pairs", "csv"):
         raise Unfit("an argument of a registration is not possible")
-    value: Any = said[kind]
+    value: Any = recorded[kind]
     if kind == "pairs":
         check_shape(value, [[str]], "the columns of folders")
         return [tuple(pair) for pair in value]
@@ -117,12 +117,12 @@ def understand(said: Any) -> Any:
     return schema if kind == "schema" else [(f.name, f.type) for f in schema]
 
 
-def register_again(session: BaseSession, name: str, path: str, said: object) -> None:
+def register_again(session: BaseSession, name: str, path: str, recorded: object) -> None:
     """Make the files at ``path`` the table ``name``, an SQL name, as the recorded run did. Raises
     QueryError for a registration that no manifest holds."""
     try:
-        check_shape(said, _SHAPE, "the registration")
-        call: Any = said
+        check_shape(recorded, _SHAPE, "the registration")
+        call: Any = recorded
         if call["method"] not in METHODS:
             raise Unfit(f"'{call['method']}' registers no files")
         method = getattr(session, call["method"])
