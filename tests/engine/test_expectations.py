@@ -1,9 +1,9 @@
 """What people expect of the product, and the tests that show it.
 
 ``EXPECTATIONS`` names the tests of each of forty points that people who tried the product looked
-for. Those that have no better place are below: a recipe of each scheduler, friendly SQL, each
-format of a result, the types of a spreadsheet, colours of the input, a dark scheme. The recipes are
-those of docs/howto.md: their addresses are replaced by folders, nothing else.
+for. Those that have no better place are below: recipes of schedulers and services, friendly SQL,
+each format of a result, the types of a spreadsheet, colours of the input, a dark scheme. The recipes
+are those of docs/howto.md: their addresses are replaced by folders, nothing else.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,7 @@ ADDRESSES = {
     "store": "postgresql://airflow@db.example.org/answers",
     "bucket": "s3://bucket/tickets/{day}/*.parquet",
     "limit": "cost=5.0",
+    "most": "values=100_000",
 }
 
 
@@ -170,6 +172,39 @@ def test_a_task_of_airflow_is_repeated_for_nothing(asked: list[str], tmp_path: P
     exec(recipe("# a task of Airflow", **places | {"store": "off", "limit": "cost=0.0"}), names)
     with pytest.raises(bf.BudgetExceeded):
         names["topics"]("monday")
+
+
+def test_a_service_of_fastapi_asks_each_text_once(asked: list[str], tmp_path: Path) -> None:
+    pytest.importorskip("fastapi")
+    from fastapi.testclient import TestClient
+
+    bf.connect(cache=None).from_pydict({"ticket_id": [1, 2, 3], "body": BODIES}).write_parquet(
+        "tickets.parquet"
+    )
+    names: dict[str, Any] = {}
+    exec(recipe("# service.py", most="values=3"), names)
+    with TestClient(names["app"], raise_server_exceptions=False) as client:
+        for _ in range(2):
+            assert client.get("/tickets", params={"topic": "delivery"}).json() == [
+                {"ticket_id": 1},
+                {"ticket_id": 3},
+            ]
+        found = client.get("/tickets", params={"topic": "delivery", "most": 1})
+        assert found.json() == [{"ticket_id": 1}]
+        for wrong in ({"topic": "' OR true --"}, {"topic": "delivery", "most": "x"}):
+            assert client.get("/tickets", params=wrong).status_code == 422
+        sent = ["It came late.", "'; DROP TABLE tickets; --", "It came late."]
+        answers = client.post("/topics", json=sent)
+        assert answers.json() == ["delivery", "payment", "delivery"]
+        for number in (0, 1001):
+            assert client.post("/topics", json=["x"] * number).status_code == 422
+        assert sorted(asked) == sorted({*BODIES, *sent})
+        refused = client.post("/topics", json=["A fourth text."])
+        assert (refused.status_code, refused.json()) == (429, {"detail": "the budget is spent"})
+        assert client.get("/tickets", params={"topic": "payment"}).json() == [{"ticket_id": 2}]
+        with ThreadPoolExecutor(4) as pool:
+            several = list(pool.map(lambda _: client.post("/topics", json=sent).json(), range(12)))
+        assert several == [answers.json()] * 12
 
 
 QUERIES = {
