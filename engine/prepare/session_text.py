@@ -141,7 +141,7 @@ class SessionText:
 
 def _written_elsewhere(session: FrameSources, query: Query) -> Frame | None:
     """The frame of a statement that writes to a table of a service; None for any other."""
-    if first_word(query.text) not in ("INSERT", "CREATE"):
+    if first_word(query.text) not in ("INSERT", "CREATE", "DROP", "UPDATE", "DELETE"):
         return None
     frames = (module.write_rows(session, query) for module in parts("destinations"))
     found: Frame | None = next((frame for frame in frames if frame is not None), None)

@@ -98,6 +98,51 @@ def test_statements(url: str) -> None:
     session.close()
 
 
+OTHER_STATEMENTS = {
+    "DROP TABLE {t}": "DROP TABLE",
+    "drop table if exists {t}": "DROP TABLE",
+    "DROP VIEW IF EXISTS {t}": "DROP VIEW",
+    "DROP SCHEMA IF EXISTS {t}": "DROP SCHEMA",
+    "CREATE VIEW {t} AS SELECT 1 AS x": "CREATE VIEW",
+    "CREATE OR REPLACE VIEW {t} AS SELECT 1 AS x": "CREATE VIEW",
+    "CREATE SCHEMA {t}": "CREATE SCHEMA",
+    "CREATE SCHEMA IF NOT EXISTS {t}": "CREATE SCHEMA",
+    "CREATE TEMP TABLE {t} AS SELECT 1 AS x": "CREATE TEMP TABLE",
+    "CREATE OR REPLACE TEMPORARY TABLE {t} AS SELECT 1 AS x": "CREATE TEMP TABLE",
+    "CREATE EXTERNAL TABLE {t} STORED AS CSV LOCATION '{file}'": "CREATE EXTERNAL TABLE",
+    "UPDATE {t} SET id = 2": "UPDATE",
+    "UPDATE {t} SET id = 2 WHERE llm_filter('?', 'x')": "UPDATE",
+    "DELETE FROM {t}": "DELETE",
+    "-- all of them\n DELETE FROM {t} WHERE id = 1": "DELETE",
+}
+
+
+def test_what_is_left_to_the_database_is_an_error_that_says_so(url: str, tmp_path: Path) -> None:
+    session = opened(url)
+    (tmp_path / "x.csv").write_text("id\n1\n")
+    session.from_pydict({"id": [1]}).write_table("d.t")
+    schema = session.attached["d"].database.default_schema
+    for statement, words in OTHER_STATEMENTS.items():
+        for table in ("d.t", "D.t", '"d"."t"', "d.new", f'd."{schema}".t'):
+            with pytest.raises(bf.QueryError) as refused:
+                session.sql(statement.format(t=table, file=tmp_path / "x.csv"))
+            assert refused.value.message == f"{words} is left to the tools of the database 'd'"
+    assert rows_of(session) == [{"id": 1}]
+    assert list(session.attached["d"].database.tables(schema)) == ["t"]
+    for own in (
+        "CREATE VIEW d AS SELECT * FROM d.t",
+        "CREATE TABLE kept AS SELECT * FROM d.t",
+        "DROP TABLE kept",
+        "DROP VIEW d",
+        "CREATE SCHEMA apart",
+        "CREATE VIEW apart.t AS SELECT * FROM d.t",
+        "DROP TABLE IF EXISTS nothing",
+    ):
+        session.sql(own)
+    assert rows_of(session, "apart.t") == [{"id": 1}]
+    session.close()
+
+
 TYPED = pa.table(
     {
         "b": pa.array([True, False, None]),

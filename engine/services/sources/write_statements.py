@@ -12,6 +12,7 @@ from blendfusion.language.query_text.statements import creates_table, first_word
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.language.query_text.tokenizer import sql_of
 from blendfusion.services.sources.destinations import TableWrite, destination_of, write_frame
+from blendfusion.services.sources.other_statements import check_statement
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -26,9 +27,12 @@ _CLAUSES = ("RETURNING", "ON", "OVERWRITE", "IGNORE")
 def write_rows(session: Attaching, query: Query) -> Frame | None:
     """The frame of an INSERT or CREATE TABLE … AS of a table of an attached database: its result is
     the number of rows. None for another statement. CREATE is carried out at once, as DataFusion
-    does; INSERT when the frame runs."""
+    does; INSERT when the frame runs. Raises QueryError for another change of a database."""
+    if not session.attached:
+        return None
+    check_statement(session, query.text)
     creates = creates_table(query.text) and query.options is None
-    if not session.attached or not (creates or first_word(query.text) == "INSERT"):
+    if not (creates or first_word(query.text) == "INSERT"):
         return None
     tree = TokenTree(query.text)
     head = _Head.of(tree)
