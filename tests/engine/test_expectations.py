@@ -2,8 +2,8 @@
 
 ``EXPECTATIONS`` names the tests of each of forty points that people who tried the product looked
 for. Those that have no better place are below: recipes of schedulers and services, friendly SQL,
-each format of a result, the types of a spreadsheet, colours of the input, a dark scheme. The recipes
-are those of docs/howto.md: their addresses are replaced by folders, nothing else.
+each format of a result, the types of a spreadsheet, colours of the input, a dark scheme. The
+recipes are those of docs/howto.md: their addresses are replaced by folders, nothing else.
 """
 
 from __future__ import annotations
