@@ -126,6 +126,42 @@ def test_an_equal_question_counts_once(db: Counted) -> None:
     assert estimate.total.values == db.asked(sql) == 18
 
 
+OF_TWO_COLUMNS = {
+    "SELECT llm_map('m', x) FROM t UNION ALL SELECT llm_map('m', z) FROM same": 18,
+    "SELECT llm_map('m', x) FROM t UNION ALL SELECT llm_map('m', y) FROM u": 21,
+    "SELECT llm_map('m', x), llm_map('m', z) FROM (SELECT x, x || '' AS z FROM t)": 18,
+    "SELECT llm_map('m', llm_map('m', x)) FROM t UNION ALL SELECT llm_map('m', z) FROM same": 19,
+    "SELECT llm_filter('{}?', z) FROM same UNION ALL SELECT llm_filter('{}?', x) FROM t": 18,
+    "SELECT llm_map('{x}', x) FROM t UNION ALL SELECT llm_map('{z}', z) FROM same": 36,
+}
+
+
+@pytest.mark.parametrize("sql", OF_TWO_COLUMNS)
+def test_equal_texts_of_two_columns_are_asked_once(sql: str, db: Counted) -> None:
+    db.add("same", T.rename_columns(["id", "k", "z"]))
+    estimate = db.session.sql(sql).estimate()
+    assert db.asked(sql) == OF_TWO_COLUMNS[sql]
+    if estimate.exact:
+        assert estimate.total.values == OF_TWO_COLUMNS[sql]
+    assert estimate.least <= OF_TWO_COLUMNS[sql]
+    assert estimate.exact or "llm_map('m', llm_map" in sql
+    after = db.session.sql(sql).estimate()
+    assert (after.exact, after.total.values) == (True, 0)
+
+
+def test_guessed_answers_about_texts_of_another_column_are_guesses(db: Counted) -> None:
+    db.add("same", T.rename_columns(["id", "k", "z"]))
+    sql = (
+        "SELECT llm_map('m', x), (SELECT count(llm_map('n', z)) FROM same "
+        "WHERE llm_filter('q', z)) FROM t WHERE llm_filter('q', x)"
+    )
+    operators = {op.call: op for op in db.session.sql(sql).estimate().operators}
+    filters = [operators[f"llm_filter('q', {name})"].values for name in ("same.z", "t.x")]
+    assert filters == [18, 0]
+    for call in ("llm_map('m', t.x)", "llm_map('n', same.z)"):
+        assert (operators[call].exact, operators[call].basis) == (False, "assumed answers")
+
+
 def test_a_stage_above_guessed_answers_is_assumed(db: Counted) -> None:
     sql = "SELECT g, llm_qa('w', x) FROM (SELECT x, llm_classify(x, ['a', 'b']) AS g FROM t) GROUP BY g"
     classify, answer = db.session.sql(sql).estimate().operators

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -46,6 +47,9 @@ _NAMED_PLACE = re.compile(r"\{\s*[A-Za-z_]")
 """The place of a value in a question, by its name."""
 _AT_A_TIME = 65_536
 """Values that are sent, batch by batch, before their answers may go to a file."""
+
+Question: TypeAlias = tuple[Task, "Targets | None", ModelNames]
+"""A task without what no prompt shows, the targets of its cascade, and its models."""
 
 
 class UnknownAnswerError(Exception):
@@ -123,7 +127,7 @@ class Dispatcher:
         self._values: dict[Call, dict[Values, object]] = {}
         self.spill = spill or AnswerSpill(Options().spill_above)
         """The memory for the answers of the run."""
-        self._answered: dict[tuple[Task, Targets | None, ModelNames], SpillableAnswers[Values]] = {}
+        self._answered: dict[Question, SpillableAnswers[Values]] = {}
         self._cascades: dict[tuple[Task, Targets, ModelNames], Cascade] = {}
         self._by_name: dict[ModelNames, bool] = {}
         """Whether models read the names of values beside their prompts."""
@@ -158,9 +162,7 @@ class Dispatcher:
 
     def answers_of(self, call: Call, values: Sequence[Values]) -> Mapping[Values, Answer]:
         """The answers of this run so far to the question of ``call`` about ``values``."""
-        names = self._names(call)
-        task = self._without_name(self.task_to_send(call.task), names)
-        held = self._answered.get((task, self.targets_of(call), names))
+        held = self._answered.get(self.question_of(call))
         return {} if held is None else held.among(values)
 
     def task_to_send(self, task: Task) -> Task:
@@ -254,7 +256,7 @@ class Dispatcher:
             return self._ask_with_media(task, values, {*shown}, call, sent, stops=stops)
         targets = self.targets_of(call)
         names = self._names(call)
-        held = self._answers_under(sent, targets, names)
+        held = self._answers_under(self.question_of(call, sent))
         answered = held.among(values)
         new = list(dict.fromkeys(v for v in values if v not in answered))
         if new and call is not None and targets is not None:
@@ -328,15 +330,21 @@ class Dispatcher:
 
     def learn(self, job: Job, call: Call | None, answers: Mapping[Values, Answer]) -> None:
         """Answers of this run that were got elsewhere: nothing asks again."""
-        targets = self.targets_of(call)
-        self._answers_under(self.task_to_send(job.task), targets, self._names(call)).update(answers)
+        question = self.question_of(call, self.task_to_send(job.task))
+        self._answers_under(question).update(answers)
 
-    def _answers_under(
-        self, sent: Task, targets: Targets | None, names: ModelNames
-    ) -> SpillableAnswers[Values]:
-        key = self._without_name(sent, names), targets, names
-        held = self._answered.get(key)
-        return held or self._answered.setdefault(key, self.spill.answers())
+    def question_of(self, call: Call | None, sent: Task | None = None) -> Question:
+        """The key under which a run asks each value once: equal for calls that share answers.
+        ``sent``: the task that the model reads; None: that of ``call``."""
+        if sent is None:
+            assert call is not None
+            sent = self.task_to_send(call.task)
+        names = self._names(call)
+        return self._without_name(sent, names), self.targets_of(call), names
+
+    def _answers_under(self, question: Question) -> SpillableAnswers[Values]:
+        held = self._answered.get(question)
+        return held or self._answered.setdefault(question, self.spill.answers())
 
     def _without_name(self, sent: Task, names: ModelNames) -> Task:
         """The task without the name of its only value, which no prompt shows: equal texts of two

@@ -31,7 +31,6 @@ from blendfusion.run.estimates.sampling import distinct_in_all
 from blendfusion.run.estimates.simulate import DryRows, DryRun, StageSeen, occurrences
 from blendfusion.run.estimates.simulated_model import SimulatedDispatcher, Tally
 from blendfusion.run.estimates.token_costs import Meter
-from blendfusion.run.estimates.value_bounds import question_of
 from blendfusion.run.observe.progress import count_noun
 from blendfusion.types import Task, Usage
 from blendfusion.udfs.declare.call import Call
@@ -145,7 +144,7 @@ class _Report:
     def least(self, operators: Sequence[OperatorEstimate]) -> int:
         """The least values of a run. A value that several stages may ask counts once."""
         exact = [op for op in operators if op.exact and op.ask is not None]
-        met = {question_of(op.ask, self._guesser) for op in exact if op.ask is not None}
+        met = {self._guesser.question_of(op.ask.call) for op in exact if op.ask is not None}
         least = sum(op.values or 0 for op in exact)
         known = [seen.bounds for seen in self._run.seen.values() if seen.bounds is not None]
         for bounds in sorted(known, key=lambda b: -b.least):

@@ -21,7 +21,7 @@ from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.run.estimates.loaded_models import KnownModels
 from blendfusion.types import Answer, Constraint, Task
-from blendfusion.udfs.ask.dispatcher import Dispatcher
+from blendfusion.udfs.ask.dispatcher import Dispatcher, Question
 from blendfusion.udfs.ask.observer import NullObserver
 from blendfusion.udfs.declare.call import Call
 
@@ -97,8 +97,10 @@ class SimulatedDispatcher(Dispatcher):
         super().__init__(lambda: self.model, NullObserver(), targets=targets)
         self._find = find
         self._known: dict[ModelNames, KnownModels] = {}
-        self._guessed: dict[tuple[Task, ModelNames], dict[Values, Answer]] = {}
+        self._guessed: dict[Question, dict[Values, Answer]] = {}
         self._earlier: dict[tuple[Task, ModelNames], list[str]] = {}
+        self._tasks: dict[Question, set[Task]] = {}
+        """The tasks that share the answers to a question."""
         self._shares: dict[Task, Share] = {}
         self._read: dict[Task, set[Values]] = {}
         """The values that were read for another question, which is asked beside it, by task."""
@@ -117,14 +119,19 @@ class SimulatedDispatcher(Dispatcher):
         return self._boundless if cache is None else cache
 
     def answers_of(self, call: Call, values: Sequence[Values]) -> Mapping[Values, Answer]:
-        return self._guessed.get((self.task_to_send(call.task), self._names(call)), {})
+        return self._guessed.get(self.question_of(call), {})
 
     def known_of(self, call: Call | None) -> KnownModels:
         """The known properties of the models that answer ``call``."""
-        names = self._names(call)
+        return self._known_by(self._names(call))
+
+    def _known_by(self, names: ModelNames) -> KnownModels:
         if names not in self._known:
             self._known[names] = self._find(names)
         return self._known[names]
+
+    def _reads_names(self, names: ModelNames) -> bool:
+        return self._known_by(names).abilities.scores_options
 
     def model_of(self, call: Call | None) -> CachedModel:
         """A model for its window and its tokens only; one without bounds if the real one is not
@@ -156,7 +163,7 @@ class SimulatedDispatcher(Dispatcher):
         if certain is not None:
             return [certain] * len(values)
         sent = sent or self.task_to_send(task)
-        question = sent, self._names(call)
+        question = self.question_of(call, sent)
         answers = self._guessed.setdefault(question, {})
         new = list(dict.fromkeys(v for v in values if v not in answers))
         cache = self.known_of(call).cache
@@ -175,12 +182,15 @@ class SimulatedDispatcher(Dispatcher):
             tally.examples += missing[: _KEPT_EXAMPLES - len(tally.examples)]
             self.tokens += -(-characters // CHARACTERS_PER_TOKEN) + len(missing)
             self.guesses.add(task)
-            earlier = self._earlier_of(question, cache)
+            earlier = self._earlier_of(sent, self._names(call), cache)
             if not earlier:
                 self.assumed.add(task)
             guessed = self._guess(sent, missing, earlier, len(answers))
             made = {text: Answer(text, logprob=0.0) for text in set(guessed)}
             answers.update((v, made[text]) for v, text in zip(missing, guessed, strict=True))
+        sharing = self._tasks.setdefault(question, set())
+        sharing.add(task)
+        self._share_kinds(task, sharing | {sent})
         return [answers[v] for v in values]
 
     def _beside_another(self, call: Call | None, sent: Task, missing: Sequence[Values]) -> int:
@@ -199,14 +209,18 @@ class SimulatedDispatcher(Dispatcher):
                 self._read.setdefault(other, set()).add(values)
         return len(missing) - len(new)
 
-    def _earlier_of(
-        self, question: tuple[Task, ModelNames], cache: CachedModel | None
-    ) -> list[str]:
+    def _share_kinds(self, task: Task, others: set[Task]) -> None:
+        """Count ``task`` among the kinds of tasks with the same answers."""
+        for kind in (self.guesses, self.assumed, self.blind):
+            if not kind.isdisjoint(others):
+                kind.add(task)
+
+    def _earlier_of(self, sent: Task, names: ModelNames, cache: CachedModel | None) -> list[str]:
         """Cached answers to the task, at most a few."""
-        if question not in self._earlier:
-            some = cache.earlier(question[0], MOST_EARLIER_ANSWERS) if cache is not None else []
-            self._earlier[question] = some
-        return self._earlier[question]
+        if (sent, names) not in self._earlier:
+            some = cache.earlier(sent, MOST_EARLIER_ANSWERS) if cache is not None else []
+            self._earlier[sent, names] = some
+        return self._earlier[sent, names]
 
     def _guess(self, task: Task, values: list[Values], earlier: list[str], start: int) -> list[str]:
         """Answers to ``values``, similar to the ``earlier`` ones; ``start``: the number of previous

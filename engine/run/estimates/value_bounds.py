@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.registry.model_names import ModelNames
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -31,11 +30,8 @@ from blendfusion.run.execution.group_states import GroupStates, Stage
 from blendfusion.run.execution.pair_order import asks_over_pairs
 from blendfusion.run.execution.ranges import Masks
 from blendfusion.run.execution.row_answers import Places
-from blendfusion.types import Task
-from blendfusion.udfs.ask.dispatcher import Dispatcher
+from blendfusion.udfs.ask.dispatcher import Question
 from blendfusion.udfs.declare.kinds import RowQuestion
-
-Question = tuple[Task, ModelNames]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,7 @@ class ValueBounds:
             return
         values, places = found
         stored = self._rowwise.dispatcher.lookup.stored_values(ask.call, values)
-        own, numbers = question_of(ask, self._rowwise.dispatcher), self._numbers
+        own, numbers = self._rowwise.dispatcher.question_of(ask.call), self._numbers
         ids = [-1 if v in stored else numbers.setdefault((own, v), len(numbers)) for v in values]
         self._values[ask] = np.array(ids, dtype=np.int64)[places]
 
@@ -101,7 +97,7 @@ class ValueBounds:
 
     def _bounds(self, least: int, rows: Places) -> StageBounds:
         most = most_of_rows(self._block, len(rows), self._rowwise) | self.most(rows)
-        questions = frozenset(question_of(ask, self._rowwise.dispatcher) for ask in self._calls)
+        questions = frozenset(self._rowwise.dispatcher.question_of(ask.call) for ask in self._calls)
         return StageBounds(least, questions, most)
 
     def _least_of_rows(self) -> int:
@@ -210,11 +206,6 @@ def _asks_once_a_row(ask: Ask, rowwise: RowWise) -> bool:
 def _requests(ask: Ask, rowwise: RowWise) -> int:
     assert isinstance(rowwise.dispatcher, SimulatedDispatcher)
     return rowwise.dispatcher.requests_per_value(ask.call)
-
-
-def question_of(ask: Ask, dispatcher: Dispatcher) -> Question:
-    """The task of a call, and the names of the models that get it."""
-    return dispatcher.task_to_send(ask.call.task), ask.call.model_names(dispatcher.targets)
 
 
 def _distinct(values: Places) -> int:
