@@ -106,5 +106,6 @@ def input_changes(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
     elif old["columns"] == new["columns"] and old["digest"] != new["digest"]:
         same = old["any_order"] is not None and old["any_order"] == new["any_order"]
         what = "the order of its rows changed" if same else "values in it changed"
-        found.append(Change("table", name, what))
+        if not (same and files and files == now):  # the same files may be read in another order
+            found.append(Change("table", name, what))
     return found
