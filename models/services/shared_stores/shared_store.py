@@ -78,7 +78,9 @@ class SharedStore(ABC):
         self._is_behind = False
         self._thread: threading.Thread | None = None
         self._called_at = 0.0
-        """When answers came last, or the first ones are asked."""
+        """When answers came last, or the first ones were looked up."""
+        self._is_opening = False
+        """Whether the thread that writes was begun by a look-up and opens what it needs."""
         self._read_at = self._write_at = 0.0
         """When it may be tried next."""
         self._pause_seconds = 0.0
@@ -133,7 +135,7 @@ class SharedStore(ABC):
         if not values:
             return {}
         if self._is_behind and not self._called_at:
-            self._called_at = time.monotonic()
+            self._called_at, self._is_opening = time.monotonic(), True
             self._wake()
         keys = Keys(fingerprint, task)
         wanted = keys.of_each(values)
@@ -198,7 +200,9 @@ class SharedStore(ABC):
         self._is_behind = True
 
     def _wait_for_the_last_call(self) -> None:
-        """Wait for a moment until its answers are written, or known to be out of reach."""
+        """Wait for a moment until its answers are written, or known to be out of reach; the first
+        answers after a look-up wait until the writer is open."""
+        self._late_lock.wait_for(lambda: not self._is_opening, _CLOSE_SECONDS)
         allowed = _SHARE_OF_WAITING * (time.monotonic() - self._called_at)
         self._late_lock.wait_for(
             lambda: not self._late or self._write_at > time.monotonic(),
@@ -233,6 +237,9 @@ class SharedStore(ABC):
         """Write rows as they come, until none has come for a moment."""
         with suppress(Unreachable):  # the first answers see it again
             self._open_writer()
+        with self._late_lock:
+            self._is_opening = False
+            self._late_lock.notify_all()
         while True:
             with self._late_lock:
                 pause = self._write_at - time.monotonic()
