@@ -66,7 +66,7 @@ def open_file(path: Path, wait_seconds: float, *, is_durable: bool = True) -> sq
     Where nothing may be written (the file system, the folder), the file is read as it is, without
     what a log beside it has. Waits for other processes for at most ``wait_seconds``. Raises
     sqlite3.Error, OSError, Damaged or ForeignFileError."""
-    _create(path)
+    create_private(path)
     try:
         settle = partial(_settle, synchronous="NORMAL" if is_durable else "OFF")
         return _connect(path.absolute().as_uri(), wait_seconds, settle)
@@ -93,8 +93,8 @@ def _connect(
     return connection
 
 
-def _create(path: Path) -> None:
-    """Create the file if it is not there. While a descriptor of it is open here, nobody in this
+def create_private(path: Path) -> None:
+    """Create the file if it is not there, readable by its owner alone. While a descriptor of it is open here, nobody in this
     process may open it: POSIX gives back all locks of a process on a file, SQLite's too, when any
     descriptor of it is closed."""
     with _creating:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import blendfusion as bf
+from blendfusion.services.usage.book import Amounts, UsageBook, spent_since
 from blendfusion.services.usage.listed_prices import price_table
 
 PRICE = bf.Price(prompt=1.0, completion=2.0)
@@ -189,6 +191,46 @@ def test_ten_thousand_racing_values_of_eight_processes(
     session = bf.connect(scripted(), cache=file)
     rows = session.sql('SELECT "values" FROM blendfusion.usage').to_pylist()
     assert rows == [{"values": min(limit, 10_000)}]
+
+
+def test_books_of_one_process_keep_their_locks(tmp_path: Path) -> None:
+    """POSIX gives back all locks of a process on a file when one of its descriptors is closed; then
+    another process would take the log away."""
+    file = tmp_path / "answers.usage.sqlite"
+    books = [UsageBook(file) for _ in range(2)]
+    for book in books:
+        book.enter("ann", [], Amounts(number=1))
+    other = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); "
+    other += "print(c.execute('SELECT sum(number) FROM spent').fetchone()[0]); c.close()"
+    done = subprocess.run([sys.executable, "-c", other, file], capture_output=True, check=True)
+    assert done.stdout == b"2\n"
+    assert file.with_name(file.name + "-wal").exists()
+    books[0].enter("ann", [], Amounts(number=1))
+    with books[1].writing() as connection:
+        assert spent_since(connection, "", "ann").number == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_has_a_connection_of_its_own(tmp_path: Path) -> None:
+    book = UsageBook(tmp_path / "answers.usage.sqlite")
+    book.enter("ann", [], Amounts(number=1))
+    child = os.fork()
+    if child == 0:
+        book.enter("ann", [], Amounts(number=1))
+        book.close()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    with book.writing() as connection:
+        assert spent_since(connection, "", None).number == 2
+
+
+def test_a_damaged_book_is_named_with_its_remedy(tmp_path: Path) -> None:
+    (tmp_path / "answers.usage.sqlite").write_bytes(b"no database" * 1000)
+    with opened(tmp_path) as session, pytest.warns(bf.CacheWarning) as given:
+        ask(session, "good")
+    (text,) = [str(one.message) for one in given]
+    assert "answers.usage.sqlite" in text
+    assert "(move the file away: a new one is made); usage is not entered" in text
 
 
 def test_listed_prices_have_dates_and_sources_and_own_prices_win() -> None:

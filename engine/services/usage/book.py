@@ -6,7 +6,6 @@ has the totals that budgets over days look at: a batch is entered there before i
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,8 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from blendfusion.errors import ExecutionError
+from blendfusion.models.protocol.forks import INHERITED, watch
+from blendfusion.models.stores.sqlite_file import create_private, is_damage
 from blendfusion.redaction import WITHHELD
 from blendfusion.types import Usage
 
@@ -72,17 +73,16 @@ class UsageBook:
         self.path, self._clock = path, clock
         self._lock = RLock()
         self._connection: sqlite3.Connection | None = None
-        self._process = 0
+        watch(self)
 
     def today(self, before: int = 0) -> str:
         """The current day in UTC, or the day a number of days earlier."""
         return (self._clock() - timedelta(days=before)).date().isoformat()
 
     def _open(self) -> sqlite3.Connection:
-        if self._connection is None or (self.path and self._process != os.getpid()):
+        if self._connection is None:
             if self.path is not None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+                create_private(self.path)
             place = ":memory:" if self.path is None else str(self.path)
             found = sqlite3.connect(
                 place, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
@@ -90,8 +90,15 @@ class UsageBook:
             found.execute("PRAGMA journal_mode = WAL")
             found.execute("PRAGMA synchronous = NORMAL")
             found.executescript(_TABLES)
-            self._connection, self._process = found, os.getpid()
+            self._connection = found
         return self._connection
+
+    def after_fork(self) -> None:
+        """In a new process: a connection to a file must not be used, nor closed, in a child."""
+        self._lock = RLock()
+        if self._connection is not None and self.path is not None:
+            INHERITED.append(self._connection)
+            self._connection = None
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -107,7 +114,7 @@ class UsageBook:
                     connection.execute("ROLLBACK")
                     raise
             except (sqlite3.Error, OSError) as problem:
-                raise ExecutionError(f"the book of usage, '{self.path}': {problem}") from problem
+                raise self._error(problem) from problem
 
     def close(self) -> None:
         """Close the file until it is next used; a book in memory stays."""
@@ -143,7 +150,11 @@ class UsageBook:
                 )
                 return list(cursor)
             except (sqlite3.Error, OSError) as problem:
-                raise ExecutionError(f"the book of usage, '{self.path}': {problem}") from problem
+                raise self._error(problem) from problem
+
+    def _error(self, problem: Exception) -> ExecutionError:
+        remedy = " (move the file away: a new one is made)" if is_damage(problem) else ""
+        return ExecutionError(f"the book of usage, '{self.path}': {problem}{remedy}")
 
 
 def add_spent(connection: sqlite3.Connection, day: str, user: str, spent: Amounts) -> None:
