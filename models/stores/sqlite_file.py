@@ -94,9 +94,9 @@ def _connect(
 
 
 def create_private(path: Path) -> None:
-    """Create the file if it is not there, readable by its owner alone. While a descriptor of it is open here, nobody in this
-    process may open it: POSIX gives back all locks of a process on a file, SQLite's too, when any
-    descriptor of it is closed."""
+    """Create the file, for its owner alone, if it is not there. While a descriptor of it is open
+    here, nobody in this process may open it: POSIX gives back all locks of a process on a file,
+    SQLite's too, when any descriptor of it is closed."""
     with _creating:
         if path.exists():
             return

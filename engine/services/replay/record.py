@@ -36,7 +36,7 @@ from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.run.hooks import BaseFrame, BaseSession
-    from blendfusion.services.replay.session import Comparing
+    from blendfusion.services.replay.registrations import Registration
 
 PACKAGES = ("blendfusion", "datafusion", "pyarrow", "llama-cpp-python")
 _WITHOUT_EFFECT = frozenset(
@@ -224,14 +224,19 @@ def _more_than_tables(scan: str) -> QueryError:
 
 def registered_files(session: BaseSession, name: str) -> Files | None:
     """The files of a table that the session registered from files on this machine."""
-    made = cast("Comparing", session).registration_of(name)
+    made = _registration_of(session, name)
     return None if made is None else Files(made.path, made.files())
 
 
 def registration_facts(session: BaseSession, name: str) -> dict[str, Any]:
     """The part of a manifest that says how files became a table; empty for one in memory."""
-    made = cast("Comparing", session).registration_of(name)
+    made = _registration_of(session, name)
     return {} if made is None else {"read": {"method": made.method, "options": made.options}}
+
+
+def _registration_of(session: BaseSession, name: str) -> Registration | None:
+    known: Any = session  # with this service's part of it
+    return cast("Registration | None", known.registration_of(name))
 
 
 def rows_of(session: BaseSession, name: str) -> pa.Table:
