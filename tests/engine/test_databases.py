@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import sqlite3
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from postgres_server import new_database
 
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
+from blendfusion.services.sources import places
 
 UTC = datetime.UTC
 
@@ -370,6 +372,29 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
         session().attach(tmp_path / "x.db")
     with pytest.raises(bf.QueryError, match="no database that can be told"):
         session().attach(tmp_path / "y.txt")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_attaching_keeps_the_locks_of_the_program(kind: str, tmp_path: Path) -> None:
+    """POSIX gives back all locks of a process on a file when one of its descriptors is closed."""
+    file = tmp_path / "shop.db"
+    own: Any = duckdb.connect(file) if kind == "duckdb" else sqlite3.connect(file)
+    own.execute("CREATE TABLE t (n INTEGER)")
+    own.commit()
+    if kind == "sqlite":
+        own.execute("BEGIN EXCLUSIVE")
+    for _ in range(2):
+        assert places.place_of(str(file)).kind == kind
+    other = {
+        "sqlite": "sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')",
+        "duckdb": "duckdb.connect(sys.argv[1])",
+    }[kind]
+    code = f"import sqlite3, duckdb, sys; {other}"
+    done = subprocess.run([sys.executable, "-c", code, file], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "lock" in done.stderr
+    own.close()
 
 
 def test_names_that_are_taken(tmp_path: Path, shop: bf.Session) -> None:

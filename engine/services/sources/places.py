@@ -32,6 +32,8 @@ _ENDINGS = {
 _FILES = ("sqlite", "duckdb")
 _HEADS = {"sqlite": (0, b"SQLite format 3\x00"), "duckdb": (8, b"DUCK")}
 _NAME = re.compile(r"[^0-9a-z_]+")
+_DESCRIPTORS: dict[tuple[int, int], int] = {}
+"""The open descriptors of files, by device and inode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,7 @@ def _kind_of_file(path: str) -> str:
     """The kind of a file by its first bytes, else by its ending."""
     file = Path(path).expanduser()
     if file.is_file():
-        with file.open("rb") as opened:
-            head = opened.read(16)
+        head = _head(file)
         for kind, (start, mark) in _HEADS.items():
             if head[start:].startswith(mark):
                 return kind
@@ -115,6 +116,19 @@ def _kind_of_file(path: str) -> str:
             hint="Say what it is: sqlite:///…, duckdb:///…, postgresql://…, mysql://….",
         )
     return kind_by_ending
+
+
+def _head(file: Path) -> bytes:
+    """The first bytes of a file. Its descriptor stays open: POSIX gives back all locks of a process
+    on a file, those of databases too, when any descriptor of it is closed."""
+    if os.name != "posix":
+        with file.open("rb") as opened:
+            return opened.read(16)
+    found = file.stat()
+    key = found.st_dev, found.st_ino
+    if key not in _DESCRIPTORS:
+        _DESCRIPTORS[key] = os.open(file, os.O_RDONLY)
+    return os.pread(_DESCRIPTORS[key], 16, 0)
 
 
 def _name_of(text: str) -> str:
