@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -79,6 +80,13 @@ def test_methods_of_services_keep_their_signatures() -> None:
     assert str(inspect.signature(bf.Session.search)).startswith("(self, name: 'str', query: 'str'")
     assert str(inspect.signature(bf.Frame.changes)).startswith("(self, manifest: 'Manifest')")
     assert (bf.Session.ask.__doc__ or "").startswith("A query for a question in plain words")
+
+
+@pytest.mark.parametrize("face", [bf.Session, bf.Frame])
+def test_no_service_shadows_a_private_name_of_another(face: type) -> None:
+    own = [kind for kind in face.__mro__ if kind.__module__.startswith("blendfusion.services.")]
+    names = [name for kind in own for name in vars(kind) if re.match(r"_[^_]", name)]
+    assert sorted(names) == sorted({*names})
 
 
 def package_without(folder: str, place: Path) -> None:
