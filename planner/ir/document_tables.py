@@ -12,6 +12,8 @@ from blendfusion.udfs.declare.arguments import sql_string
 
 DOCUMENTS = "documents"
 """The schema of these tables."""
+COLUMNS = ("file", "page", "block", "kind", "text", "bbox", "error", "left_out")
+"""Their columns."""
 
 OnProblem = Literal["null", "skip", "raise"]
 ON_PROBLEM: tuple[OnProblem, ...] = get_args(OnProblem)

@@ -211,6 +211,7 @@ def test_books_of_one_process_keep_their_locks(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:lance is not fork-safe")  # where another test has imported it
 def test_a_forked_process_has_a_connection_of_its_own(tmp_path: Path) -> None:
     book = UsageBook(tmp_path / "answers.usage.sqlite")
     book.enter("ann", [], Amounts(number=1))

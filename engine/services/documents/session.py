@@ -75,6 +75,12 @@ class DocumentReading(FrameSources):
         del options["path"]
         self.note_registration("register_documents", name, path, options)
 
+    def _document_files(self, documents: Documents) -> list[str]:
+        """The files that are read for ``documents``."""
+        from blendfusion.services.documents.table import found_files
+
+        return found_files(documents)
+
 
 def _read(path: str | os.PathLike[str], *options: Any) -> Documents:
     from blendfusion.services.documents.in_queries import check_documents

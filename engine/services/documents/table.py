@@ -11,25 +11,16 @@ import pyarrow.dataset as pads
 
 from blendfusion.datafusion.python_table import ScannedTable, Scanner
 from blendfusion.errors import QueryError, close_matches
-from blendfusion.planner.ir.document_tables import Documents
+from blendfusion.planner.ir.document_tables import COLUMNS, Documents
 from blendfusion.services.documents.chunks import cut_chunks, words_left_out
 from blendfusion.services.documents.parse import ENDINGS, IMAGES
 from blendfusion.services.documents.process import PageRead, Reader
 from blendfusion.services.documents.pruning import left_by
 
 BOX = pa.struct([(side, pa.float64()) for side in ("left", "top", "right", "bottom")])
-SCHEMA = pa.schema(
-    [
-        ("file", pa.string()),
-        ("page", pa.int32()),
-        ("block", pa.int32()),
-        ("kind", pa.string()),
-        ("text", pa.string()),
-        ("bbox", BOX),
-        ("error", pa.string()),
-        ("left_out", pa.int32()),
-    ]
-)
+_WORDS, _NUMBER = pa.string(), pa.int32()
+_TYPES = (_WORDS, _NUMBER, _NUMBER, _WORDS, _WORDS, BOX, _WORDS, _NUMBER)
+SCHEMA = pa.schema(list(zip(COLUMNS, _TYPES, strict=True)))
 _OCR_TAKES = 10
 """The multiple of its time that a step takes with recognition of text."""
 _FEW, _MANY = 1, 512

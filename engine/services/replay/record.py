@@ -20,7 +20,7 @@ from blendfusion.errors import QueryError
 from blendfusion.language.unsupported.provenance import written_sql
 from blendfusion.models.stores.recording import KeyedStore
 from blendfusion.options import OF_MODELS, Options
-from blendfusion.planner.ir.document_tables import Documents, documents_of
+from blendfusion.planner.ir.document_tables import COLUMNS, Documents, documents_of
 from blendfusion.planner.ir.search_tables import search_of
 from blendfusion.run.hooks import Text
 from blendfusion.run.reports.trace import AnswerWarning
@@ -225,7 +225,7 @@ def _more_than_tables(scan: str) -> QueryError:
 def registered_files(session: BaseSession, name: str) -> Files | None:
     """The files of a table that the session registered from files on this machine."""
     made = _registration_of(session, name)
-    return None if made is None else Files(made.path, made.files())
+    return None if made is None else Files(made.path, made.files(session))
 
 
 def registration_facts(session: BaseSession, name: str) -> dict[str, Any]:
@@ -262,9 +262,7 @@ def table_names(session: BaseSession) -> Iterator[str]:
 def _with_moved_files(table: pa.Table, spec: str) -> pa.Table:
     """A table of documents with the files as they lie from their folder, which may be another one
     in a replay; any other table as it is."""
-    from blendfusion.services.documents.table import SCHEMA
-
-    if table.schema.names != SCHEMA.names:
+    if tuple(table.schema.names) != COLUMNS:
         return table
     path = Path(spec.partition("*")[0]).expanduser().absolute()
     base = path if path.is_dir() else path.parent

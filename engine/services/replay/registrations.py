@@ -46,14 +46,14 @@ class Registration:
     options: Mapping[str, Any]
     """The arguments beside the name and the path, as JSON has them."""
 
-    def files(self) -> tuple[Path, ...]:
-        """The files at the path."""
+    def files(self, session: BaseSession) -> tuple[Path, ...]:
+        """The files at the path; those of documents as their service finds them."""
         if self.method == "register_documents":
             from blendfusion.planner.ir.document_tables import Documents
-            from blendfusion.services.documents.table import found_files
 
+            own: Any = session  # with the part of that service
             read = Documents(self.path, ocr=bool(self.options.get("ocr")))
-            return tuple(map(Path, found_files(read)))
+            return tuple(map(Path, own._document_files(read)))
         place = self.path.rpartition("#")[0] if _is_sheet(self.path) else self.path
         return tuple(file.path for file in list_files(place).files)
 
