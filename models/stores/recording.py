@@ -63,7 +63,7 @@ class KeyedStore:
 
 
 class StoreWrapper:
-    """The store ``of`` a model; heirs see what is found or stored there."""
+    """Passes everything on to the store ``of`` a model; subclasses add to single methods."""
 
     def __init__(self, of: AnswerStore) -> None:
         self.of = of

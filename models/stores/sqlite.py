@@ -37,7 +37,6 @@ from blendfusion.models.stores.memory import MemoryStore, StoreStats
 from blendfusion.models.stores.sqlite_file import (
     BUSY_SECONDS,
     ForeignFileError,
-    after_fork,
     identity,
     is_busy,
     is_damage,
@@ -444,7 +443,6 @@ class SqliteStore:
 
     def after_fork(self) -> None:
         """In a new process: SQLite's connections must not be used, nor closed, in a child."""
-        after_fork()
         self._lock = threading.Lock()
         INHERITED.extend(self._open)
         self._open.clear()

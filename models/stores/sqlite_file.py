@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from blendfusion.models.protocol.forks import watch
 from blendfusion.models.stores.entry import DamagedStore
 
 T = TypeVar("T")
@@ -52,7 +53,21 @@ _FORBIDDEN = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
 _SUFFIXES = ("", ".sqlite", ".sqlite3", ".db")
 """A file of another name that is no database is no damaged file of answers: ``--cache t.csv``."""
 _MAX_NAMES = 1000
-_creating = threading.Lock()
+
+
+class _Creation:
+    """The lock of whoever creates a file."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        watch(self)
+
+    def after_fork(self) -> None:
+        """Begin anew: another thread of the parent may have held the lock."""
+        self.lock = threading.Lock()
+
+
+_creation = _Creation()
 
 
 class ForeignFileError(Exception):
@@ -97,18 +112,12 @@ def create_private(path: Path) -> None:
     """Create the file, for its owner alone, if it is not there. While a descriptor of it is open
     here, nobody in this process may open it: POSIX gives back all locks of a process on a file,
     SQLite's too, when any descriptor of it is closed."""
-    with _creating:
+    with _creation.lock:
         if path.exists():
             return
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-
-
-def after_fork() -> None:
-    """In a new process: another thread of the parent may have held the lock."""
-    global _creating
-    _creating = threading.Lock()
 
 
 def patiently(

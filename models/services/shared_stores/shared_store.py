@@ -80,7 +80,7 @@ class SharedStore(ABC):
         self._called_at = 0.0
         """When answers came last, or the first ones were looked up."""
         self._is_opening = False
-        """Whether the thread that writes was begun by a look-up and opens what it needs."""
+        """Whether a look-up has begun the thread that writes, which opens what it needs."""
         self._read_at = self._write_at = 0.0
         """When it may be tried next."""
         self._pause_seconds = 0.0
@@ -135,8 +135,7 @@ class SharedStore(ABC):
         if not values:
             return {}
         if self._is_behind and not self._called_at:
-            self._called_at, self._is_opening = time.monotonic(), True
-            self._wake()
+            self._begin_opening()
         keys = Keys(fingerprint, task)
         wanted = keys.of_each(values)
         with self._late_lock:
@@ -198,6 +197,13 @@ class SharedStore(ABC):
         of the time since its last call, at most, for what that call gave. ``flush`` and ``close``
         wait for all answers, and so does the end of the program."""
         self._is_behind = True
+
+    def _begin_opening(self) -> None:
+        """Let the thread that writes open what it needs, while the first answers are asked."""
+        with self._late_lock:
+            if not self._called_at:
+                self._called_at, self._is_opening = time.monotonic(), self._thread is None
+                self._wake()
 
     def _wait_for_the_last_call(self) -> None:
         """Wait for a moment until its answers are written, or known to be out of reach; the first
@@ -290,7 +296,8 @@ class SharedStore(ABC):
         """Begin anew in a new process: another thread of the parent may have held the lock."""
         self._lock, self._write_lock = threading.RLock(), threading.RLock()
         self._late_lock, self._thread = threading.Condition(), None
-        self._called_at, self._is_behind = 0.0, False  # it may end without a word
+        self._called_at, self._is_opening = 0.0, False
+        self._is_behind = False  # it may end without a word
 
     # --- copies ----------------------------------------------------------------------------------
 
