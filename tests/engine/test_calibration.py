@@ -89,6 +89,12 @@ def test_versions_and_files(tmp_path: Path) -> None:
     results = {name: session.sql(one.format(name)).to_pydict() for name in ("late", "late@1")}
     assert results["late"] == session.sql(one.format("late@2")).to_pydict() != results["late@1"]
     assert other.sql(one.format("late")).to_pydict() == results["late@1"]
+    whole = (tmp_path / "late.toml").read_text("utf-8")
+    (tmp_path / "late.toml").write_text(
+        f"measured = 3\n{whole.partition('[measured]')[0]}", "utf-8"
+    )
+    with pytest.raises(bf.ArgumentError, match="holds no calibration"):
+        other.register_calibration(tmp_path / "late.toml")
     (tmp_path / "late.toml").write_text("name = 'late'", "utf-8")
     with pytest.raises(bf.ArgumentError, match="holds no calibration"):
         other.register_calibration(tmp_path / "late.toml")

@@ -15,8 +15,8 @@ from blendfusion.services.evaluate.calibration_file import StoredCalibration, re
 from blendfusion.services.evaluate.evaluation import Evaluation
 from blendfusion.services.evaluate.figures import Figure, confidence_figures
 from blendfusion.services.evaluate.improve import check_call
-from blendfusion.services.evaluate.question_file import StoredQuestion
 from blendfusion.services.evaluate.run import evaluate_calls
+from blendfusion.services.evaluate.toml_file import check_name
 from blendfusion.udfs.ask.calibrations import (
     Calibration,
     Calibrations,
@@ -51,12 +51,12 @@ def calibrate(
 ) -> StoredCalibration:
     """A map from the probabilities of ``call`` to shares of labels: see ``Session.calibrate``."""
     check_call(session, call)
-    _check_plain(only_call(session, call))
-    StoredQuestion(name, call)  # raises ArgumentError for a name that is no plain word
+    made = only_call(session, call)
+    _check_plain(made)
+    check_name(name, "calibration")
     found = evaluate_calls(
         session, labels, call, label, models=(), kind="boolean", within=0, budget=budget
     )[0]
-    made = only_call(session, call)
     model = _only_model(session, made)
     yes, shares, values = _by_value(found, made)
     kept = session.kept.of(Calibrations)

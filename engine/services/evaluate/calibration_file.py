@@ -8,8 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from blendfusion.errors import ArgumentError
-from blendfusion.places.whole_file import replacing
-from blendfusion.services.evaluate.question_file import StoredQuestion, read_toml, toml_text
+from blendfusion.services.evaluate.toml_file import (
+    SavedAsToml,
+    are_figures,
+    check_name,
+    read_toml,
+    toml_text,
+    with_measured,
+)
 from blendfusion.udfs.ask.calibrations import Calibration
 
 _TEXTS = ("name", "question", "model", "wording", "fingerprint")
@@ -20,7 +26,7 @@ _HINT = (
 )
 
 
-class StoredCalibration(Calibration):
+class StoredCalibration(Calibration, SavedAsToml):
     """A calibration with its file: ``calibration.save("late.toml")``, and
     ``session.register_calibration("late.toml")``.
 
@@ -35,15 +41,7 @@ class StoredCalibration(Calibration):
         lines += [f"{name} = {getattr(self, name)}" for name in _NUMBERS]
         points = ", ".join(f"[{stated!r}, {share!r}]" for stated, share in self.points)
         lines.append(f"points = [{points}]")
-        if self.measured:
-            lines += ["", "[measured]"]
-            lines += [f"{name} = {value!r}" for name, value in self.measured.items()]
-        return "\n".join(lines) + "\n"
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file, whole or not at all. Raises OSError."""
-        with replacing(Path(path)) as part:
-            part.write_text(self.to_toml(), "utf-8")
+        return with_measured(lines, self.measured)
 
     def __repr__(self) -> str:
         measured = self.measured
@@ -68,9 +66,10 @@ def read_calibration(path: str | os.PathLike[str]) -> StoredCalibration:
         raise ArgumentError(f"'{file}': unknown field '{wrong}'", hint=_HINT)
     texts = all(isinstance(held.get(key), str) for key in _TEXTS)
     numbers = all(type(held.get(key)) is int for key in _NUMBERS)
-    if not texts or not numbers or not _are_points(held.get("points")):
+    figures = are_figures(held.get("measured", {}))
+    if not (texts and numbers and figures and _are_points(held.get("points"))):
         raise ArgumentError(f"'{file}' holds no calibration", hint=_HINT)
-    StoredQuestion(held["name"], "")  # raises ArgumentError for a name that is no plain word
+    check_name(held["name"], "calibration")
     points = tuple((float(stated), float(share)) for stated, share in held.pop("points"))
     return StoredCalibration(points=points, **held)
 

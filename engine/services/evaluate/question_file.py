@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,14 +10,20 @@ from typing import Any
 
 from blendfusion.errors import ArgumentError
 from blendfusion.language.query_text.stored_calls import StoredCall
-from blendfusion.places.whole_file import replacing
+from blendfusion.services.evaluate.toml_file import (
+    SavedAsToml,
+    are_figures,
+    check_name,
+    read_toml,
+    toml_text,
+    with_measured,
+)
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _KNOWN = ("name", "version", "call", "threshold", "measured")
 
 
 @dataclass(frozen=True)
-class StoredQuestion:
+class StoredQuestion(SavedAsToml):
     """A question under a name: ``llm_ask('name', value, …)`` stands for its ``call``.
 
     ``call`` is the SQL of one call, whose values are plain columns. ``threshold``: the least
@@ -35,10 +38,7 @@ class StoredQuestion:
     measured: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise ArgumentError(
-                f"{self.name!r} is no name of a question", hint="Letters, digits and underscores."
-            )
+        check_name(self.name, "question")
 
     @property
     def stored_call(self) -> StoredCall:
@@ -50,33 +50,13 @@ class StoredQuestion:
         lines.append(f"call = {toml_text(self.call)}")
         if self.threshold is not None:
             lines.append(f"threshold = {self.threshold!r}")
-        if self.measured:
-            lines += ["", "[measured]"]
-            lines += [f"{name} = {value!r}" for name, value in self.measured.items()]
-        return "\n".join(lines) + "\n"
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file, whole or not at all. Raises OSError."""
-        with replacing(Path(path)) as part:
-            part.write_text(self.to_toml(), "utf-8")
+        return with_measured(lines, self.measured)
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> StoredQuestion:
         """The question of a file. Raises ArgumentError, which names the file."""
         file = Path(path)
         return _check(file, read_toml(file))
-
-
-def read_toml(file: Path) -> dict[str, Any]:
-    """The content of a file. Raises ArgumentError, which names it."""
-    try:
-        return tomllib.loads(file.read_text("utf-8"))
-    except OSError as problem:
-        raise ArgumentError(f"cannot read '{file}': {problem.strerror}") from None
-    except ValueError as problem:
-        raise ArgumentError(f"'{file}' cannot be read: {problem}") from None
-    except RecursionError:
-        raise ArgumentError(f"'{file}' is nested too deeply") from None
 
 
 def _check(file: Path, held: dict[str, Any]) -> StoredQuestion:
@@ -86,10 +66,7 @@ def _check(file: Path, held: dict[str, Any]) -> StoredQuestion:
     threshold, version = held.get("threshold"), held.get("version", 1)
     texts = all(isinstance(held.get(key), str) for key in ("name", "call"))
     share = threshold is None or (isinstance(threshold, int | float) and 0 <= threshold <= 1)
-    measured = held.get("measured", {})
-    figures = isinstance(measured, dict) and all(
-        isinstance(figure, int | float) for figure in measured.values()
-    )
+    figures = are_figures(held.get("measured", {}))
     if not texts or not share or type(version) is not int or not figures:
         raise ArgumentError(
             f"'{file}' holds no question",
@@ -100,8 +77,3 @@ def _check(file: Path, held: dict[str, Any]) -> StoredQuestion:
         return StoredQuestion(**held)
     except ArgumentError as problem:
         raise ArgumentError(f"'{file}': {problem.message}", hint=problem.hint) from None
-
-
-def toml_text(text: str) -> str:
-    """A basic string of TOML."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
