@@ -184,7 +184,7 @@ def _register_local(catalog: SessionContext, name: str, path: str, reading: Read
         return
     if kind == "parquet":
         check_folders({file.path.parent for file in files})
-    empty = next((file for file in files if _is_empty(file)), None)
+    empty = next((file for file in files if _is_empty(file, kind)), None)
     if empty is not None:
         raise QueryError(f"'{empty.url}' is empty", hint="A table needs the names of its columns.")
     note_hidden(listing, format_of(files[0].name).extension)
@@ -196,12 +196,13 @@ def _register_local(catalog: SessionContext, name: str, path: str, reading: Read
         raise _unreadable(listing, kind, problem) from problem
 
 
-def _is_empty(file: File) -> bool:
-    """Whether a file on this machine has nothing but line breaks, perhaps behind the mark of an
-    encoding."""
+def _is_empty(file: File, kind: str) -> bool:
+    """Whether a file on this machine has nothing, or as a text nothing but line breaks, perhaps
+    behind the mark of an encoding."""
     if not file.path.is_file() or file.size > _MOST_BLANKS:
         return False
-    return not file.size or not file.path.read_bytes().strip(_BLANKS)
+    is_text = kind in ("csv", "json")
+    return not file.size or (is_text and not file.path.read_bytes().strip(_BLANKS))
 
 
 def _register_lake(catalog: SessionContext, name: str, path: str) -> bool:

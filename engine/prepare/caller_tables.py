@@ -79,7 +79,9 @@ def with_frames(
     any_case = session.options.names_in_any_case
     may_read = variables is not None and session.options.read_variables
     frames = _frames(text, variables or {}, any_case=any_case) if may_read else {}
-    frames |= session.kept.of(Reviews).tables(_WORD.findall(text))
+    reviews = session.kept.of(Reviews)
+    if reviews.of_name:
+        frames |= reviews.tables(_WORD.findall(text))
     dollars = {f"${n}": value for n, value in given.items() if isinstance(value, DataFrame)}
     if not frames and not any(name in text for name in dollars):
         return None

@@ -97,7 +97,8 @@ class Reviews:
 
     def tables(self, names: Iterable[str]) -> dict[str, pa.Table]:
         """The rows of those reviews that have one of these names."""
-        return {name: self.of_name[name].table() for name in names if name in self.of_name}
+        wanted = self.of_name.keys() & {*names}
+        return {name: self.of_name[name].table() for name in wanted}
 
 
 def answers_of_people(
