@@ -49,11 +49,8 @@ def by_surface(python: str, command: str) -> str:
 
 
 def show_values(redaction: Redaction) -> str:
-    """The remedy that values are shown, as a part of a hint; "" where none are hidden."""
-    if redaction.shows:
-        return ""
-    words = by_surface("show_values='on'", "--show-values on")
-    return f"Values are withheld here: {words} shows them."
+    """A sentence of a hint on how to show hidden values; '' if nothing is hidden."""
+    return redaction.remedy_by(by_surface("show_values='on'", "--show-values on"))
 
 
 def connect_with(*models: str, **settings: object) -> str:

@@ -86,9 +86,11 @@ class Redaction:
     @property
     def remedy(self) -> str:
         """A sentence on how to show hidden values; '' if nothing is hidden."""
-        if self.shows:
-            return ""
-        return "Values are withheld here: show_values='on', or --show-values on, shows them."
+        return self.remedy_by("show_values='on', or --show-values on,")
+
+    def remedy_by(self, means: str) -> str:
+        """The sentence with the means of one front end."""
+        return "" if self.shows else f"Values are withheld here: {means} shows them."
 
     def page(self, text: str) -> str:
         """A whole text that the user requested, such as a page of sample prompts: after ``redact``,

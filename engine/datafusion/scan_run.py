@@ -1,4 +1,4 @@
-"""One run of a query, as the scans inside its plans see it."""
+"""The scans of one run of a query."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class ScanRun:
-    """One run. Services give its scans what they have in common."""
+    """The scans of one run. A service overrides it for scans that share a state."""
 
     def begin(self, frame: DataFrame, begin: Callable[[], T]) -> T:
-        """Begin the work of a frame of DataFusion on the calling thread."""
+        """Call ``begin``, which plans a frame of DataFusion and starts it, on this thread."""
         return begin()
 
     def close(self) -> None:

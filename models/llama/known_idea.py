@@ -2,8 +2,8 @@
 of the question behind the text.
 
 Words tell praise from blame, and the likelihood of the question tells subjects; the sum is better
-than either (lab.md). Each value is read twice, portion by portion, so that the first answers
-do not wait for all values to be read once.
+than either (benchmarks/lab.md). Each value is read twice, portion by portion, so that the first
+answers do not wait for all values to be read once.
 """
 
 from __future__ import annotations

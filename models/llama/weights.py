@@ -2,10 +2,10 @@
 
 On a CPU quantised weights are slow: they are unpacked for every batch, and their activations are
 rounded, so that a row's scores depend on the rows beside it. F16 was measured to be 1.4 to 2.6
-times as fast (lab.md) and, made of quantised weights, loses nothing. On a GPU it is 1.7 times
-as fast, and the rows beside a row change its scores by a fourth to a twentieth of what they change
-with quantised weights. So a quantised file is copied once to F16, into the user's cache, where
-there is room; the copy counts as other weights, which fingerprints tell."""
+times as fast (benchmarks/lab.md) and, made of quantised weights, loses nothing. On a GPU it is 1.7
+times as fast, and the rows beside a row change its scores by a fourth to a twentieth of what they
+change with quantised weights. So a quantised file is copied once to F16, into the user's cache,
+where there is room; the copy counts as other weights, which fingerprints tell."""
 
 from __future__ import annotations
 

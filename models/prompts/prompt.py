@@ -122,9 +122,9 @@ def render(task: Task, *, shots: bool = True, listed: bool = True) -> Prompt:
     built-in ones.
 
     ``listed``: name the options of a choice. A model that generates its answer must know them. A
-    model that scores options was measured to do better without (lab.md), unless the options
-    have meanings, and options from data then stay out of the common prefix. Meanings are listed in
-    an order independent of the user's.
+    model that scores options was measured to do better without (benchmarks/lab.md), unless the
+    options have meanings, and options from data then stay out of the common prefix. Meanings are
+    listed in an order independent of the user's.
 
     >>> task = Task("llm_filter", "Is {} a fruit?", columns=("name",))
     >>> render(task, shots=False).ask(("apple",))

@@ -61,8 +61,8 @@ class Abilities:
     asks_together: bool = False
     """Whether one request may hold several questions about a value: see ``protocol.together``."""
     questions_at_once: int = 1
-    """So many questions about a value go in one request, if they are known to leave one another
-    alone."""
+    """How many questions about a value go in one request: more than one only if they are known not
+    to influence one another."""
     name: str = ""
     """The name in ``info`` without loading the model; '': unknown."""
     fingerprint: str = ""

@@ -49,7 +49,8 @@ TRUTH_BESIDE_MANY = 1 / 3
 
 SURENESS = 2.5
 """Total weight of all readings of yes and no when an idea's words are scored. Power means lie
-closer together than probabilities; with this weight, probabilities are calibrated (lab.md)."""
+closer together than probabilities; with this weight, probabilities are calibrated
+(benchmarks/lab.md)."""
 
 CONTENT_FREE = ("N/A", "", "[MASK]")
 

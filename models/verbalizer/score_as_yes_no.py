@@ -2,7 +2,8 @@
 "Is this review positive?", for yes/no questions their likelihood (``query_likelihood``).
 
 Small models separate little by the numbers of a scale, and much by the words of an idea and of its
-opposite. So if the idea is known, the score is the probability of yes, on the scale (lab.md).
+opposite. So if the idea is known, the score is the probability of yes, on the scale
+(benchmarks/lab.md).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def model_tasks(task: Task, options: Options, *, way: Way | None = None) -> tupl
     """The tasks that a local model runs for ``task``, whose log odds it adds up: that of
     ``rewrite_task``, and beside the words of a known idea the question behind the text, if the
     model's ``way`` weighs both, or instead of these words if they do not count. The words of an
-    idea with an opposite count alone: they are better than the likelihood (lab.md).
+    idea with an opposite count alone: they are better than the likelihood (benchmarks/lab.md).
 
     >>> sports = Task("llm_filter", "Is it about sports?", Constraint("boolean"), ("text",))
     >>> way = Way("text", likelihood=1.0, ideas=2.0)

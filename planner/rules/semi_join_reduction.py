@@ -93,11 +93,9 @@ def _any_row(side: Plan) -> Block | None:
     _, block = through_projection(side)
     if not isinstance(block, Block) or not any(map(needs_model, block.where)):
         return None
-    return (
-        Block(block.source, block.where, (boolean_literal(True),), count=1)
-        if may_move(block)
-        else None
-    )
+    if not may_move(block):
+        return None
+    return Block(block.source, block.where, (boolean_literal(True),), count=1)
 
 
 def join_terms(plan: Rel) -> list[Expr]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2s
 from math import log
@@ -68,7 +68,7 @@ class Calibrations:
     def __init__(self) -> None:
         self._held: dict[str, list[Calibration]] = {}
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[Calibration]:
         return (one for versions in self._held.values() for one in versions)
 
     def keep(self, made: Calibration) -> None:

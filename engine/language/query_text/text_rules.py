@@ -39,19 +39,19 @@ class TextRule(NamedTuple):
 REPEATED_NAME = "require unique expression names"
 """A part of DataFusion's message for a name that two columns have."""
 
+_DISTINCT_FROM = TextRule(r"\bdistinct\s+from\b", "distinct_from:distinct_from")
+_SIMILAR_TO = TextRule(r"\bsimilar\b", "similar_to:similar_to")
+
 CHECKS = (
     TextRule(
         r"\b(?:(?:table)?sample|prewhere|connect|rollup|cube|totals)\b|\*\s*ilike",
         "ignored_clauses:check_clauses",
     ),
-    TextRule(r"\bsimilar\b", "similar_to:similar_to"),
+    _SIMILAR_TO,
 )
 """Rules that may refuse the user's own text, whose places their errors name."""
 
-EXPRESSIONS = (
-    TextRule(r"\bdistinct\s+from\b", "distinct_from:distinct_from"),
-    TextRule(r"\bsimilar\b", "similar_to:similar_to"),
-)
+EXPRESSIONS = (_DISTINCT_FROM, _SIMILAR_TO)
 """Rules for expressions, as verbs of frames take them."""
 
 SOURCES = (TextRule("unnest", "unnest:rewrite_unnest", ("columns",)),)
@@ -61,10 +61,10 @@ QUERIES = (
     TextRule(
         r"\b(?:except|intersect)\b.*?\ball\b", "counted_sets:counted_sets", ("columns", "warn")
     ),
-    EXPRESSIONS[0],
+    _DISTINCT_FROM,
     TextRule(r"\bexists\s*\(|\bin\s*\(\s*(?:select|with)\b", "subquery_values:subquery_values"),
     TextRule(r"\b(?:rollup|cube)\s*\(", "grouped_keys:grouped_keys"),
-    EXPRESSIONS[1],
+    _SIMILAR_TO,
 )
 """Rules for whole queries, in order."""
 

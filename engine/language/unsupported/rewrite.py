@@ -90,12 +90,12 @@ def twin(frame: BaseFrame, *, parts: bool) -> EquivalentFrame:
     return EquivalentFrame(made, tuple(cutting.leaves), tuple(cutting.above))
 
 
-def again(frame: BaseFrame, change: Callable[[str], str]) -> DataFrame:
+def remake(frame: BaseFrame, change: Callable[[str], str]) -> DataFrame:
     """A frame made as ``frame`` was, of texts that are changed."""
     origin = frame.origin
     if isinstance(origin, Verb):
-        changed = [again(a, change) if isinstance(a, BaseFrame) else a for a in origin.args]
-        return origin.method(again(origin.below, change), *changed, **origin.kwargs)
+        changed = [remake(a, change) if isinstance(a, BaseFrame) else a for a in origin.args]
+        return origin.method(remake(origin.below, change), *changed, **origin.kwargs)
     if isinstance(origin, Text):
         return Cutting(frame, parts=False, predicates=False).plan(origin, change(origin.sql))
     return DataFrame(frame.df)

@@ -16,7 +16,7 @@ from blendfusion.language.doubts.plan_warnings import warn_of_doubts
 from blendfusion.language.query_text.window_filters import filters_as_cases, groups_as_rows
 from blendfusion.language.unsupported.nested_stages import chain
 from blendfusion.language.unsupported.prepared_frame import PreparedFrame
-from blendfusion.language.unsupported.rewrite import again, twin
+from blendfusion.language.unsupported.rewrite import remake, twin
 from blendfusion.planner.driver import reason, rewrite
 from blendfusion.planner.initial_order import inputs_first
 from blendfusion.planner.stages.split import cut_stages
@@ -55,14 +55,14 @@ def _with_frames_of_groups(frame: BaseFrame, calls: tuple[Call, ...], query: str
     """The staged plan of a frame with windows of GROUPS, whose shape is that of the same windows of
     ROWS. Raises PlanError if there is none."""
     try:
-        made, rows = (again(frame, change) for change in (filters_as_cases, _rows_of_cases))
+        made, rows = (remake(frame, change) for change in (filters_as_cases, _with_cases_and_rows))
         plan, carrier = map(DataFrame.optimized_logical_plan, (made, rows))
     except Exception as problem:  # a text that does not work so
         raise PlanError(str(problem)) from problem
     return _stage(frame, calls, plan, query, carrier)
 
 
-def _rows_of_cases(sql: str) -> str:
+def _with_cases_and_rows(sql: str) -> str:
     return groups_as_rows(filters_as_cases(sql))
 
 

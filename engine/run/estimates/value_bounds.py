@@ -23,7 +23,7 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
 )
 from blendfusion.run.estimates.simulated_model import SimulatedDispatcher
-from blendfusion.run.execution.decided_groups import undecided_rows
+from blendfusion.run.execution.decided_groups import groups_to_ask
 from blendfusion.run.execution.expressions import Rows, RowWise
 from blendfusion.run.execution.first_rows import FirstRows
 from blendfusion.run.execution.group_states import GroupStates, Stage
@@ -170,7 +170,7 @@ class ValueBounds:
         group, row = states.group[places], states.rows.order[places]
         unsure = np.zeros(states.n, dtype=bool)
         unsure[group[~sure[row]]] = True
-        groups = undecided_rows(states, 1)
+        groups = groups_to_ask(states, 1)
         if states.need.has_limit:
             return int(bool(len(groups)) and not unsure.any())
         groups = groups[~unsure[groups]]

@@ -65,7 +65,7 @@ def rows_of_decided_groups(
     return rows.output(kept[states.group])
 
 
-def undecided_rows(states: GroupStates, at_once: int) -> Places:
+def groups_to_ask(states: GroupStates, at_once: int) -> Places:
     """The groups of which something must be asked, or the first that are asked about where a limit
     reads some of them."""
     if not _shows_all(states):

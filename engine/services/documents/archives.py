@@ -25,13 +25,13 @@ Attributes = dict[str, str]
 @contextmanager
 def open_archive(path: str) -> Iterator[zipfile.ZipFile]:
     """An archive, whose damage is Unreadable wherever it shows."""
-    with tell_damage(), zipfile.ZipFile(path) as archive:
+    with translate_damage(), zipfile.ZipFile(path) as archive:
         yield archive
 
 
 @contextmanager
-def tell_damage() -> Iterator[None]:
-    """Raises Unreadable for whatever is raised for a damaged archive."""
+def translate_damage() -> Iterator[None]:
+    """Raise Unreadable in place of what zipfile raises for a damaged archive."""
     try:
         yield
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, NotImplementedError):
@@ -67,8 +67,9 @@ def parse_part(
     text: Callable[[str], None] = lambda text: None,
     spaces: tuple[str, ...] = WORD,
 ) -> None:
-    """Read one part, and tell of its elements in ``spaces``. Document types are refused: they
-    define entities, which could explode."""
+    """Read one part: ``start``, ``end`` and ``text`` are called for its elements in the namespaces
+    ``spaces``, and for text. Document types are refused: they define entities, which could
+    explode."""
     parser = expat.ParserCreate(namespace_separator=" ")
     depth = 0
 

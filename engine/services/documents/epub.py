@@ -12,7 +12,7 @@ from blendfusion.services.documents.archives import (
     open_archive,
     parse_part,
     part_bytes,
-    tell_damage,
+    translate_damage,
 )
 from blendfusion.services.documents.blocks import Ask, Block, Unreadable
 from blendfusion.services.documents.html import html_blocks
@@ -42,7 +42,7 @@ def _chapter(archive: zipfile.ZipFile, name: str, encrypted: set[str]) -> list[B
     if name in encrypted:
         return f"'{name}' is encrypted"
     try:
-        with tell_damage():
+        with translate_damage():
             return html_blocks(part_bytes(archive, name, _MOST_BYTES))
     except KeyError:
         return f"'{name}' is not in the archive"

@@ -46,7 +46,8 @@ def slides(path: str, ask: Ask) -> Iterator[tuple[int, list[Block] | str]]:
 
 
 def _refuse_bombs(archive: zipfile.ZipFile) -> None:
-    """No part is larger than it says: zipfile reads no more."""
+    """Raise Unreadable for a part that is too large; zipfile reads no more of a part than the size
+    that it states."""
     for part in archive.infolist():
         if part.file_size > MOST_BYTES:
             raise Unreadable(f"'{part.filename}' is larger than {MOST_BYTES >> 20} MB unpacked")

@@ -1,4 +1,4 @@
-"""How files became the tables of a session: as a manifest says it, and the same once more."""
+"""How files became the tables of a session: in the form of a manifest, and made again of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OWN = ("self", "name", "path", "args", "kwargs")
 _SHAPE: Shape = {"method": str, "options": {"...": object}}
 
 
-class Unsayable(Exception):
+class NotEncodable(Exception):
     """A value that the text of a manifest cannot hold."""
 
 
@@ -67,8 +67,10 @@ def registration_of(method: str, path: object, arguments: Mapping[str, Any]) -> 
     if place == "-" or scheme_of(place) not in (None, LOCAL):
         return None
     try:
-        given = {key: say(value) for key, value in arguments.items() if value is not None}
-    except Unsayable:
+        given = {
+            key: encode_argument(value) for key, value in arguments.items() if value is not None
+        }
+    except NotEncodable:
         return None
     return Registration(method, str(Path(local_path(place)).expanduser().absolute()), given)
 
@@ -79,26 +81,28 @@ def arguments_of(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
     return {key: value for key, value in bound.arguments.items() if key not in _OWN}
 
 
-def say(value: object) -> object:
-    """An argument as JSON has it. Raises Unsayable."""
+def encode_argument(value: object) -> object:
+    """An argument as JSON has it. Raises NotEncodable."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, pa.Schema):
         return {"schema": _text_of(value)}
     if isinstance(value, CsvReadOptions):
         usual, own = vars(CsvReadOptions()), vars(value)
-        return {"csv": {key: say(own[key]) for key in own if own[key] != usual.get(key)}}
+        return {
+            "csv": {key: encode_argument(own[key]) for key in own if own[key] != usual.get(key)}
+        }
     if isinstance(value, list | tuple) and all(isinstance(one, tuple | list) for one in value):
         pairs = [tuple(one) for one in value]
         if all(len(p) == 2 and all(isinstance(part, str) for part in p) for p in pairs):
             return {"pairs": [list(pair) for pair in pairs]}
         if all(len(p) == 2 and isinstance(p[1], pa.DataType) for p in pairs):
             return {"columns": _text_of(pa.schema(pairs))}
-    raise Unsayable
+    raise NotEncodable
 
 
-def understand(recorded: Any) -> Any:
-    """The argument that ``say`` wrote. Raises Unfit for what it never says."""
+def decode_argument(recorded: Any) -> Any:
+    """The argument that ``encode_argument`` wrote. Raises Unfit for what it never writes."""
     if not isinstance(recorded, dict):
         return recorded
     kind = next(iter(recorded), "")
@@ -112,7 +116,7 @@ def understand(recorded: Any) -> Any:
         check_shape(value, {"...": object}, "the options of CSV")
         if not value.keys() <= vars(CsvReadOptions()).keys():
             raise Unfit("an option of CSV is not known")
-        return CsvReadOptions(**{key: understand(one) for key, one in value.items()})
+        return CsvReadOptions(**{key: decode_argument(one) for key, one in value.items()})
     schema = _schema_of(value)
     return schema if kind == "schema" else [(f.name, f.type) for f in schema]
 
@@ -126,7 +130,7 @@ def register_again(session: BaseSession, name: str, path: str, recorded: object)
         if call["method"] not in METHODS:
             raise Unfit(f"'{call['method']}' registers no files")
         method = getattr(session, call["method"])
-        options = {key: understand(value) for key, value in call["options"].items()}
+        options = {key: decode_argument(value) for key, value in call["options"].items()}
         if {"name", "path", "object_store"} & options.keys():
             raise Unfit("an argument of a registration is not possible")
     except Unfit as problem:
@@ -156,8 +160,13 @@ def paths_from(folder: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def is_workbook(path: str) -> bool:
+    """Whether a path is that of a workbook, perhaps with the name of a sheet."""
+    return path.lower().partition("#")[0].endswith(".xlsx")
+
+
 def _is_sheet(path: str) -> bool:
-    return ".xlsx#" in path.lower() and not Path(path).exists()
+    return "#" in path and is_workbook(path) and not Path(path).exists()
 
 
 def _text_of(schema: pa.Schema) -> str:

@@ -59,14 +59,17 @@ class Comparing(FrameSources):
 
     def registration_of(self, name: str) -> Registration | None:
         """How files became the table ``name``, as plans write it; None for a table in memory."""
+        found = self._registrations.get(name)
+        if found is None:
+            return None
+        from blendfusion.services.replay.registrations import is_workbook
         from blendfusion.udfs.declare.arguments import quoted_name
 
-        found = self._registrations.get(name)
-        if found is None or found.path.lower().rpartition("#")[0].endswith(".xlsx"):
+        if is_workbook(found.path):  # its rows are in memory
             return found
         plan = SessionContext.table(self, quoted_name(name)).execution_plan().display_indent()
-        replaced = "DataSourceExec: partitions=" in plan and not found.path.endswith(".xlsx")
-        return None if replaced else found
+        is_in_memory = "DataSourceExec: partitions=" in plan  # a statement has replaced it
+        return None if is_in_memory else found
 
     @cached_property
     def _registrations(self) -> dict[str, Registration]:

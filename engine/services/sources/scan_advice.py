@@ -1,7 +1,7 @@
-"""The part of a query that a database can do beyond the filter of a scan.
+"""Advice for scans: the work beyond their filter that a database can do for a query.
 
-DataFusion's plan stays as it is, and does all of it again: a scan that follows the advice gives
-fewer rows, of which the plan makes the same result.
+DataFusion's plan stays as it is and computes all of it again: a scan that follows the advice gives
+fewer rows, from which the plan computes the same result.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class SortKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The rows that a scan may leave out."""
+    """The rows that a scan needs: all, as far as nothing is said here."""
 
     conditions: tuple[exp.Expr, ...] = ()
-    """Rows that do not meet them; they are in the words of the database."""
+    """The conditions that they meet, in the dialect of the database."""
     order: tuple[SortKey, ...] = ()
     limit: int | None = None
-    """All rows but the first ones, by ``order``."""
+    """The number of rows that are needed, the first ones by ``order``."""
     grouping: Grouping = ""
-    """Rows that are equal: ``distinct``; ``count``: they are counted there and repeated here;
-    ``extremes``: rows that have no least or greatest value of their group."""
+    """``distinct``: one of equal rows. ``count``: one of equal rows with their number, by which it
+    is repeated here. ``extremes``: of each group, the least or greatest value of a column."""
     extremes: Mapping[str, str] = field(default_factory=dict)
-    """min or max, by the columns; all others make the groups."""
+    """For ``extremes``: min or max, by columns. The other columns make the groups."""
 
 
 NONE = Advice()

@@ -1,4 +1,4 @@
-"""Reads a few states again, and tells whether another model answers under the same name.
+"""Reads a few states again, to see whether another model answers under the same name.
 
 A model that is unsure answers the same question otherwise now and then. So of a state whose answer
 moved, the question is read twice more, and the first answer counts as odd where the three new ones
@@ -19,7 +19,7 @@ Read: TypeAlias = Callable[[Json, Question], Awaitable[Odds]]
 """Asks one question about a state; None where it has no usable answer."""
 
 ANSWERS = 50
-"""So many answers get as many checks as the option ``drift_checks`` says."""
+"""The number of answers for which the option ``drift_checks`` gives the checks."""
 _STATES = 4
 _AGAIN = 3
 
