@@ -361,3 +361,14 @@ def test_a_second_session_asks_nothing_wherever_the_answers_are(
     db.rows("SELECT llm_filter('f', x) FROM t")
     assert len(db.model.calls) == 1
     db.session.close()
+
+
+def test_a_row_that_is_decided_without_its_answer_reads_none() -> None:
+    db = Counted(lambda call: call.values[0] != "x1")
+    db.add("t", {"id": list(range(20)), "x": [f"x{i}" for i in range(20)]})
+    db.rows("SELECT llm_filter('q', x) FROM t")
+    frame = db.session.sql("SELECT id FROM t WHERE id >= 15 OR llm_filter('q', x)")
+    assert len(frame.to_arrow_table()) == 19
+    assert (frame.trace.usage.values, frame.trace.usage.cached) == (0, 15)
+    (seen,) = frame.estimate().operators
+    assert seen.rows == 15

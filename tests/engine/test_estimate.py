@@ -13,7 +13,7 @@ from datafusion import lit
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from queries import CHEAP_T, SHAPES, T_COLUMNS, U_COLUMNS, Query, tables
-from scripts import Counted
+from scripts import Counted, spoken
 
 import blendfusion as bf
 from blendfusion.errors import ModelNotFound
@@ -519,3 +519,19 @@ def test_calls_of_constants_in_frames(db: Counted) -> None:
     assert db.model.calls == []
     assert set(frame.to_pydict()["m"]) == {"x"}
     assert len(db.model.calls) == 1
+
+
+def test_an_estimate_does_not_depend_on_which_partition_is_first() -> None:
+    """The branches of a union, computed at once, arrive in any order."""
+    branches = [
+        f"SELECT x || '{n}' AS v FROM t WHERE id < {n} AND llm_filter('q', x || '{n}')"
+        for n in range(1, 40)
+    ]
+    sql = "SELECT v FROM (" + " UNION ALL ".join(branches) + ") WHERE llm_filter('r', v)"
+    seen = set()
+    for _ in range(4):
+        db = Counted(spoken)
+        db.add("t", {"id": list(range(40)), "x": [f"text {i % 7}" for i in range(40)]})
+        estimate = db.session.sql(sql).estimate()
+        seen.add(tuple((op.call, op.rows, op.values) for op in estimate.operators))
+    assert len(seen) == 1

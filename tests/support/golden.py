@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import unified_diff
 from pathlib import Path
 
 FOLDER = Path(__file__).parent.parent / "golden"
@@ -42,14 +43,20 @@ def check(
     the first difference is enough."""
     wanted = cases(page)
     for case in wanted if first else ():
-        assert _trimmed(comes_out(case.given)) == case.expected
+        _compare([case], [Case(case.title, case.given, _trimmed(comes_out(case.given)))])
     if first:
         return
     got = [Case(c.title, c.given, _trimmed(comes_out(c.given))) for c in wanted]
     if update:
         page.write_text("\n".join(case.text() for case in got), "utf-8")
         return
-    assert [c.text() for c in got] == [c.text() for c in wanted]
+    _compare(wanted, got)
+
+
+def _compare(wanted: list[Case], got: list[Case]) -> None:
+    lines = ["\n".join(case.text() for case in each).splitlines() for each in (wanted, got)]
+    difference = "\n".join(unified_diff(*lines, "the page", "what comes out", lineterm="", n=1))
+    assert not difference, difference
 
 
 def _trimmed(text: str) -> str:

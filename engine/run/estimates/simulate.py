@@ -371,7 +371,7 @@ class DryRun(Execution):
 
     def _any(self, source: Plan) -> Sample:
         frame = self._frame(source)
-        sample = any_rows(self._start(source, stream), frame.schema())
+        sample = any_rows(self._start(source, self._partitions), frame.schema())
         if sample.counted:
             return sample
         rows = _known_count(frame)

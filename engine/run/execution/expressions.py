@@ -235,17 +235,25 @@ class RowWise:
         tests = [test for test in predicate.present if test is not None]
         values = map(_truths, self.columns([*predicate.cheap, *tests], rows))
         of = dict(zip([*predicate.cheap, *tests], values, strict=True))
+        cheap = np.array([of[part] for part in predicate.cheap], dtype=np.int8)
+        cheap = cheap.reshape(len(predicate.cheap), len(rows))
         known = np.full((len(predicate.atoms), len(rows)), UNKNOWN, dtype=np.int8)
-        for i, (atom, test) in enumerate(zip(predicate.atoms, predicate.present, strict=True)):
+        for i, test in enumerate(predicate.present):
             if test is not None:
                 known[i, of[test] != TRUE] = NULL
-            if stored and all(self.dispatcher.lookup.any_answer(ask.call) for ask in asks(atom)):
-                waiting = np.flatnonzero(known[i] == UNKNOWN)
-                some = rows.take(waiting)
-                answered = waiting[self.known_rows(atom, some)]
-                self._fill(known[i], atom, np.isin(np.arange(len(rows)), answered), rows)
-        cheap = [of[part] for part in predicate.cheap]
-        return np.array(cheap, dtype=np.int8).reshape(len(cheap), len(rows)), known
+        looked_up = [
+            i
+            for i, atom in enumerate(predicate.atoms)
+            if stored and all(self.dispatcher.lookup.any_answer(ask.call) for ask in asks(atom))
+        ]
+        if looked_up:
+            matters = RowStates(predicate, cheap, known).decide().matters
+            for i in looked_up:
+                waiting = np.flatnonzero(matters[i])
+                answered = waiting[self.known_rows(predicate.atoms[i], rows.take(waiting))]
+                wanted = np.isin(np.arange(len(rows)), answered)
+                self._fill(known[i], predicate.atoms[i], wanted, rows)
+        return cheap, known
 
     def _fill(self, codes: np.ndarray, atom: Expr, wanted: np.ndarray, rows: Rows) -> None:
         """Evaluate ``atom`` on the rows that are ``wanted``."""
