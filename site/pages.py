@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import blendfusion as bf
+from blendfusion.apps.cli.function_table import call_option_table
+from blendfusion.apps.cli.option_table import option_table
+from blendfusion.models.protocol.event_fields import FIELDS, LOGGERS, METRICS
 from blendfusion.services.dialects.decisions.systems import DECISIONS
 from blendfusion.services.dialects.dispatch import WAREHOUSES
 from blendfusion.services.dialects.functions.call import System
@@ -143,10 +146,28 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
+def _fields(head: str, meanings: Mapping[str, str]) -> Callable[[], str]:
+    """The table of names and their meanings."""
+    rows = "".join(f"| `{name}` | {meaning} |\n" for name, meaning in meanings.items())
+    return lambda: f"| {head} | meaning |\n|---|---|\n{rows}"
+
+
+TABLES = {
+    "options": option_table,
+    "options of calls": call_option_table,
+    "fields": _fields("field", FIELDS),
+    "loggers": _fields("logger", {f"blendfusion.{name}": text for name, text in LOGGERS.items()}),
+    "metrics": _fields("metric", METRICS),
+}
+"""Tables of pages of docs/ that the site makes of the code. The files say where the code is."""
+_TABLE = re.compile(r"^<!-- table: (.+?) -->\n.*?^<!-- to here -->\n", re.MULTILINE | re.DOTALL)
+
+
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links to files of the repository that the site does not have become their text, and names of
+    """Tables that the code has come from it. Links to files of the repository that the site does not have become their text, and names of
     files the titles of their pages."""
-    return _PAGE.sub(_titled, _ABOVE.sub(r"\1", markdown))
+    whole = _TABLE.sub(lambda found: TABLES[found[1]](), markdown)
+    return _PAGE.sub(_titled, _ABOVE.sub(r"\1", whole))
 
 
 def on_page_content(html: str, **_: Any) -> str:

@@ -82,6 +82,21 @@ def test_a_link_names_the_page_that_it_leads_to() -> None:
     assert shown == "See [Installing](install.md) and [Search](search.md#a)."
 
 
+def test_the_tables_of_options_and_fields_come_from_the_code() -> None:
+    hooks = module("pages")
+    found = []
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text = page.read_text("utf-8")
+        names = re.findall(r"^<!-- table: (.+) -->$", text, re.MULTILINE)
+        shown = hooks.on_page_markdown(text)
+        assert all(hooks.TABLES[name]() in shown for name in names)
+        assert "<!-- table" not in shown
+        found += names
+    assert sorted(found) == sorted(hooks.TABLES)
+    assert f"| `read_only` | `{False}` |" in hooks.TABLES["options"]()
+    assert "| `confidence` | The minimum probability" in hooks.TABLES["options of calls"]()
+
+
 def test_readers_of_screens_hear_names_and_no_empty_heads() -> None:
     hooks = module("pages")
     head = '<th></th><th style="text-align: right;"></th><th>a</th>'

@@ -234,12 +234,3 @@ def test_without_logging_nothing_is_printed() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout + done.stderr == ""
-
-
-@pytest.mark.parametrize(
-    "names", [f.FIELDS, f.METRICS, {f"blendfusion.{k}": v for k, v in f.LOGGERS.items()}]
-)
-def test_the_documentation_names_what_is_told(names: dict[str, str]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "observability.md").read_text("utf-8")
-    rows = "\n".join(f"| `{name}` | {text} |" for name, text in names.items())
-    assert f"|---|---|\n{rows}\n\n" in f"{page}\n"

@@ -10,23 +10,7 @@ from pathlib import Path
 import pytest
 
 import blendfusion as bf
-from blendfusion.apps.cli.option_table import option_table
 from blendfusion.options import OptionArguments, Options, about
-
-PAGE = Path(__file__).parents[2] / "docs" / "options.md"
-ABOVE, BELOW = "<!-- from engine/options.py -->\n", "<!-- to here -->\n"
-
-
-def test_the_page_holds_the_table(update_golden: bool) -> None:
-    head, rest = PAGE.read_text("utf-8").split(ABOVE)
-    old, tail = rest.split(BELOW)
-    new = f"\n{option_table()}\n"
-    if update_golden:
-        PAGE.write_text(f"{head}{ABOVE}{new}{BELOW}{tail}", "utf-8")
-    else:
-        assert old == new, (
-            "docs/options.md is old: pytest tests/engine/test_options.py --update-golden"
-        )
 
 
 @pytest.mark.parametrize("option", fields(Options), ids=lambda option: option.name)
