@@ -178,7 +178,11 @@ class BalancedModel:
             hears_audio=self._api.name == "openai",
             fingerprint_lasts=True,
             check=self.check,
+            form_search=self._form_search,
         )
+
+    def _form_search(self, task: Task) -> int:
+        return sum(server.form_search(task) for server in self._servers)
 
     @property
     def at_once(self) -> int:

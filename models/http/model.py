@@ -126,6 +126,7 @@ class OpenAIModel:
             check=self.check,
             takes_sample=self._takes_sample,
             scored_by=self._scored_by,
+            form_search=self._form_search,
         )
 
     @property
@@ -235,6 +236,10 @@ class OpenAIModel:
 
     def _takes_sample(self, task: Task) -> bool:
         return self._way is not None and by_likelihood(task, self._options)
+
+    def _form_search(self, task: Task) -> int:
+        in_way = self._questions is not None and by_likelihood(task, self._options)
+        return 0 if in_way else self._server.form_search(task)
 
     def _scored_by(self, task: Task) -> str | None:
         way = self._way

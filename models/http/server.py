@@ -90,6 +90,10 @@ class Server:
         unseen = task.images and not self.chat.sight.proven
         return not unseen and self.chat.forms.knows(sent_constraint(task))
 
+    def form_search(self, task: Task) -> int:
+        """See ``Abilities.form_search``."""
+        return self.chat.forms.most_search(sent_constraint(task.with_single_answer))
+
     async def look(self) -> None:
         """One cheap request. Learns the window, and what the server is, where it states that.
 

@@ -43,6 +43,14 @@ class FormsTaken:
         kind = _kind(constraint)
         return kind == "text" or kind in self._taken
 
+    def most_search(self, constraint: Constraint) -> int:
+        """How many requests may fail before one has a form that the server takes; the proof of a
+        doubtful form is one, too."""
+        if self.knows(constraint):
+            return 0
+        forms = self.candidates(constraint)
+        return len(forms) - 1 + sum(map(self.doubtful, forms))
+
     def candidates(
         self, constraint: Constraint, expressible: Sequence[Form] | None = None
     ) -> list[Form]:

@@ -22,6 +22,10 @@ def _no_sample(task: Task) -> bool:
     return False
 
 
+def _no_search(task: Task) -> int:
+    return 0
+
+
 def _answers_all(task: Task) -> str | None:
     return None
 
@@ -80,7 +84,9 @@ class Abilities:
     """The words by which the model scores the replies of a task, for EXPLAIN; None: their own."""
     takes_sample: Callable[[Task], bool] = _no_sample
     """Whether the sample of a task places the threshold of its answers."""
-
+    form_search: Callable[[Task], int] = _no_search
+    """How many requests, beside those of values, may be needed to find the form in which a server
+    takes the constraint of a task; 0 once it is known."""
     unanswerable: Callable[[Task], str | None] = _answers_all
     """Why the model cannot answer a task, in words behind its name; None: it can. In a chain, the
     next model gets such tasks."""

@@ -139,3 +139,37 @@ def test_threads_of_one_session_share_what_is_left() -> None:
         for thread in threads:
             thread.join()
         assert len(server.bodies) == opened.ledger.usage.calls == 50
+
+
+FORMS = ("response_format", "structured_outputs", "guided_", "regex", "grammar", "json_schema")
+
+
+@pytest.mark.parametrize("owner", ["", "vllm", "sglang", "llamacpp", "me"])
+@pytest.mark.parametrize("taken", range(len(FORMS) + 1))
+def test_an_estimate_bounds_the_requests_that_find_a_form(owner: str, taken: int) -> None:
+    """The server refuses all forms before ``taken``; a run of both questions, whose constraints
+    have one form, takes no more than the estimate says."""
+
+    def picky(body: Body) -> Reply:
+        sent = [name for name in FORMS if any(field.startswith(name) for field in body)]
+        if any(name in FORMS[:taken] for name in sent):
+            return Reply(status=400, error=f"{sent[0]} is not supported")
+        if "zebra" in json.dumps(body):
+            return Reply("zebra")
+        return Reply(json.dumps({"answer": "Yes"}) if "response_format" in body else "Yes")
+
+    query = "SELECT llm_filter('ok?', x), llm_classify(x, ['Yes', 'No']) FROM t"
+    with serving(picky) as server, session(server) as opened:
+        server.models = {"data": [{"id": "tiny", "owned_by": owner}]}
+        frame = opened.sql(query)
+        first = frame.estimate()
+        assert [op.form_search for op in first.operators] == [first.form_search, 0]
+        assert first.form_search >= len(FORMS)
+        words = f"up to {first.form_search} requests more to find the form that the server takes"
+        assert words in str(first)
+        assert len(frame.to_pylist()) == VALUES
+        assert 2 * VALUES <= len(server.bodies) <= first.total.calls + first.form_search
+        assert frame.trace.usage.calls == len(server.bodies)
+        assert frame.trace.failed == 0
+        again = opened.sql(query.replace("ok?", "good?").replace("'Yes'", "'Maybe', 'Yes'"))
+        assert again.estimate().form_search == 0

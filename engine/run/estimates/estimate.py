@@ -60,6 +60,9 @@ class OperatorEstimate:
     large model of a cascade."""
     most: int | None = None
     """The most values that it asks whatever the answers are; None: unknown."""
+    form_search: int = 0
+    """The number of requests beyond ``usage`` that may be needed to find the form in which the
+    server takes the answer's constraint; 0 once it is known, and in process."""
     scored_by: str | None = None
     """The words by which a local model scores its replies; None if it generates them, or gives no
     words."""
@@ -87,7 +90,7 @@ class OperatorEstimate:
         values += beside_text(self.usage)
         if self.notes:
             values += f", {count_noun(self.notes, 'note')} on long contexts among them"
-        return values + _spending_text(self.usage, self.seconds)
+        return values + _search_text(self.form_search) + _spending_text(self.usage, self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,12 @@ class Estimate:
         return None if any(s is None for s in known) else sum(s for s in known if s is not None)
 
     @property
+    def form_search(self) -> int:
+        """The number of requests beyond ``total`` that may be needed to find the forms in which
+        servers take constraints."""
+        return sum(op.form_search for op in self.operators)
+
+    @property
     def cost(self) -> float | None:
         """The cost of ``total`` by the session's prices; None if a price or a part is unknown."""
         if not self.operators:
@@ -159,7 +168,8 @@ class Estimate:
         total, seconds = self.total, self.seconds
         about = "" if self.exact else "about "
         values = f"{about}{count_noun(total.values, 'value')}{self._bounds_text()}"
-        text = f"Expected: {values}{readings_text(total)}{_spending_text(total, seconds)}"
+        beside = readings_text(total) + _search_text(self.form_search)
+        text = f"Expected: {values}{beside}{_spending_text(total, seconds)}"
         if self.cost:
             text += f", cost {money(self.cost)}"
         if seconds is None:
@@ -181,6 +191,12 @@ class Estimate:
         return "\n".join([*operators, *self.lines(), *self.weight_lines()])
 
     __repr__ = __str__
+
+
+def _search_text(requests: int) -> str:
+    if not requests:
+        return ""
+    return f", up to {count_noun(requests, 'request')} more to find the form that the server takes"
 
 
 def _spending_text(usage: Usage, seconds: float | None) -> str:

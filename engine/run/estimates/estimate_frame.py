@@ -11,6 +11,7 @@ import pyarrow as pa
 from blendfusion.budget import Price
 from blendfusion.datafusion.error_gate import outward
 from blendfusion.language.unsupported.nested_stages import NOTHING
+from blendfusion.models.prompts.prompt import replies_of
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.planner.explain.expression_text import expression_text
 from blendfusion.planner.explain.plan_text import names_of
@@ -32,7 +33,7 @@ from blendfusion.run.estimates.simulate import DryRows, DryRun, StageSeen, occur
 from blendfusion.run.estimates.simulated_model import SimulatedDispatcher, Tally
 from blendfusion.run.estimates.token_costs import Meter
 from blendfusion.run.observe.progress import count_noun
-from blendfusion.types import Task, Usage
+from blendfusion.types import ConstraintKind, Task, Usage
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ class _Report:
         self._run = run
         self._guesser = simulated
         self._session = session
+        self._searched: set[tuple[tuple[str, ...], ConstraintKind]] = set()
+        """The kinds of constraints whose forms are found for an earlier operator."""
         self._names: dict[int, list[str]] = {}
         self._below: dict[int, frozenset[Ask]] = {}
         """The calls whose answers decide a stage's output."""
@@ -199,8 +202,17 @@ class _Report:
             models=names,
             price=_price(self._session, models),
             most=values if basis == EXACT else _most(seen, ask),
+            form_search=self._form_search(ask, sent) if usage.calls else 0,
             scored_by=_scored_by(models, sent),
         )
+
+    def _form_search(self, ask: Ask, sent: Task) -> int:
+        """The requests that find the form of a constraint, at the first operator that needs it."""
+        kind = "choice" if replies_of(sent) else sent.constraint.kind
+        if (ask.call.models, kind) in self._searched:
+            return 0
+        self._searched.add((ask.call.models, kind))
+        return self._guesser.known_of(ask.call).abilities.form_search(sent)
 
 
 def _most(seen: StageSeen, ask: Ask) -> int | None:
