@@ -27,6 +27,7 @@ from blendfusion.run.reports.trace import Trace
 from blendfusion.udfs.register.expr import binding
 
 if TYPE_CHECKING:
+    from blendfusion.datafusion.scan_run import ScanRun
     from blendfusion.run.hooks import BaseFrame
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
@@ -101,7 +102,7 @@ def _staged_tables(
         rules_off=session.rules_off,
         fed=frame.prepared.fed or NOTHING,
         elsewhere=session.elsewhere(),
-        scans=session.scan_run(),
+        scans=_scan_run(frame, dispatcher),
     )
     with closing(execution.tables(eager=eager)) as tables:
         for table in tables:
@@ -117,6 +118,12 @@ def _plain_tables(
             yield as_schema(pa.Table.from_batches([batch]), schema)
 
 
+def _scan_run(frame: BaseFrame, dispatcher: Dispatcher) -> ScanRun:
+    run = frame.session.scan_run()
+    run.on_left_out = dispatcher.observer.on_left_out
+    return run
+
+
 def _own_frame(frame: BaseFrame) -> DataFrame:
     if frame.prepared.calls:
         return with_one_sort(frame.session, DataFrame(frame.df))
@@ -126,7 +133,7 @@ def _own_frame(frame: BaseFrame) -> DataFrame:
 def _plain_batches(frame: BaseFrame, dispatcher: Dispatcher) -> Iterator[pa.RecordBatch]:
     try:
         pump = Pump()
-        with dispatcher.served_by(pump.serve), closing(frame.session.scan_run()) as run:
+        with dispatcher.served_by(pump.serve), closing(_scan_run(frame, dispatcher)) as run:
             plain = _own_frame(frame)
             begin = partial(run.begin, plain, plain.execute_stream)
             yield from pump.batches(begin, asks=True)

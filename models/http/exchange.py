@@ -158,13 +158,16 @@ class Exchange:
         """The reply under the first form that the server takes."""
         forms = self._chat.forms
         known = forms.knows(self._sent)
-        refused = Refusal("no form was tried")
+        refused, shown = Refusal("no form was tried"), False
         for form in forms.candidates(self._sent, self._requests.forms):
             if forms.doubtful(form):
                 forms.proven[form] = await self._proves(form)
             if not forms.proven.get(form, True):
                 forms.drop(self._sent, form)
                 continue
+            if shown and not known and not await self._heeds_without_images(form):
+                continue
+            shown = self._images
             try:
                 reply = await self._reply(form)
             except Refusal as refusal:
@@ -175,6 +178,8 @@ class Exchange:
                 # A known form may be fine, and only this constraint too much for it.
                 if not known and blamed:
                     forms.drop(self._sent, form)
+                elif shown and await self._heeds_without_images(form):
+                    raise  # the images were refused, and would be with any form
                 continue
             spoken = reply.visible_text
             seen = reply.whole and spoken is not None
@@ -186,6 +191,25 @@ class Exchange:
             if known and (slip or not self._patient):
                 return reply
         raise refused
+
+    async def _heeds_without_images(self, form: Form) -> bool:
+        """Whether the server heeds ``form`` where the question comes without its images, which are
+        large, and need not be sent to find out."""
+        if form is INSTRUCTION:
+            return True
+        body = self._body(form)
+        turns = [*self._requests.opening(form), *map(_without_images, self._messages)]
+        try:
+            reply = await self._post({**body, "messages": turns}, self._constraint)
+        except Refusal as refusal:
+            if blames_form(refusal.words):
+                self._chat.forms.drop(self._sent, form)
+            return False
+        spoken = reply.visible_text
+        if not reply.whole or spoken is None or form.is_obeyed(spoken, self._sent):
+            return True
+        self._chat.forms.note_ignored(self._sent, form)
+        return False
 
     async def _proves(self, form: Form) -> bool:
         """Whether the server heeds ``form``: held to a word that no model would say, it says it."""
@@ -374,6 +398,14 @@ def _correction(reply: str, constraint: Constraint) -> list[Message]:
     """
     wanted = f"That is not a valid answer. Answer with {constraint} and nothing else."
     return [{"role": "assistant", "content": reply}, {"role": "user", "content": wanted}]
+
+
+def _without_images(message: Message) -> Message:
+    """The message with its texts alone."""
+    parts = message["content"]
+    if not isinstance(parts, list):
+        return message
+    return {**message, "content": [part for part in parts if not url_in(part)]}
 
 
 def _url(value: str) -> str:

@@ -316,3 +316,30 @@ def test_documents_are_files_as_others_are(
     ]
     assert main(["query", query, "--table", "docs=none.pdf"]) == 2
     assert "there is no file 'none.pdf'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("files", "chunk", "words"),
+    [("m.html", 40, 3), ("m.html", 0, 0), ("m.md", 40, 0), ("m.*", 40, 5)],
+)
+@pytest.mark.parametrize("form", ["staged", "plain", "registered"])
+def test_what_chunks_leave_out_is_counted(
+    session: bf.Session, files: str, chunk: int, words: int, form: str
+) -> None:
+    source = f"read_documents('{files}', chunk => {chunk})"
+    if form == "registered":
+        session.register_documents("d", files, chunk=chunk)
+        source = "d"
+    call = "llm_filter('Barn?', text)"
+    if form == "plain":  # a call inside of a window stays in DataFusion's own plan
+        call = f"sum(CASE WHEN {call} THEN 1 ELSE 0 END) OVER (ORDER BY text ROWS 1 PRECEDING) >= 0"
+    frame = session.sql(f"SELECT file, {call} AS barn FROM {source}")
+    frame.collect()
+    first = frame.trace.words_left_out
+    frame.collect()
+    assert (first, frame.trace.words_left_out) == (words, words)
+    lines = session.sql(f"EXPLAIN ANALYZE SELECT file, {call} AS barn FROM {source}")
+    said = [line for line in lines.to_pydict()["plan"] if "Left out of chunks" in line]
+    noun = "word" if words == 1 else "words"
+    expected = f"Left out of chunks, as headers, footers and asides: {words} {noun}"
+    assert said == ([expected] if words else [])

@@ -210,7 +210,10 @@ def test_a_label_is_of_a_text_and_an_image_together(how: str) -> None:
 
 def test_fields_are_of_a_text_and_an_image_together() -> None:
     def read(body: Body) -> Reply:
-        assert shown(body)[1:] == ("descr: a red bag", "photo:", "RED")
+        *beside, image = shown(body)[1:]
+        probing = image == "photo:"  # how it constrains, which takes no image
+        assert [*beside, image][:2] == ["descr: a red bag", "photo:"]
+        assert probing or (len(beside), image) == (2, "RED")
         return Reply(json.dumps({"colour": "red", "thing": "bag"}))
 
     with serving(read) as server:
@@ -299,3 +302,54 @@ def test_the_estimate_counts_pairs_of_texts_and_images() -> None:
             assert frame.estimate().total.values == (3 if function == "llm_vqa" else 4)
             assert frame.estimate().total.prompt_tokens > 3 * 765
         assert not [body for body in server.bodies if "messages" in body]
+
+
+COUNTED = [
+    "llm_filter('Red?', photo)",
+    "llm_bool('Red?', photo)",
+    "llm_map('Red?', photo, options => ['Yes', 'No'])",
+    "llm_text('Which?', photo)",
+    "llm_score('How red?', photo, low => 1, high => 5)",
+    "llm_vqa('Which?', photo)",
+    "llm_vqa('Red?', photo, returns => 'boolean')",
+    "llm_filter('Does {} show {}?', photo, words)",
+    "llm_filter('Red?', coalesce(words, 'none'))",
+]
+
+
+@pytest.mark.parametrize("call", COUNTED)
+def test_what_was_asked_about_images_is_counted_everywhere(call: str) -> None:
+    """Evaluations and EXPLAIN ANALYZE say what the trace says."""
+
+    def some(body: Body) -> Reply:
+        score = '"3"' if "scale" in str(body["messages"]) else '"Yes"'
+        return Reply(f'{{"answer": {score}}}' if "response_format" in body else "Yes")
+
+    with serving(some) as server:
+        session = bf.connect(f"openai:tiny@{server.url}", progress="off", cache=None)
+        table = {"photo": [RED, BLUE, RED, None], "words": ["a", "b", "a", "c"], "gold": ["?"] * 4}
+        session.from_pydict(table, name="t")
+        frame = session.sql(f"SELECT CAST({call} AS VARCHAR) AS answer, gold FROM t")
+        found, usage = frame.evaluate("answer", "gold"), frame.trace.usage
+        assert (usage.calls, usage.values) == (len(server.bodies), found.usage.values)
+        assert usage.values >= 2
+        assert found.usage.prompt_tokens == usage.prompt_tokens > 0
+    with serving(some) as server:
+        session = bf.connect(f"openai:tiny@{server.url}", progress="off", cache=None)
+        session.from_pydict(table, name="t")
+        lines = session.sql(f"EXPLAIN ANALYZE SELECT {call} AS answer FROM t").to_pydict()["plan"]
+    asked, total = (next(x for x in lines if word in x) for word in ("    ask ", "Total: "))
+    assert f"{usage.values} values asked" in asked
+    assert f"{usage.values} values asked" in total
+
+
+def test_the_cost_of_images_is_known_from_earlier_runs() -> None:
+    """A predicate over images is placed by what images took."""
+    with serving(lambda body: Reply('{"answer": "Yes"}')) as server:
+        session = connected(server.url)
+        frame = session.sql("SELECT id FROM p WHERE llm_filter('Red?', photo)")
+        frame.collect()
+        (call,) = frame.prepared.calls
+        seen = session.ledger.usage_of(call.task)
+    assert seen is not None
+    assert seen.values == frame.trace.usage.values == 2

@@ -213,6 +213,73 @@ def test_a_server_whose_model_takes_no_images_says_so_at_the_first_one(refusal: 
         assert len(server.bodies) == 2
 
 
+FORMS = [
+    "response_format",
+    "structured_outputs",
+    "guided_choice",
+    "regex",
+    "grammar",
+    "json_object",
+    "json_schema",
+    "none",
+]
+"""The forms of a constraint in the order in which a server is asked whether it heeds them."""
+
+
+def form_of(body: Body) -> str:
+    kind = body.get("response_format", {}).get("type")
+    return "json_object" if kind == "json_object" else next((f for f in FORMS if f in body), "none")
+
+
+@pytest.mark.parametrize("else_refused", [False, True], ids=["ignores", "refuses"])
+@pytest.mark.parametrize("heeded", FORMS)
+@pytest.mark.parametrize(
+    "call", ["llm_filter('Red?', photo)", "llm_map('Red?', photo, options => ['Yes', 'No'])"]
+)
+def test_an_image_is_not_sent_to_find_out_how_a_server_constrains(
+    heeded: str, else_refused: bool, call: str
+) -> None:
+    def some(body: Body) -> Reply:
+        form = form_of(body)
+        if form not in (heeded, "none"):
+            said = f"{form}: no such field for structured output"
+            return Reply(status=400, error=said) if else_refused else Reply("It is red!")
+        wraps = form in ("response_format", "json_object", "json_schema")
+        return Reply('{"answer": "Yes"}' if wraps else "Yes")
+
+    with serving(some) as server:
+        opened = session(server.url, [RED, BLUE, RED + b"more"], concurrency=1)
+        answers = opened.sql(f"SELECT {call} AS a FROM t").to_pydict()["a"]
+        forms = [form_of(body) for body in server.bodies]
+        uploads = [form for form, body in zip(forms, server.bodies, strict=True) if images(body)]
+    assert answers in ([True] * 3, ["Yes"] * 3)
+    tried = FORMS[: FORMS.index(heeded)]
+    assert uploads == [*tried[:1], heeded, heeded, heeded]
+    assert [form for form in forms if form != heeded] == tried
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Reply(status=400, error="tiny is not a multimodal model"),
+        Reply(status=500, error="image input is not supported - hint: you may need the mmproj"),
+    ],
+    ids=["vllm", "llama-server"],
+)
+def test_images_that_are_refused_are_sent_once_whatever_the_form(refusal: Reply) -> None:
+    def blind(body: Body) -> Reply:
+        return refusal if images(body) else Reply('{"answer": "Yes"}')
+
+    with serving(blind) as server:
+        opened = session(server.url, [RED])
+        with pytest.raises(bf.ModelFailed, match="takes no images"):
+            opened.sql("SELECT llm_filter('Red?', photo) FROM t").collect()
+        sizes = [len(images(body)[0]) for body in server.bodies if images(body)]
+    assert sizes[0] == len(RED)
+    assert len(sizes) == 2  # its own, and a plain one of ours
+    assert len(server.bodies) == 3
+
+
 def test_an_image_that_a_server_refuses_fails_alone_if_others_are_taken() -> None:
     def picky(body: Body) -> Reply:
         return Reply(status=400, error="broken") if images(body) == [BLUE] else Reply("white")

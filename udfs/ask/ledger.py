@@ -108,8 +108,10 @@ class Ledger:
 
     def usage_of(self, task: Task) -> Usage | None:
         """The usage of the values of ``task`` so far, in all runs of the session; None before the
-        first."""
-        return self._by_task.get(task)
+        first. Values that turned out to be images count, too."""
+        tasks = {task, replace(task, images=True)}
+        used = [self._by_task[one] for one in tasks if one in self._by_task]
+        return Usage.total(used) if used else None
 
     def open(self, model: CachedModel, *, first: bool = True) -> None:
         """From here on ``model`` is asked; not the ``first``: its answers say whose they are.

@@ -128,6 +128,10 @@ class Observer(Protocol):
         """So many further values of ``call`` may have matches that were not looked at."""
         ...
 
+    def on_left_out(self, words: int) -> None:
+        """So many words of documents that the run reads are in no chunk. Called on any thread."""
+        ...
+
 
 class NullObserver:
     """Sees nothing: for plain functions outside a session."""
@@ -142,6 +146,9 @@ class NullObserver:
         pass
 
     def missing(self, call: Call, values: int) -> None:
+        pass
+
+    def on_left_out(self, words: int) -> None:
         pass
 
     def in_vain(self, job: Job, requests: int) -> None:

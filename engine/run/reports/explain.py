@@ -171,7 +171,11 @@ class _Beside:
             values = expected.total.values if expected is not None and known else None
             cost = f", cost {money(self._trace.cost)}" if self._trace.cost else ""
             usage = self._trace.usage
-            return [f"Total: {_usage(usage, values, readings_text(usage))}{cost}"]
+            lines = [f"Total: {_usage(usage, values, readings_text(usage))}{cost}"]
+            if self._trace.words_left_out:
+                words = count_noun(self._trace.words_left_out, "word")
+                lines.append(f"Left out of chunks, as headers, footers and asides: {words}")
+            return lines
         return expected.lines() if expected is not None and expected.complete else []
 
 

@@ -127,6 +127,8 @@ class Trace:
         """The outcomes of calls with a cascade: see ``accuracy``, ``recall``."""
         self.cut_off = 0
         """Answers of which there is only the beginning: ``max_tokens`` cut them off."""
+        self.words_left_out = 0
+        """Words of documents, read so far, that are in no chunk."""
         self._withheld: dict[Call, set[Values]] = {}
         self._conflicts: dict[Call, dict[Values, Conflict]] = {}
         self._missed: dict[Call, int] = {}
@@ -205,7 +207,7 @@ class Trace:
     def usage_of(self, call: Call) -> Usage:
         """The spending on the question of ``call``, by the models that answer it."""
         task = answer_task(call.task) if call.task.reasoning else call.task
-        return self._by_question.get((task, call.models), Usage())
+        return self._by_question.get(_question(task, call.models), Usage())
 
     @property
     def cost(self) -> float | None:
@@ -314,9 +316,13 @@ class Trace:
     def in_vain(self, job: Job, requests: int) -> None:
         self._spend(job, Usage(calls=requests))
 
+    def on_left_out(self, words: int) -> None:
+        with self._lock:
+            self.words_left_out += words
+
     def on_wait(self, job: Job, n: int, seconds: float) -> None:
         with self._lock:
-            question = job.task, job.names
+            question = _question(job.task, job.names)
             before = self._waits.get(question, Wait())
             self._waits[question] = Wait(before.values + n, before.seconds + seconds)
             if self.run is not None:
@@ -331,10 +337,10 @@ class Trace:
 
     def wait_of(self, call: Call) -> Wait:
         """The part of ``wait`` that belongs to the question of ``call``."""
-        return self._waits.get((call.task, call.models), Wait())
+        return self._waits.get(_question(call.task, call.models), Wait())
 
     def _spend(self, job: Job, spent: Usage) -> None:
-        task, question = job.task, (job.task, job.names)
+        task, question = job.task, _question(job.task, job.names)
         with self._lock:
             self.by_task[task] = self.by_task.get(task, Usage()) + spent
             self._by_question[question] = self._by_question.get(question, Usage()) + spent
@@ -550,6 +556,11 @@ class Trace:
             f"prompt_tokens={u.prompt_tokens}, evaluated_tokens={u.evaluated_tokens}, "
             f"completion_tokens={u.completion_tokens}, seconds={u.seconds:.2f})"
         )
+
+
+def _question(task: Task, names: tuple[str, ...]) -> Question:
+    """The key of a question, the same for its values that turned out to be images."""
+    return replace(task, images=False), names
 
 
 def _by_model(answers: Sequence[Answer], spent: Usage) -> dict[str, Usage]:

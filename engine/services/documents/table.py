@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from blendfusion.datafusion.python_table import ScannedTable, Scanner
+from blendfusion.datafusion.python_table import Scan, ScannedTable, Scanner
+from blendfusion.datafusion.scan_run import ScanRun, current_run
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.planner.ir.document_tables import COLUMNS, Documents
 from blendfusion.services.documents.chunks import cut_chunks, words_left_out
@@ -66,19 +67,29 @@ class DocumentTable(ScannedTable):
     def schema(self) -> pa.Schema:
         return SCHEMA
 
-    def _scan(
-        self, columns: list[str] | None, where: pads.Expression | None, batch_size: int
-    ) -> Scanner:
-        return _DocumentScan(self._documents, columns, where)
+    def scans(self) -> Sequence[Scan]:
+        run = current_run()
+
+        def scan(
+            columns: list[str] | None, where: pads.Expression | None, batch_size: int
+        ) -> Scanner:
+            return _DocumentScan(self._documents, columns, where, run)
+
+        return (scan,)
 
 
 class _DocumentScan:
     """One scan, with a process that lives as long as its batches are pulled."""
 
     def __init__(
-        self, documents: Documents, columns: list[str] | None, where: pads.Expression | None
+        self,
+        documents: Documents,
+        columns: list[str] | None,
+        where: pads.Expression | None,
+        run: ScanRun | None,
     ) -> None:
         self._documents = documents
+        self._on_left_out = run and run.on_left_out
         self._columns, self._where = columns, where
 
     @property
@@ -138,6 +149,8 @@ class _DocumentScan:
         chunks = documents.chunk
         rows = cut_chunks(page.rows, chunks) if chunks else page.rows
         left_out = words_left_out(page.rows) if chunks else 0
+        if left_out and self._on_left_out is not None:
+            self._on_left_out(left_out)
         return [
             {
                 "file": file,

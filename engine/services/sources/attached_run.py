@@ -28,11 +28,12 @@ class AttachedRun(ScanRun):
     """A run whose scans read one state of each database."""
 
     def __init__(self, session: SessionContext, attached: Attached) -> None:
+        super().__init__()
         self._session, self._attached, self._snapshot = session, attached, Snapshot()
 
     def begin(self, frame: DataFrame, begin: Callable[[], T]) -> T:
         with following(advice_of(self._session, self._attached, frame), self._snapshot):
-            return begin()
+            return super().begin(frame, begin)
 
     def close(self) -> None:
         self._snapshot.close()
