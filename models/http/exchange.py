@@ -198,7 +198,10 @@ class Exchange:
         if form is INSTRUCTION:
             return True
         body = self._body(form)
-        turns = [*self._requests.opening(form), *map(_without_images, self._messages)]
+        turns: list[Json] = [
+            *self._requests.opening(form),
+            *map(_without_images, self._messages),
+        ]
         try:
             reply = await self._post({**body, "messages": turns}, self._constraint)
         except Refusal as refusal:

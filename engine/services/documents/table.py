@@ -89,7 +89,7 @@ class _DocumentScan:
         run: ScanRun | None,
     ) -> None:
         self._documents = documents
-        self._on_left_out = run and run.on_left_out
+        self._on_left_out = None if run is None else run.on_left_out
         self._columns, self._where = columns, where
 
     @property
