@@ -69,6 +69,22 @@ def test_a_query_imports_no_rule_whose_words_it_lacks_and_no_function() -> None:
     assert not {module for module in modules if module.startswith("blendfusion.udfs.functions.")}
 
 
+COLLECTED = """
+import atexit, gc
+atexit.register(lambda: print(gc.get_freeze_count() > 50_000, *(
+    after["collections"] - was["collections"] for after, was in zip(gc.get_stats(), before))))
+from blendfusion.apps.cli.main import main
+before = gc.get_stats()
+main(["query", "SELECT 1", "--cache", "off"])
+"""
+
+
+def test_a_short_command_looks_through_no_garbage_and_its_end_through_no_object() -> None:
+    command = [sys.executable, "-c", COLLECTED]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "True 0 0 0"
+
+
 def test_public_names_are_those_that_type_checkers_see() -> None:
     tree = ast.parse(FILES["public_names"].read_text("utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))

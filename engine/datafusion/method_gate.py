@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import ChainMap
 from collections.abc import Callable
 from functools import wraps
 from types import FunctionType
@@ -33,11 +34,12 @@ def gate_errors(
     an object its place in the query."""
 
     def decorate(kind: type[T]) -> type[T]:
-        for name in dir(kind):
-            method = inspect.getattr_static(kind, name)
+        members = ChainMap(*(dict(vars(base)) for base in kind.__mro__))
+        for name, method in members.items():
             is_public = not name.startswith("_") or name in _SPECIAL
-            waits = inspect.iscoroutinefunction(method)  # for another, which is gated
-            if is_public and isinstance(method, FunctionType) and not waits:
+            if not is_public or not isinstance(method, FunctionType):
+                continue
+            if not inspect.iscoroutinefunction(method):  # it waits for another, which is gated
                 setattr(kind, name, _guard(method, redaction, point))
         return kind
 
