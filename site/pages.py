@@ -4,6 +4,7 @@ dialect, the Python API."""
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
@@ -96,6 +97,17 @@ const name = () => {
 name()
 new MutationObserver(name).observe(document.body, { childList: true, subtree: true })
 """
+MOVED = "moved.js"
+MOVED_SCRIPT = """\
+// Leads from a heading that moved to where it is now.
+const lead = () => {
+  const page = location.pathname.split("/").pop()
+  const place = moved[page + location.hash] ?? moved[page + "#*"]
+  if (place) location.replace(place)
+}
+lead()
+addEventListener("hashchange", lead)
+"""
 WORKER = "iframe-worker.js"
 WORKER_SCRIPT = """\
 // A worker that runs in a frame: browsers start no other one for pages from a disk. The theme would
@@ -141,9 +153,20 @@ def on_files(files: Any, config: Any) -> Any:
     files.append(File.generated(config, "site.css", content=STYLE))
     files.append(File.generated(config, WORKER, content=WORKER_SCRIPT))
     files.append(File.generated(config, NAMES, content=NAMES_SCRIPT))
+    places = {
+        old.replace(".md", ".html"): new.replace(".md", ".html") for old, new in moved().items()
+    }
+    script = f"const moved = {json.dumps(places, indent=2)}\n{MOVED_SCRIPT}"
+    files.append(File.generated(config, MOVED, content=script))
     for path, text in pages():
         files.append(File.generated(config, path, content=text))
     return files
+
+
+def moved() -> dict[str, str]:
+    """Former headings of pages of docs/, ``guide.md#search``, and where their text is now."""
+    lines = (ROOT / "site" / "moved.txt").read_text("utf-8").splitlines()
+    return dict(line.split() for line in lines)
 
 
 def _fields(head: str, meanings: Mapping[str, str]) -> Callable[[], str]:

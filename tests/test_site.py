@@ -6,6 +6,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import unicodedata
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -97,6 +98,41 @@ def test_the_tables_of_options_and_fields_come_from_the_code() -> None:
     assert "| `confidence` | The minimum probability" in hooks.TABLES["options of calls"]()
 
 
+def slug(heading: str) -> str:
+    """The anchor that the site gives a heading."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+
+
+def headings() -> set[str]:
+    """``page.md#anchor`` of every heading below the title of a page of docs/."""
+    hooks = module("pages")
+    found = set()
+    for page in (ROOT / "docs").glob("*.md"):
+        text = hooks.on_page_markdown(page.read_text("utf-8"))
+        text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+        found |= {f"{page.name}#{slug(h)}" for h in re.findall(r"^##+ (.+)$", text, re.MULTILINE)}
+    return found
+
+
+def test_a_heading_that_was_there_leads_somewhere(update_golden: bool) -> None:
+    """``site/headings.txt`` has all headings that there ever were, ``site/moved.txt`` the places of
+    those that are gone."""
+    listed = ROOT / "site" / "headings.txt"
+    now, moved = headings(), module("pages").moved()
+    former = {*listed.read_text("utf-8").split()}
+    if update_golden:
+        listed.write_text("".join(f"{name}\n" for name in sorted(former | now)), "utf-8")
+    assert now <= former or update_golden, "pytest tests/test_site.py --update-golden"
+    known = {*now, *moved}
+    lost = {name for name in former if not {name, name.partition("#")[0] + "#*"} & known}
+    assert lost == set(), "site/moved.txt says where the text of a heading is now"
+    assert not {*moved} & now
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")}
+    assert {place for place in moved.values() if place not in pages | now} == set()
+
+
 def test_readers_of_screens_hear_names_and_no_empty_heads() -> None:
     hooks = module("pages")
     head = '<th></th><th style="text-align: right;"></th><th>a</th>'
@@ -175,6 +211,8 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert re.findall(r"<(?:script|link|img)[^>]*https?:[^>]*", start) == []
     if browser() is None:
         return
+    with Person((tmp_path / "guide.html").as_uri() + "#guarantees", 1300, 800) as person:
+        person.waits("location.pathname.endsWith('/semantics.html')")
     page = (tmp_path / "functions" / "llm_filter.html").as_uri()
     with Person(page, 420, 860) as person:
         name = "document.querySelector('td:first-child code')"

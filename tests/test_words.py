@@ -51,6 +51,11 @@ def test_prose_is_wrapped_at_one_width(page: Path) -> None:
     assert long == []
 
 
+def test_the_documentation_has_at_most_45_000_words() -> None:
+    """Tables that the code has, and measurements, lie elsewhere: in the site and in benchmarks/."""
+    assert sum(len(page.read_text("utf-8").split()) for page in DOCS) <= 45_000
+
+
 PACKAGES = ["engine", "planner", "udfs", "models", "native"]
 CODE = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
 CODE_WIDTH = 100
@@ -108,6 +113,17 @@ def introduced(tree: ast.AST) -> Iterator[str]:
                 yield name
             case ast.ClassDef(name=name):
                 yield name
+
+
+@pytest.mark.parametrize("file", CODE, ids=named)
+def test_every_page_that_a_text_of_the_code_names_is_there(file: Path) -> None:
+    """Errors, hints and docstrings name pages of docs/ and benchmarks/, and headings of them."""
+    for text in re.findall(
+        r"(?<![\w/])((?:docs|benchmarks)/\w+\.md(?:#[\w-]+)?)", file.read_text("utf-8")
+    ):
+        page, _, anchor = text.partition("#")
+        assert not anchor or anchor in anchors((ROOT / page).read_text("utf-8")), text
+        assert (ROOT / page).exists(), text
 
 
 @pytest.mark.parametrize("file", CODE, ids=named)

@@ -90,7 +90,7 @@ def _made_up(number: int, shape: tuple[int, int]) -> Array:
 
 
 def model() -> bytes:
-    """The model as a GGUF file of version 3, as ggml-org/ggml's docs/gguf.md defines it."""
+    """The model as a GGUF file of version 3, as ggml's specification of GGUF defines it."""
     facts: dict[str, str | int | float] = {
         "general.architecture": "llama",
         "llama.vocab_size": VOCABULARY,
