@@ -71,11 +71,15 @@ long: install
 	$(PARALLEL) -m "long and not alone"
 	$(ALONE) -m "long and alone"
 
-nightly: install $(VENV)/compiled
+nightly: install $(VENV)/compiled $(VENV)/dbt
 	BLENDFUSION_COMPILED=$(CURDIR)/$(VENV)/compiled/llama_cpp/lib $(BIN)/pytest -q -o faulthandler_timeout=14400 \
 		--cases 2000 tests/models/test_prebuilt_equals_compiled.py
 	$(PARALLEL) -o faulthandler_timeout=14400 --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/engine/test_bridge_catalogue.py tests/security
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 --cases 200000 tests/engine/test_interrupt_anywhere.py tests/planner/test_value_bound.py
+	BLENDFUSION_DBT=$(CURDIR)/$(VENV)/dbt $(BIN)/pytest -q tests/engine/test_dbt.py
+
+$(VENV)/dbt: | $(BIN)/python
+	$(BIN)/python -m pip install --target $@ 'dbt-core>=1.10,<1.11'
 
 # llama.cpp with the kernels of the prebuilt library, to compare their answers.
 $(VENV)/compiled: | $(BIN)/python

@@ -21,7 +21,19 @@ ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LATEST = PYPROJECT["tool"]["blendfusion"]["version"]
 FOLDERS: dict[str, str] = PYPROJECT["tool"]["setuptools"]["package-dir"]
-SHIPPED = (".py", ".pyi", "py.typed", ".css", ".html", ".js", ".txt", ".csv", ".jsonl")
+SHIPPED = (
+    ".py",
+    ".pyi",
+    "py.typed",
+    ".css",
+    ".html",
+    ".js",
+    ".txt",
+    ".csv",
+    ".jsonl",
+    ".sql",
+    ".yml",
+)
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -83,11 +95,11 @@ def test_every_folder_with_code_is_a_package() -> None:
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     tops = {name.split("/")[0] for name in wheel.namelist()}
-    assert tops == {"blendfusion", f"blendfusion-{LATEST}.dist-info"}
+    assert tops == {"blendfusion", "dbt", f"blendfusion-{LATEST}.dist-info"}
 
 
 def test_the_wheel_holds_every_module_once(wheel: zipfile.ZipFile) -> None:
-    held = {name for name in wheel.namelist() if name.startswith("blendfusion/")}
+    held = {name for name in wheel.namelist() if name.startswith(("blendfusion/", "dbt/"))}
     wanted = set()
     for package, folder in FOLDERS.items():
         place = Path(*package.split("."))

@@ -17,7 +17,13 @@ from datafusion import SessionContext
 
 from blendfusion.errors import QueryError
 from blendfusion.language.query_text.parameters import spelled_parameters
-from blendfusion.language.query_text.statements import creates_table, first_word, query_inside
+from blendfusion.language.query_text.statements import (
+    BLANK,
+    CREATES_TABLE,
+    creates_table,
+    first_word,
+    query_inside,
+)
 from blendfusion.language.query_text.tokenizer import sql_of
 from blendfusion.language.unsupported.right_joins import may_lose_rows
 from blendfusion.prepare.query import Query
@@ -28,11 +34,11 @@ if TYPE_CHECKING:
     from blendfusion.prepare.frame_sources import FrameSources
 
 _NAME = re.compile(
-    r"""\bTABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:"(?:[^"]|"")*"|\w+)(?:\s*\.\s*(?:"(?:[^"]|"")*"|\w+))*)""",
-    re.IGNORECASE,
+    rf"""{BLANK}*+(?:IF{BLANK}++NOT{BLANK}++EXISTS{BLANK}++)?"""
+    r"""((?:"(?:[^"]|"")*"|\w+)(?:\s*\.\s*(?:"(?:[^"]|"")*"|\w+))*)""",
+    re.IGNORECASE | re.DOTALL,
 )
 _PART = re.compile(r'"(?:[^"]|"")*"|\w+')
-_REPLACES = re.compile(r"\s*CREATE\s+OR\s+REPLACE\b", re.IGNORECASE)
 _ROWS = "written_rows"
 
 
@@ -103,8 +109,9 @@ def _calls(session: FrameSources, query: Query) -> set[str]:
 def _takes_rows(session: FrameSources, sql: str) -> bool:
     """Whether a CREATE TABLE makes one: its schema is there, and no table of its name, unless it
     replaces that."""
-    found = _NAME.search(sql)
-    if found is None:
+    head = CREATES_TABLE.match(sql)
+    found = None if head is None else _NAME.match(sql, head.end())
+    if head is None or found is None:
         return True
     names = [name.strip('"') if '"' in name else name.lower() for name in _PART.findall(found[1])]
     catalogs = names[-3:-2] or ["datafusion"]
@@ -117,4 +124,4 @@ def _takes_rows(session: FrameSources, sql: str) -> bool:
         SessionContext.table(session, found[1])
     except Exception:  # there is none
         return True
-    return _REPLACES.match(sql) is not None
+    return head[1] is not None

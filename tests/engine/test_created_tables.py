@@ -66,6 +66,17 @@ def test_a_table_that_exists_asks_nothing() -> None:
     assert len(db.rows("SELECT x FROM t")) == 40
 
 
+@pytest.mark.parametrize("kind", ["TABLE", "VIEW"])
+@pytest.mark.parametrize("head", ["/* table t */ ", "-- view t, table k\n", "\n/*1*//*2*/--3\n"])
+def test_comments_may_stand_in_front_of_a_statement(head: str, kind: str) -> None:
+    db = connected()
+    query = "SELECT x FROM t WHERE llm_filter('holds 3', x) AND g = 3"
+    for replaces in ("", "OR /* it */ REPLACE "):
+        db.session.sql(f"{head}CREATE {replaces}{kind} -- of t\n made AS {query}")
+        assert len(db.rows("SELECT x FROM made")) == len(db.rows(query)) == 5
+    assert len(db.model.calls) == 10
+
+
 def test_parameters_frames_and_budgets_hold_for_the_query() -> None:
     db = connected()
     query = "CREATE TABLE made AS SELECT x FROM t WHERE llm_filter('holds 3', x) AND g = $g"

@@ -36,7 +36,9 @@ class Setting:
     value: str
 
 
-_FIRST = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+(\w+)", re.DOTALL)
+BLANK = r"(?:\s|--[^\n]*\n|/\*.*?\*/)"
+"""A blank or a comment."""
+_FIRST = re.compile(rf"{BLANK}*+(\w+)", re.DOTALL)
 _QUERIES = ("SELECT", "WITH", "VALUES", "FROM")
 _PLANNED = (*_QUERIES, "INSERT", "COPY", "UPDATE", "DELETE")
 
@@ -58,8 +60,9 @@ def first_word(sql: str) -> str:
     return found[1].upper() if found else ""
 
 
-_CREATES_TABLE = re.compile(
-    r"\s*create\s+(or\s+replace\s+)?(temp(orary)?\s+)?table\b", re.IGNORECASE
+CREATES_TABLE = re.compile(
+    rf"{BLANK}*+create{BLANK}++(or{BLANK}++replace{BLANK}++)?(temp(orary)?{BLANK}++)?table\b",
+    re.IGNORECASE | re.DOTALL,
 )
 
 
@@ -136,7 +139,7 @@ def creates(sql: str) -> bool:
 
 def creates_table(sql: str) -> bool:
     """``sql`` is CREATE TABLE, which DataFusion carries out as soon as it sees it."""
-    return _CREATES_TABLE.match(sql) is not None
+    return CREATES_TABLE.match(sql) is not None
 
 
 def query_inside(sql: str) -> tuple[int, int] | None:

@@ -7,10 +7,14 @@ import re
 from collections.abc import Iterable, Mapping
 
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
+from blendfusion.language.query_text.statements import BLANK
 from blendfusion.language.query_text.tokenizer import tokenize
 from blendfusion.udfs.declare.call_registry import calls_in
 
-_HEAD = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?(TEMP(ORARY)?\s+)?VIEW\s", re.IGNORECASE)
+_HEAD = re.compile(
+    rf"{BLANK}*+CREATE{BLANK}++(OR{BLANK}++REPLACE{BLANK}++)?(TEMP(ORARY)?{BLANK}++)?VIEW\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _BEFORE_NAME = {"CREATE", "OR", "REPLACE", "TEMP", "TEMPORARY", "VIEW", "IF", "NOT", "EXISTS"}
 
 
