@@ -75,6 +75,8 @@ STYLE = """\
 .md-typeset .headerlink { text-decoration: none; }
 .md-copyright, .md-copyright a { color: #ffffffcc !important; }
 .highlight .ow { color: inherit !important; }
+.md-nav .md-nav__title:not([for="__drawer"]) { color: var(--md-default-fg-color) !important; }
+[data-md-color-scheme="slate"] { --md-code-hl-number-color: #f0928a; --md-code-hl-constant-color: #b0a2f0; }
 /* On a phone, the columns of a table share the screen. */
 @media (max-width: 44em) {
   .md-typeset table:not([class]) { font-size: 0.6rem; }

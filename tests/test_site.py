@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pytest
 from chromium import browser
 from clicks import Person
+from page_checks import page_faults
 
 import blendfusion as bf
 from blendfusion.services.dialects.decisions.systems import DECISIONS
@@ -197,6 +199,9 @@ def test_a_picture_shows_what_the_code_prints(name: str, update_golden: bool) ->
     assert f"docs/pictures/{name}" in (ROOT / "README.md").read_text("utf-8")
 
 
+AUDITED = ("index.html", "tutorial.html", "functions/llm_filter.html", "api/Session.html")
+
+
 @pytest.mark.long
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
@@ -211,15 +216,19 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert re.findall(r"<(?:script|link|img)[^>]*https?:[^>]*", start) == []
     if browser() is None:
         return
+    for page, scheme in itertools.product(AUDITED, ("light", "dark")):
+        with Person((tmp_path / page).as_uri(), scheme=scheme) as person:
+            person.waits("document.readyState === 'complete'")
+            assert page_faults(person, (scheme,)) == {}, page
     with Person((tmp_path / "guide.html").as_uri() + "#guarantees", 1300, 800) as person:
         person.waits("location.pathname.endsWith('/semantics.html')")
-    page = (tmp_path / "functions" / "llm_filter.html").as_uri()
-    with Person(page, 420, 860) as person:
+    function = (tmp_path / "functions" / "llm_filter.html").as_uri()
+    with Person(function, 420, 860) as person:
         name = "document.querySelector('td:first-child code')"
         person.waits(f"document.readyState === 'complete' && {name}")
         height = person.of(f"{name}.getBoundingClientRect().height")
         assert height < 24, "the name of an option stays whole"
-    with Person(page, 1300, 800) as person:  # from the disk, without a server
+    with Person(function, 1300, 800) as person:  # from the disk, without a server
         field = "document.querySelector('.md-search__input')"
         person.waits(f"document.readyState === 'complete' && {field}.offsetWidth")
         person.of(

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from chromium import browser
 from clicks import Person
+from page_checks import page_faults
 
 import blendfusion as bf
 from blendfusion.apps.cli.ui import private_page
@@ -305,6 +306,25 @@ def test_a_cell_tells_where_it_comes_from_and_is_corrected(person: Person) -> No
     assert person.of("[...document.querySelectorAll('#rows tbody td')].map((c) => c.textContent)") == [
         "late parcel 1", "true", "no",
     ]  # fmt: skip
+
+
+def test_an_audit_finds_nothing(person: Person) -> None:
+    """Headings, names, contrast in both schemes, targets, width: empty, with rows, with answers."""
+    assert page_faults(person) == {}
+    person.resize(1280, 860)
+    write(person, "SELECT text, llm_bool('Is it late?', text) AS late FROM reviews WHERE id < 3")
+    person.press("Escape")
+    person.press("Enter", ctrl=True)
+    person.sees("#status", "3 rows")
+    person.click("#rows tbody tr:nth-child(2) td:last-child button")
+    person.sees("#why", "Is it late?")
+    person.click("#sum")
+    person.sees("#summary", "values")
+    assert page_faults(person) == {}
+    person.resize(1280, 860)
+    person.click("#tab-answers")
+    person.sees("#answers", "late parcel 1")
+    assert page_faults(person) == {}
 
 
 def test_every_control_has_a_name_and_every_list_its_parts(person: Person) -> None:

@@ -34,7 +34,9 @@ class Person:
     """One page in a browser of its own; a context manager. ``complaints``: what the browser
     reported of errors and of what a policy forbade."""
 
-    def __init__(self, url: str, width: int = 1280, height: int = 860) -> None:
+    def __init__(
+        self, url: str, width: int = 1280, height: int = 860, scheme: str = "light"
+    ) -> None:
         found = browser()
         assert found is not None
         self.complaints: list[str] = []
@@ -63,6 +65,7 @@ class Person:
         for domain in ("Page", "Runtime", "Log"):
             self._send(f"{domain}.enable")
         self.resize(width, height)
+        self.prefers(scheme)
         self._send("Page.navigate", url=url)
 
     def __enter__(self) -> Person:
@@ -160,6 +163,11 @@ class Person:
             deviceScaleFactor=1,
             mobile=width < 600,
         )
+
+    def prefers(self, scheme: str) -> None:
+        """Ask for a ``"light"`` or ``"dark"`` scheme of colours."""
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self._send("Emulation.setEmulatedMedia", features=[feature])
 
     def click(self, selector: str, times: int = 1) -> None:
         """Click on the middle of an element, which has to be visible."""
