@@ -351,7 +351,7 @@ class Query:
             if dispatcher.error is not None:
                 raise dispatcher.error from None
             raise
-        trace.warn(dispatcher.outages)
+        trace.warn(dispatcher.outages, dispatcher.compared.differences())
 
 
 def _has_run(problem: str) -> bool:

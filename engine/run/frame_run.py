@@ -52,7 +52,7 @@ def tables_of(frame: BaseFrame, *, eager: bool) -> Generator[pa.Table, None, Non
             run.plan, run.counts = frame.prepared.shape, frame.last_counts
             trace.keep_rates()
             session.note_usage(trace)
-    trace.warn(dispatcher.outages)
+    trace.warn(dispatcher.outages, dispatcher.compared.differences())
 
 
 def answer_frame(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import blendfusion as bf
 from blendfusion.errors import ArgumentError
+from blendfusion.udfs.ask.answer_samples import AnswerCounts, AnswerSample
 
 CALL = "llm_filter('Is it good?', text)"
 COSTS = {"small": 1.0, "middle": 4.0, "large": 20.0}
@@ -151,3 +154,85 @@ def test_the_promise_of_cascades_holds_in_95_of_100_choices() -> None:
         missed += right / len(texts) < 0.88
     assert cascades > 50
     assert missed <= 5
+
+
+# --- new values beside the labelled ones ------------------------------------------------------------
+
+
+def harder(call: bf.Request) -> dict[bool, float]:
+    """Less sure of values that are called hard, and mostly no of those that are called bad."""
+    text = str(call.values[0])
+    sure = random.Random(text).uniform(0.8, 1.0) - 0.2 * ("hard" in text)
+    yes = truth(text) and not ("bad" in text and random.Random(f"{text}!").random() < 0.7)
+    return {yes: sure, not yes: 1 - sure}
+
+
+@pytest.mark.parametrize("models", [["small"], ["small", "large"]])
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("new", ""),
+        ("hard", r"to 300 values are others: their mean probability is 0\.70, there 0\.90"),
+        ("bad", r"to 300 values are others: the share of one answer is 0\.\d\d, there 0\.\d\d"),
+    ],
+)
+def test_a_run_over_other_values_than_the_labelled_ones_is_told(
+    tmp_path: Path, models: list[str], kind: str, message: str
+) -> None:
+    chosen_in = session_of(large=0.9)
+    chosen_in.register_model("small", bf.ScriptedModel(harder))
+    found = chosen(chosen_in, 0.8, models=models)
+    if len(models) > 1:
+        found = replace(found, question=replace(found.question, call=CASCADE))
+    found.question.save(tmp_path / "good.toml")
+    session = session_of(large=0.9)
+    session.register_model("small", bf.ScriptedModel(harder))
+    session.register_question(tmp_path / "good.toml")
+    assert bf.StoredQuestion.read(tmp_path / "good.toml") == found.question
+    session.from_pydict({"text": [f"{kind} {i}" for i in range(300)]}, name="t")
+    frame = session.sql("SELECT llm_ask('good', text) AS good FROM t")
+    if message:
+        with pytest.warns(bf.ModelWarning, match=f"'good' was chosen by 400 .* {message}"):
+            frame.collect()
+    else:
+        frame.collect()
+
+
+CASCADE = "llm_filter('Is it good?', text, model => ['small', 'large'], accuracy => 0.9)"
+
+
+def test_values_like_the_labelled_ones_are_rarely_called_others(cases: int) -> None:
+    """Labels and probabilities of one distribution, in samples of 20 to 1,000 values."""
+    source, alarms = np.random.default_rng(5), 0
+    runs = max(2_000, cases)
+    for _ in range(runs):
+        shares = source.dirichlet(np.ones(source.integers(2, 8)))
+        spread = source.uniform(0.3, 5, 2)
+        counts = []
+        for _ in range(2):
+            one = AnswerCounts()
+            size = int(np.exp(source.uniform(np.log(20), np.log(1_000))))
+            for label, sure in zip(
+                source.choice(len(shares), size, p=shares), source.beta(*spread, size), strict=True
+            ):
+                one.note(str(label), float(sure))
+            counts.append(one)
+        old, new = counts
+        sample = AnswerSample("m", "w", old.answers, old.confidences)
+        alarms += bool(sample.difference(new))
+    assert alarms <= 0.01 * runs
+
+
+@pytest.mark.parametrize(
+    "changed",
+    ["confidences = [1]", 'answers = {"true" = 1.5}', "answers = 3", "model = 3", "other = 1"],
+)
+def test_a_file_with_another_sample_is_an_error(tmp_path: Path, changed: str) -> None:
+    file = tmp_path / "q.toml"
+    name = changed.partition(" ")[0]
+    lines = ["model = 'm'", "wording = 'w'", f"confidences = {[0] * 20}"]
+    lines.append("answers = {true = 3}")
+    lines = [line for line in lines if not line.startswith(f"{name} ")]
+    file.write_text("\n".join(["name = 'q'", f'call = "{CALL}"', "[sample]", *lines, changed]))
+    with pytest.raises(ArgumentError, match="holds no question"):
+        bf.StoredQuestion.read(file)

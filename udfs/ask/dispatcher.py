@@ -31,6 +31,7 @@ from blendfusion.options import OnError, Options
 from blendfusion.redaction import Redaction
 from blendfusion.types import Answer, ModelInfo, Task
 from blendfusion.udfs.ask.answer_lookup import AnswerLookup
+from blendfusion.udfs.ask.answer_samples import AnswerSamples, ComparedRun
 from blendfusion.udfs.ask.cascade import Cascade
 from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.ledger import Ledger
@@ -111,6 +112,8 @@ class Dispatcher:
         """The targets of cascades for calls that name none."""
         self.kept = NamedResults()
         """The groups and entities that the session keeps."""
+        self.compared = ComparedRun()
+        """Answers beside those by which their models were chosen."""
         self.tokens = 0
         """Tokens evaluated and generated so far."""
         self.computed = 0
@@ -407,6 +410,9 @@ class Dispatcher:
         if missing:
             question = job.model.question(sent)
             UNDER_WAY.settle(question, missing, look, ask, since, note_wait)
+        sample = self.kept.of(AnswerSamples).of(job.model, job.task)
+        if sample is not None:
+            self.compared.note(sample, {v: into[v] for v in values if v in into})
 
     def _receive(
         self,

@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -508,18 +508,20 @@ class Trace:
         with self._lock:
             self._missed[call] = self._missed.get(call, 0) + values
 
-    def warn(self, outages: Sequence[str] = ()) -> None:
+    def warn(self, outages: Sequence[str] = (), differences: Iterable[str] = ()) -> None:
         """Give one warning with the number of values that are NULL without an answer, and the
         reasons; one about answers that were cut off; one for each call of which no text states all
-        numbers and dates; one about models that were left out, for the
-        reasons in ``outages``; one about answers that contradict one another; and one for each call
-        that may miss matches."""
+        numbers and dates; one about models that were left out, for the reasons in ``outages``; one
+        for each of ``differences``; one about answers that contradict one another; and one for each
+        call that may miss matches."""
         if outages:
             warnings.warn(
                 f"Left out, as they failed as a whole: {self._redaction.reason('; '.join(outages))}",
                 ModelWarning,
                 stacklevel=level_of_caller(),
             )
+        for difference in differences:
+            warnings.warn(difference, ModelWarning, stacklevel=level_of_caller())
         if self._failures:
             warnings.warn(
                 summary(self._failures, self._redaction),

@@ -22,11 +22,15 @@ from blendfusion.budget import Budget
 from blendfusion.errors import ArgumentError
 from blendfusion.language.query_text.stored_calls import StoredCall
 from blendfusion.models.guarantees.accuracy import Targets, lower
+from blendfusion.models.registry.model_names import ModelNames
 from blendfusion.prepare.function_registry import ingredients
+from blendfusion.services.evaluate.calibrate import only_call
 from blendfusion.services.evaluate.evaluation import Comparison, Evaluation
 from blendfusion.services.evaluate.improve import check_call
 from blendfusion.services.evaluate.question_file import StoredQuestion
 from blendfusion.services.evaluate.run import evaluate_calls, table_of, with_option
+from blendfusion.udfs.ask.answer_samples import AnswerCounts, AnswerSample
+from blendfusion.udfs.ask.calibrations import wording_of
 from blendfusion.udfs.declare.arguments import sql_string
 
 if TYPE_CHECKING:
@@ -141,7 +145,8 @@ def choose_model(
         "cost": round(chosen.cost, 6),
     }
     text = _with_models(session, call, chosen, delta / 2)
-    question = StoredQuestion(name, text, version, measured=figures)
+    sample = _sample(session, call, found[chosen.models[0]])
+    question = StoredQuestion(name, text, version, measured=figures, sample=sample)
     return ModelChoice(question, bool(enough), candidates, found)
 
 
@@ -230,6 +235,20 @@ def _estimate_cost(found: Comparison, levels: Sequence[Candidate], agreement: fl
                 decided = place
         left = sure[decided:]
     return (cost + last.cost * len(left)) / max(1, len(right))
+
+
+def _sample(session: BaseSession, call: str, first: Evaluation) -> AnswerSample | None:
+    """The answers of the model that answers first; None where they are not of a closed set."""
+    compared = first.compared
+    if compared.kind not in _CLOSED:
+        return None
+    counts = AnswerCounts()
+    for answer, sure in zip(compared.answers, compared.confidences, strict=True):
+        if answer is not None:
+            counts.note(str(answer), sure)
+    model = session.models.of(ModelNames((first.name,)), session.options)
+    wording = wording_of(only_call(session, call).task)
+    return AnswerSample(model.name, wording, counts.answers, counts.confidences)
 
 
 def _with_models(session: BaseSession, call: str, chosen: Candidate, delta: float) -> str:

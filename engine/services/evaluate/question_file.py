@@ -18,8 +18,9 @@ from blendfusion.services.evaluate.toml_file import (
     toml_text,
     with_measured,
 )
+from blendfusion.udfs.ask.answer_samples import BINS, AnswerSample
 
-_KNOWN = ("name", "version", "call", "threshold", "measured")
+_KNOWN = ("name", "version", "call", "threshold", "measured", "sample")
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class StoredQuestion(SavedAsToml):
 
     ``call`` is the SQL of one call, whose values are plain columns. ``threshold``: the least
     probability of yes for a yes; None: the call's own answer. ``measured`` are figures for the
-    reader. Raises ArgumentError for a name that is no plain word.
+    reader. ``sample``: the answers by which ``choose_model`` chose; runs whose answers differ warn.
+    Raises ArgumentError for a name that is no plain word.
     """
 
     name: str
@@ -36,6 +38,7 @@ class StoredQuestion(SavedAsToml):
     version: int = 1
     threshold: float | None = None
     measured: Mapping[str, float] = field(default_factory=dict)
+    sample: AnswerSample | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name, "question")
@@ -50,7 +53,8 @@ class StoredQuestion(SavedAsToml):
         lines.append(f"call = {toml_text(self.call)}")
         if self.threshold is not None:
             lines.append(f"threshold = {self.threshold!r}")
-        return with_measured(lines, self.measured)
+        text = with_measured(lines, self.measured)
+        return text if self.sample is None else text + _sample_toml(self.sample)
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> StoredQuestion:
@@ -67,13 +71,36 @@ def _check(file: Path, held: dict[str, Any]) -> StoredQuestion:
     texts = all(isinstance(held.get(key), str) for key in ("name", "call"))
     share = threshold is None or (isinstance(threshold, int | float) and 0 <= threshold <= 1)
     figures = are_figures(held.get("measured", {}))
-    if not texts or not share or type(version) is not int or not figures:
+    whole = type(version) is int and ("sample" not in held or _is_sample(held["sample"]))
+    if not (texts and share and figures and whole):
         raise ArgumentError(
             f"'{file}' holds no question",
             hint="It needs the texts name and call, a whole number version, and may have a "
             "threshold from 0 to 1.",
         )
+    if "sample" in held:
+        held["sample"] = AnswerSample(**held["sample"])
     try:
         return StoredQuestion(**held)
     except ArgumentError as problem:
         raise ArgumentError(f"'{file}': {problem.message}", hint=problem.hint) from None
+
+
+_SAMPLE_TEXTS = ("model", "wording")
+
+
+def _sample_toml(sample: AnswerSample) -> str:
+    lines = [f"{name} = {toml_text(getattr(sample, name))}" for name in _SAMPLE_TEXTS]
+    counts = [f"{toml_text(answer)} = {count}" for answer, count in sorted(sample.answers.items())]
+    lines.append(f"confidences = {[*sample.confidences]}")
+    return "\n".join(["", "[sample]", *lines, "", "[sample.answers]", *counts]) + "\n"
+
+
+def _is_sample(held: Any) -> bool:
+    if not isinstance(held, dict) or held.keys() != {*_SAMPLE_TEXTS, "confidences", "answers"}:
+        return False
+    bins, answers = held["confidences"], held["answers"]
+    if not isinstance(bins, list) or len(bins) != BINS or not isinstance(answers, dict):
+        return False
+    counts = all(type(n) is int and n >= 0 for n in (*bins, *answers.values()))
+    return counts and all(isinstance(held[name], str) for name in _SAMPLE_TEXTS)

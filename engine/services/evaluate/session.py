@@ -137,10 +137,13 @@ class Evaluations(FrameSources):
         name. Raises ArgumentError for a file that holds none."""
         from blendfusion.services.evaluate.improve import check_call
         from blendfusion.services.evaluate.question_file import StoredQuestion
+        from blendfusion.udfs.ask.answer_samples import AnswerSamples
 
         held = question if isinstance(question, StoredQuestion) else StoredQuestion.read(question)
         check_call(self, held.call)
         self.questions[held.name] = held.stored_call
+        if held.sample is not None:
+            self.kept.of(AnswerSamples).keep(held.name, held.sample)
         return held.name
 
     def evaluate(
