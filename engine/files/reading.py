@@ -266,11 +266,15 @@ def _register(
     elif kind == "xlsx":
         sheets = [read_sheet(file.path, reading.sheet) for file in listing.files]
         sheet = pa.concat_tables(sheets, promote_options="permissive")
-        catalog.register_record_batches(name, [sheet.to_batches()])
+        catalog.register_record_batches(name, [sheet.to_batches() or [_empty_batch(sheet.schema)]])
     else:
         from blendfusion.files.lance_table import lance_table
 
         catalog.register_table(name, lance_table(listing.base))
+
+
+def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def _content(file: File) -> Any:

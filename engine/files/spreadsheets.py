@@ -6,6 +6,7 @@ import datetime
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +95,11 @@ def _named_sheet(book: Any, file: Path, name: str) -> Any:
 
 
 def _first_sheet(book: Any, file: Path) -> Any:
-    """The first sheet that holds something. Warns of others."""
-    filled = [sheet for sheet in book.worksheets if _holds_cells(sheet)]
-    first, *others = filled or book.worksheets
+    """The first sheet with rows below a header, else the first that holds something. Warns of
+    others."""
+    filled = [sheet for sheet in book.worksheets if _count_rows(sheet)] or book.worksheets
+    first = next((sheet for sheet in filled if _count_rows(sheet) > 1), filled[0])
+    others = [sheet for sheet in filled if sheet is not first]
     if others:
         titles = [sheet.title for sheet in others]
         note(
@@ -106,8 +109,10 @@ def _first_sheet(book: Any, file: Path) -> Any:
     return first
 
 
-def _holds_cells(sheet: Any) -> bool:
-    return any(any(cell is not None for cell in row) for row in sheet.iter_rows(values_only=True))
+def _count_rows(sheet: Any) -> int:
+    """The rows with a filled cell: two stand for all that are more."""
+    rows = sheet.iter_rows(values_only=True)
+    return len([*islice((row for row in rows if any(map(_is_filled, row))), 2)])
 
 
 def _table_in(

@@ -16,6 +16,7 @@ from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.errors import ArgumentError, QueryError
 from blendfusion.language.query_text.information import as_query, option_shown
 from blendfusion.language.query_text.read_only import READING, check_text
+from blendfusion.language.query_text.select_first import select_first
 from blendfusion.language.query_text.source_map import Translation, within
 from blendfusion.language.query_text.statements import (
     Explain,
@@ -83,7 +84,15 @@ class SessionText:
             param_values, ordered = by_number(ordered), None
         by_name = param_values if isinstance(param_values, dict) else None
         if dialect == OURS:
-            return replace(self, text=text)._in_our_words(session, by_name, named)
+            turned = select_first(text)
+            if turned is None:
+                return replace(self, text=text)._in_our_words(session, by_name, named)
+            source = turned if self.source is None else self.source.then(turned)
+            ours = replace(self, text=turned.sql, source=source)
+            try:
+                return ours._in_our_words(session, by_name, named)
+            except QueryError as error:
+                raise within(error, turned) from error.__cause__
 
         def run(ours: Translation, dialect: str) -> Frame:
             inner = replace(self, text=ours.sql, dialect=dialect, source=ours)

@@ -69,6 +69,10 @@ def test_a_note_names_the_sheets_that_are_left_out(session: bf.Session) -> None:
         bf.FileWarning, match=r"the sheet 'Tickets' of 2 was read; others: 'Prices'\. Name one"
     ):
         assert session.register_file("book.xlsx", "t").to_pylist() == ROWS
+    book(Path("report.xlsx"), {"Summary": [("Report 2026",)], "Tickets": TICKETS})
+    with pytest.warns(bf.FileWarning, match="the sheet 'Tickets' of 2 was read; others: 'Summary'"):
+        assert session.register_file("report.xlsx", "r").to_pylist() == ROWS
+    assert session.register_file("report.xlsx#Summary", "s").to_pylist() == []
     book(Path("one.xlsx"), {"Tickets": TICKETS, "Blank": []})
     with warnings.catch_warnings():
         warnings.simplefilter("error")

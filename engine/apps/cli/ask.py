@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from blendfusion.apps.cli.results import FORMATS, format_for, write
+from blendfusion.apps.cli.results import FORMATS, format_for, named_format, write
 from blendfusion.apps.cli.sessions import add_session, budget_of, session_of
 from blendfusion.errors import OptionError
 from blendfusion.run.observe.progress import count_noun
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"with --run, the rows to compute at most (default: {_ROWS}; 0: all)",
     )
-    parser.add_argument("--format", choices=FORMATS, help="of the rows")
+    parser.add_argument("--format", type=named_format, choices=FORMATS, help="of the rows")
 
 
 def _run(draft: Draft, arguments: argparse.Namespace) -> None:

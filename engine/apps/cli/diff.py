@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from blendfusion.apps.cli.results import FORMATS, check_output, format_for, write
+from blendfusion.apps.cli.results import FORMATS, check_output, format_for, named_format, write
 from blendfusion.run.observe.progress import count_noun
 from blendfusion.services.replay.differences import causes_of, difference
 from blendfusion.services.replay.manifest import Manifest
@@ -23,7 +23,9 @@ def add_arguments(diff: argparse.ArgumentParser) -> None:
     diff.set_defaults(run=_diff)
     diff.add_argument("before", type=Path, metavar="FILE", help="what 'query --manifest' wrote")
     diff.add_argument("now", type=Path, metavar="FILE", help="the manifest of a later run")
-    diff.add_argument("--format", choices=FORMATS, help="default: by the extension of --output")
+    diff.add_argument(
+        "--format", type=named_format, choices=FORMATS, help="default: by the extension of --output"
+    )
     diff.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
     diff.add_argument("--summary", action="store_true", help="count changes by cause, show no rows")
 

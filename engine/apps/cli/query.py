@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import blendfusion as bf
-from blendfusion.apps.cli.results import FORMATS, check_output, format_for, write
+from blendfusion.apps.cli.results import FORMATS, check_output, format_for, named_format, write
 from blendfusion.apps.cli.screens import SCREEN_ROWS, Rows
 from blendfusion.apps.cli.sessions import add_session, budget_of, session_of
 from blendfusion.apps.cli.typed_text import pointed_at
@@ -25,7 +25,9 @@ def add_arguments(query: argparse.ArgumentParser) -> None:
     query.set_defaults(run=_query)
     query.add_argument("sql", metavar="SQL", help="the query, or - to read it from standard input")
     add_session(query)
-    query.add_argument("--format", choices=FORMATS, help="default: by the extension of --output")
+    query.add_argument(
+        "--format", type=named_format, choices=FORMATS, help="default: by the extension of --output"
+    )
     query.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
     query.add_argument(
         "--rows",

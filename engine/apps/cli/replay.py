@@ -14,7 +14,7 @@ from datafusion import SessionConfig
 
 import blendfusion as bf
 from blendfusion.apps.cli.index import add_embedder
-from blendfusion.apps.cli.results import FORMATS, check_output, format_for, write
+from blendfusion.apps.cli.results import FORMATS, check_output, format_for, named_format, write
 from blendfusion.apps.cli.sessions import add_model
 from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.files.reading import named_files, register_spec
@@ -63,7 +63,9 @@ def add_arguments(replay: argparse.ArgumentParser) -> None:
     )
     add_model(replay)
     add_embedder(replay)
-    replay.add_argument("--format", choices=FORMATS, help="default: by the extension of --output")
+    replay.add_argument(
+        "--format", type=named_format, choices=FORMATS, help="default: by the extension of --output"
+    )
     replay.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
     replay.add_argument(
         "--record", type=Path, metavar="FILE", help="with --update: record the new run there"

@@ -56,6 +56,11 @@ _COMPRESSED: frozenset[Format] = frozenset({"csv", "tsv", "json"})
 _NEEDS_FILE: frozenset[Format] = frozenset({"arrow", "parquet", "xlsx"})
 
 
+def named_format(name: str) -> str:
+    """A format by its name, or by the ending of its files: ``jsonl`` is json."""
+    return _FORMAT_OF.get(f".{name}", name)
+
+
 def format_for(output: Path | None) -> Format:
     """The format that the name of the output file asks for, as o.csv or o.csv.gz; a table for
     screens, and tab-separated values for a pipe.
