@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from substrait.proto import AggregateFunction
 from substrait.proto import Rel as RelMessage
 
 from blendfusion.planner.ir.messages import holes, serialize
@@ -88,6 +89,14 @@ def without_filter(measure: Measure) -> Measure:
     holder = RelMessage.FromString(measure.template)
     holder.aggregate.measures[0].ClearField("filter")
     return replace(measure, template=serialize(holder), exprs=measure.exprs[:-1])
+
+
+def of_distinct(measure: Measure) -> Measure:
+    """``measure`` over its distinct values."""
+    holder = RelMessage.FromString(measure.template)
+    inner = holder.aggregate.measures[0].measure
+    inner.invocation = AggregateFunction.AGGREGATION_INVOCATION_DISTINCT
+    return replace(measure, template=serialize(holder))
 
 
 def is_distinct(plan: Plan) -> bool:

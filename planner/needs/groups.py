@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from blendfusion.planner.ir.aggregates import Aggregation, aggregate, aggregation, has_order
+from blendfusion.planner.ir.aggregates import (
+    Aggregation,
+    aggregate,
+    aggregation,
+    has_order,
+    is_distinct,
+    of_distinct,
+)
 from blendfusion.planner.ir.builders import fetch_bounds
 from blendfusion.planner.ir.lineage import is_safe_cast
 from blendfusion.planner.ir.necessary import never_fails
@@ -37,7 +44,7 @@ _ALL = 2**40
 
 def bound_aggregate(groups: Rel, above: Sequence[Rel]) -> Rel | None:
     """An aggregate over a block that asks no more than what is ``above`` reads; None of others."""
-    found = aggregate_with_need(groups, above)
+    found = aggregate_with_need(_count_of_distinct(groups) or groups, above)
     if found is None:
         return None
     new, block, need = found
@@ -68,6 +75,34 @@ def aggregate_with_need(groups: Rel, above: Sequence[Rel]) -> tuple[Rel, Block, 
     bounded = replace(block, select=select)
     own = replace(agg, keys=all_fields(len(keys)), measures=over)
     return aggregate(bounded, own), bounded, _need(agg, over, above)
+
+
+def _count_of_distinct(groups: Rel) -> Rel | None:
+    """``count(DISTINCT x) GROUP BY k`` over a block, of a count over the distinct rows of k and x."""
+    if groups.kind != "aggregate" or not is_distinct(groups.inputs[0]):
+        return None
+    agg, below = aggregation(groups), groups.inputs[0]
+    assert isinstance(below, Rel)
+    columns, block = through_projection(below.inputs[0])
+    values = {m.args for m in agg.measures if m.name == "count" and len(m.exprs) == m.n_args == 1}
+    if not isinstance(block, Block) or not agg.measures or len(values) != 1:
+        return None
+    if {*agg.keys, *values.pop()} != {*all_fields(below.width)} or any(
+        m.name != "count" for m in agg.measures
+    ):
+        return None
+    inner = tuple(inline(key, columns) for key in aggregation(below).keys)
+    return aggregate(
+        replace(block, once=False),
+        replace(
+            agg,
+            keys=tuple(inline(key, inner) for key in agg.keys),
+            measures=tuple(
+                replace(of_distinct(m), exprs=tuple(inline(e, inner) for e in m.exprs))
+                for m in agg.measures
+            ),
+        ),
+    )
 
 
 def _of_one_order(agg: Aggregation) -> bool:

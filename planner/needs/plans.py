@@ -24,13 +24,15 @@ from blendfusion.planner.ir.nodes import (
     may_move,
     needs_model,
 )
-from blendfusion.planner.ir.sorts import ASC, sorted_by
+from blendfusion.planner.ir.sorts import ASC, directions_of, sorted_by
 from blendfusion.planner.ir.traversal import asks_anything, subplans
 from blendfusion.planner.needs.need import Need, chain, over
 
 
 def restrict(block: Block, need: Need) -> Block:
     """``block`` with the rows that are read, perhaps more."""
+    if block.has_limit and need.takes and not need.ranks:
+        return _with_fewer_rows(block, need.takes[0])
     if block.once or not may_move(block) or not block.calls_here:
         return block
     takes = () if _has_constant_branches(block.source) else takes_of(block, need)
@@ -44,6 +46,19 @@ def restrict(block: Block, need: Need) -> Block:
         rows = Block(block.source, (), all_fields(block.source.width))
         return block.with_inputs(with_takes(rows, takes))
     return replace(block, once=True) if need.once and _may_differ(block) else block
+
+
+def _with_fewer_rows(block: Block, take: Take) -> Block:
+    """``block``, whose rows are limited, with only the first of them in the same order."""
+    source = block.source
+    own = over(take, dict(enumerate(block.select)))
+    if own is None or own.per or own.ties or block.count is None or block.takes or block.until:
+        return block
+    if not isinstance(source, Rel) or source.kind != "sort":
+        return block
+    keys = tuple(zip(source.exprs, directions_of(source), strict=True))
+    same = own.keys == keys[: len(own.keys)]
+    return replace(block, count=min(block.count, own.count)) if same else block
 
 
 def _has_constant_branches(source: Plan) -> bool:

@@ -102,6 +102,8 @@ def _with_rows_of(take: Take, window: Node) -> Take | None:
     order, reach = order_of(window), _reach(window)
     if not {*take.per} <= {*order.partitions}:
         return None
+    if take.dense and not take.per and {*take.order} <= {*order.partitions}:
+        return take  # whole partitions
     if reach == "partition":
         # A partition that has one of the rows comes as a whole.
         n = next(

@@ -64,6 +64,11 @@ _FIRST = "SELECT *, row_number() OVER (PARTITION BY g ORDER BY d, id) AS r FROM 
         # The first values of each group.
         (f"SELECT g, array_agg(id ORDER BY d, id)[1] AS v FROM t WHERE {F} GROUP BY g", 20),
         (f"SELECT g, nth_value(id, 2 ORDER BY d, id) AS v FROM t WHERE {F} GROUP BY g", 39),
+        # First rows of first rows, and of groups of these.
+        (f"SELECT id FROM (SELECT * FROM t WHERE {F} ORDER BY d, id LIMIT 20) ORDER BY d LIMIT 2",
+         6),
+        (f"SELECT g, count(*) FROM ({_FIRST} WHERE {F}) WHERE r <= 3 GROUP BY g ORDER BY g LIMIT 2",
+         20),
         # Windows that look back.
         (f"SELECT id, row_number() OVER (ORDER BY d, id) AS v FROM t WHERE {F} LIMIT 3", 10),
         (f"SELECT id, sum(d) OVER (ORDER BY id) AS v FROM t WHERE {F} ORDER BY id LIMIT 3", 8),

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from group_queries import (
     Adversary,
+    DistinctQueries,
     GroupQueries,
     check_rows,
     grouped_rows,
@@ -34,6 +35,24 @@ def test_random_queries_over_groups_have_the_rows_of_all_answers(
         sql = GroupQueries(random.Random(f"query {seed}")).query()
         script: Script = Adversary() if seed % 4 == 3 else seeded_script(seed)
         check_rows(sql, grouped_rows(random.Random(seed)), script)
+
+
+@pytest.mark.filterwarnings("ignore:.*got no valid answer:blendfusion.AnswerWarning")
+def test_random_numbers_of_distinct_values_are_those_of_all_answers(
+    pytestconfig: pytest.Config,
+) -> None:
+    for seed in range(pytestconfig.getoption("--cases") // 20):
+        sql = DistinctQueries(random.Random(f"distinct {seed}")).query()
+        script: Script = Adversary() if seed % 4 == 3 else seeded_script(seed)
+        check_rows(sql, grouped_rows(random.Random(seed)), script)
+
+
+def test_one_of_equal_rows_is_enough_for_a_number_that_is_shown() -> None:
+    table = _of_eight().set_column(2, "d", pa.array([i % 3 for i in range(N)]))
+    sql = f"SELECT g, count(DISTINCT d) AS n FROM t WHERE {F} GROUP BY g"
+    of_each_kind = check_rows(sql, table, _hashed)
+    assert of_each_kind < N / 2
+    assert check_rows(f"{sql} HAVING count(DISTINCT d) > 1", table, _hashed) <= of_each_kind
 
 
 def _of_eight() -> pa.Table:
@@ -79,6 +98,10 @@ def _hashed(call: bf.Request) -> object:
         (f"SELECT g FROM t GROUP BY g HAVING {COUNT} > g", 190),
         (f"SELECT g FROM t GROUP BY g HAVING {COUNT} IN (0, 50)", 60),
         (f"SELECT {COUNT} > 30 AS many FROM t", 165),
+        (f"SELECT g FROM t WHERE {F} GROUP BY g HAVING count(DISTINCT d) >= 2", 80),
+        (f"SELECT g FROM t GROUP BY g HAVING count(DISTINCT CASE WHEN {F} THEN p END) >= 2", 95),
+        (f"SELECT g, count(DISTINCT p) > 1 AS v FROM t WHERE {F} GROUP BY g", 80),
+        (f"SELECT count(DISTINCT d) > 3 AS v FROM t WHERE {F}", 25),
     ],
 )  # fmt: skip
 def test_rows_are_asked_until_groups_are_decided(sql: str, most: int) -> None:
@@ -107,6 +130,12 @@ def test_rows_of_one_text_are_one_question() -> None:
     table = _of_eight().set_column(4, "x", pa.array([f"text {i % 20}" for i in range(N)]))
     sql = f"SELECT g FROM t GROUP BY g HAVING {COUNT} > 10"
     assert check_rows(sql, table, _hashed) <= 20
+
+
+def test_questions_about_another_group_may_decide_one_that_waits() -> None:
+    """Of two tests in one round, the first closed a group about which the second would ask."""
+    sql = "SELECT k FROM t WHERE llm_int('i', x) IN (1, 2) GROUP BY k HAVING count(DISTINCT m) <= 3"
+    check_rows(sql, grouped_rows(random.Random(225)), seeded_script(225))
 
 
 def test_explain_says_when_it_ends() -> None:

@@ -24,7 +24,10 @@ class FirstRowQueries:
 
     def query(self) -> str:
         return self._source.choice(
-            (self._ranked, self._ranked, self._windows, self._groups, self._distinct, self._nested)
+            (
+                *(self._ranked, self._ranked, self._windows, self._groups, self._distinct),
+                *(self._nested, self._limit_of_limit),
+            )
         )()
 
     def _rows(self) -> str:
@@ -109,6 +112,18 @@ class FirstRowQueries:
         key = self._source.choice(("k", "n", "k, n"))
         query = f"SELECT DISTINCT {key} FROM {self._rows()} a"
         return f"{query} ORDER BY {key} {self._limit()}" if self._source.random() < 0.7 else query
+
+    def _limit_of_limit(self) -> str:
+        """First rows of first rows, in the same order, in a longer one, or in another one."""
+        own = self._order(total=True)
+        inner = self._source.choice((own, own, self._order(total=True)))
+        shown = self._source.choice(("*", "id, n AS v, k"))
+        first = f"SELECT * FROM {self._rows()} a ORDER BY {inner} LIMIT {self._source.randrange(9)}"
+        if self._source.random() < 0.3:
+            first += " OFFSET 2"
+        if shown != "*":
+            return f"SELECT {shown} FROM ({first}) b ORDER BY id {self._limit()}"
+        return f"SELECT * FROM ({first}) b ORDER BY {own} {self._limit()}"
 
     def _nested(self) -> str:
         first = self._first()

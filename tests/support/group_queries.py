@@ -155,6 +155,29 @@ class GroupQueries:
         )
 
 
+class DistinctQueries(GroupQueries):
+    """Random queries whose only aggregate is one number of distinct values, which DataFusion counts
+    over distinct rows."""
+
+    def __init__(self, source: random.Random) -> None:
+        super().__init__(source)
+        value = source.choice((*_NUMBERS, *_PLAIN, *_PLAIN))
+        self._counted = f"count(DISTINCT {value})"
+
+    def _measure(self) -> str:
+        return self._counted
+
+    def _test(self) -> str:
+        number = self._source.choice("01234")
+        return self._source.choice(
+            [
+                f"{self._counted} {self._source.choice(_COMPARED)} {number}",
+                f"{self._counted} BETWEEN 2 AND {number}",
+                f"2 * {self._counted} + 1 > 4",
+            ]
+        )
+
+
 def seeded_script(seed: int) -> Callable[[bf.Request], object]:
     """A script whose answers depend on the value and the question alone; some of them fail."""
 

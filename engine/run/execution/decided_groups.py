@@ -11,6 +11,7 @@ it would compute from all answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Protocol
 
 import numpy as np
@@ -124,18 +125,25 @@ def _show(states: GroupStates, groups: Places) -> None:
     """Asks until what is read of the kept groups has one value."""
     for stage in states.shown:
         assert stage.expr is not None
-        while True:
+        size = 1
+        for round_ in count():
             left = groups[~states.is_settled(stage.expr, groups)]
             left = left[states.is_open(stage, left)]
             if not len(left):
                 break
             if stage.whole:
-                _ask(states, states.askable(left, stage), stage.columns)
+                places = states.askable(left, stage)
+                if stage.distinct is not None:  # one of equal rows is enough
+                    places = places[states.ranks_among_equal(places, stage) < size]
+                    size *= 1 + bool(round_)
+                _ask(states, places, stage.columns)
             else:
                 _ask_next(states, left, round_sizes(states, left, states.rows.at_once), stage)
 
 
 def _ask(states: GroupStates, places: Places, columns: Sequence[int]) -> None:
+    if not len(places):  # the same questions about rows of other groups were just asked
+        return
     changed = states.rows.ask(places, columns)
     states.asked += np.bincount(states.group[places], minlength=states.n)
     states.learn(np.unique(states.group[changed]))

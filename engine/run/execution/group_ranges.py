@@ -108,6 +108,13 @@ def range_of_distinct(rows: MeasureRows, codes: Places, groups: GroupedRows) -> 
     return _always(np.maximum(low, some), high, "int")
 
 
+def values_counted(rows: MeasureRows, codes: Places, groups: GroupedRows) -> Masks:
+    """The rows whose value their group counts already, because some row has it for certain."""
+    known = codes >= 0
+    pairs = groups.places * (int(codes.max(initial=0)) + 1) + codes
+    return np.asarray(known & np.isin(pairs, pairs[rows.certain & known]))
+
+
 def _distinct(own: Places, codes: Places, mask: Masks, n: int) -> Numbers:
     values = int(codes.max(initial=0)) + 1
     pairs = np.unique(own[mask] * values + codes[mask])

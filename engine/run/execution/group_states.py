@@ -21,6 +21,7 @@ from blendfusion.planner.ir.nodes import (
     walk,
 )
 from blendfusion.planner.ir.sorts import ASC, DESC, reverse
+from blendfusion.run.execution import equal_rows
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.group_ranges import (
     GroupedRows,
@@ -33,6 +34,7 @@ from blendfusion.run.execution.group_ranges import (
     range_of_distinct,
     range_of_measure,
     rows_of_measure,
+    values_counted,
     weight,
 )
 from blendfusion.run.execution.ranges import (
@@ -64,6 +66,8 @@ class Stage:
     """Whether it needs all rows of a group, and so may ask about all of them at once."""
     extreme: Measure | None = None
     """The aggregate that it reads, if the first rows by value decide that."""
+    distinct: int | None = None
+    """The number of distinct values that it reads, as the place of that measure."""
 
 
 class GroupStates:
@@ -102,6 +106,8 @@ class GroupStates:
         self.measured = [replace(unknown_range(self.n), kind=self._kind(m)) for m in need.measures]
         self.complete = [np.zeros(self.n, dtype=bool) for _ in need.measures]
         """The groups of which a measure has nothing left to ask."""
+        self._idle = [np.zeros(len(rows), dtype=bool) for _ in need.measures]
+        """The rows that cannot change a number of distinct values, which has theirs already."""
         self.has_row = np.zeros(self.n, dtype=bool)
         self.may_have_row = np.ones(self.n, dtype=bool)
         self.there = np.zeros(self.n, dtype=bool)
@@ -132,10 +138,14 @@ class GroupStates:
                     self.rows.asked[column][places] | self.rows.columns[column].take(places).single
                 )
                 left |= present.true & ~known
-            self.complete[i][groups] = part.sums(left) == 0
             if is_bounded(measure):
                 own = rows_of_measure(measure, present, lambda e, at=places: self._column(e, at))  # type: ignore[misc]
                 self.measured[i].replace_at(groups, self._range(measure, own, part, places))
+                if is_of_distinct(measure):
+                    codes = self._codes(measure, places)
+                    self._idle[i][places] = ~own.possible | values_counted(own, codes, part)
+                    left &= ~self._idle[i][places]
+            self.complete[i][groups] = part.sums(left) == 0
         self._judge(groups)
 
     def _judge(self, groups: Places) -> None:
@@ -240,12 +250,23 @@ class GroupStates:
         for column in stage.columns:
             unasked = ~rows.asked[column][some] & ~rows.columns[column].take(some).single
             left[there[unasked]] = True
+        if stage.measures:
+            left &= ~np.logical_and.reduce([self._idle[i][places] for i in stage.measures])
         places = places[left]
+        if stage.distinct is not None:
+            return places[np.lexsort((self.ranks_among_equal(places, stage), self.group[places]))]
         if stage.extreme is None:
             return places
         present = rows.present.take(places)
         own = rows_of_measure(stage.extreme, present, lambda e: self._column(e, places))
         return places[np.lexsort((-weight(stage.extreme, own), self.group[places]))]
+
+    def ranks_among_equal(self, places: Places, stage: Stage) -> Places:
+        """The number of each row, from 0, among those of its group with an equal value."""
+        assert stage.distinct is not None
+        codes = self._codes(self.need.measures[stage.distinct], places)
+        pairs = np.stack([self.group[places], codes])
+        return equal_rows.ranks(np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1))
 
     def ranks(self, expr: Expr, direction: Direction) -> tuple[Numbers, Numbers]:
         """The least and the greatest place of each group in an order, where a greater one comes
@@ -302,7 +323,10 @@ class GroupStates:
         extreme = [m for m in (self.need.measures[i] for i in measures) if has_extreme(m)]
         whole = isinstance(expr, Field) and not extreme
         own = extreme[0] if len(extreme) == len(measures) == 1 else None
-        return Stage(expr, tuple(sorted(columns)), tuple(measures), whole, own)
+        read = [self.need.measures[i] for i in measures]
+        counts = [is_of_distinct(m) and is_bounded(m) for m in read]
+        distinct = measures[0] if counts == [True] else None
+        return Stage(expr, tuple(sorted(columns)), tuple(measures), whole, own, distinct)
 
     def _asking(self, measure: Measure) -> list[int]:
         """The columns with calls that a measure reads."""
@@ -329,10 +353,14 @@ class GroupStates:
     ) -> Range:
         if not is_of_distinct(measure):
             return range_of_measure(measure, own, part)
+        return range_of_distinct(own, self._codes(measure, places), part)
+
+    def _codes(self, measure: Measure, places: Places) -> Places:
+        """The numbers of the values that a measure counts once each."""
         (value,) = measure.args
         if not isinstance(value, Field):  # a literal
-            return range_of_distinct(own, np.zeros(len(places), dtype=np.int64), part)
-        return range_of_distinct(own, self.rows.codes[value.index][places], part)
+            return np.zeros(len(places), dtype=np.int64)
+        return self.rows.codes[value.index][places]
 
     def _kind(self, measure: Measure) -> str:
         if measure.name == "count":
