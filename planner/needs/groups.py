@@ -78,7 +78,7 @@ def aggregate_with_need(groups: Rel, above: Sequence[Rel]) -> tuple[Rel, Block, 
 
 
 def _count_of_distinct(groups: Rel) -> Rel | None:
-    """``count(DISTINCT x) GROUP BY k`` over a block, of a count over the distinct rows of k and x."""
+    """``count(DISTINCT x) GROUP BY k`` over a block, of a count over distinct rows of k and x."""
     if groups.kind != "aggregate" or not is_distinct(groups.inputs[0]):
         return None
     agg, below = aggregation(groups), groups.inputs[0]
