@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from time import monotonic
 
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.gate import fits_question, has_types
@@ -12,6 +13,10 @@ from blendfusion.models.stores.recording import Recording
 from blendfusion.models.wrappers.self_consistency import answer_consistently
 from blendfusion.types import Answer, ModelInfo, Task
 
+_KEPT_SECONDS = 1.0
+"""Answers of a batch are stored when so many seconds have passed: a program that is killed loses
+those since then, which batches of quick servers, and of slow models, exceed."""
+
 
 class CachedModel:
     """Answers from ``store`` where it can; asks ``inner`` for the rest, equal requests once.
@@ -19,7 +24,8 @@ class CachedModel:
     The key is all that can change an answer: the model's fingerprint, the task, the values. Errors
     are not stored. An answer from the store carries the usage of a cache hit, no tokens.
 
-    If ``inner`` raises or is interrupted, the answers so far are stored first.
+    Answers are stored while others are asked, about every second. If ``inner`` raises or is
+    interrupted, the answers so far are stored first.
 
     An answer that ended early, where a query's comparisons were decided, is valid for these
     comparisons only; a full answer is valid for every query. A model that does not end answers
@@ -143,14 +149,25 @@ class CachedModel:
     def _ask(
         self, task: Task, missing: list[Values], tell: Callable[[Values, Answer], None]
     ) -> None:
-        """Ask the model, and store its answers even if it then fails."""
+        """Ask the model, and store its answers every second, and even if it then fails."""
         if not missing:
             return
         new: dict[Values, Answer] = {}
+        failed: list[Values] = []
+        kept_at = monotonic()
+
+        def keep() -> None:
+            nonlocal kept_at
+            self._keep_all(task, new)
+            failed.extend(v for v, a in new.items() if a.error is not None)
+            new.clear()
+            kept_at = monotonic()
 
         def on_answer(place: int, answer: Answer) -> None:
             new[missing[place]] = answer
             tell(missing[place], answer)
+            if monotonic() > kept_at + _KEPT_SECONDS:
+                keep()
 
         try:
             if task.consistency > 1:
@@ -158,9 +175,8 @@ class CachedModel:
             else:
                 answer_each(self.inner, task, missing, on_answer)
         finally:
-            self._keep_all(task, new)
+            keep()
             if isinstance(self.store, Recording):
-                failed = [v for v, a in new.items() if a.error is not None]
                 self.store.note_failed(self.fingerprint, task, failed)
 
     def forget(self) -> None:

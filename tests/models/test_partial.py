@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,8 @@ from blendfusion.errors import ModelFailed
 from blendfusion.models.protocol.model import Model, Values, answer_each
 from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.models.stores.memory import MemoryStore
+from blendfusion.models.stores.recording import KeyedStore, Recording
+from blendfusion.models.wrappers import cache
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.types import Answer, Constraint, ModelInfo, Request, Task
 
@@ -166,3 +168,44 @@ def test_an_interrupt_loses_no_answer_that_has_arrived() -> None:
         before = len(server.bodies)
         assert frame.to_pydict()["n"] == list(range(12))
         assert len(server.bodies) == before + 4
+
+
+def test_answers_are_stored_while_others_of_a_batch_are_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A program that is killed in a long batch loses the answers of the last second."""
+    clock = itertools.count()  # of tenths of seconds
+    monkeypatch.setattr(cache, "monotonic", lambda: next(clock) / 10)
+    store = MemoryStore()
+    stored: list[int] = []
+
+    def script(call: Request) -> int:
+        stored.append(store.stats().entries)
+        return 1
+
+    rows: list[Values] = [(f"v{n}",) for n in range(64)]
+    cached = CachedModel(ScriptedModel(script), store)
+    cached.answer(LENGTH, rows)
+    lost = [asked - kept for asked, kept in enumerate(stored)]
+    assert max(lost) == 10
+    assert store.stats().entries == 64
+
+
+def test_failures_are_noted_once_whenever_answers_are_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cache, "_KEPT_SECONDS", -1.0)  # after each answer
+
+    def script(call: Request) -> int | str:
+        return "many" if call.values[0] == "bb" else len(call.values[0] or "")
+
+    noted: list[Values] = []
+
+    class Noting(Recording):
+        def note_failed(self, fingerprint: str, task: Task, values: Iterable[Values]) -> None:
+            noted.extend(values)
+
+    cached = CachedModel(ScriptedModel(script), Noting(MemoryStore(), KeyedStore(), {}))
+    answers = cached.answer(LENGTH, ROWS)
+    assert [a.error is None for a in answers] == [True, False, True, True]
+    assert noted == [("bb",)]

@@ -11,6 +11,8 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -33,8 +35,6 @@ def _programs() -> Path | None:
 @cache
 def _server() -> str | int:
     """The port of a running server; the reason where there is none."""
-    import psycopg
-
     programs = _programs()
     if programs is None:
         return "PostgreSQL is not installed"
@@ -66,29 +66,65 @@ def _server() -> str | int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
-    process = subprocess.Popen(
-        [
-            *(programs / "postgres", "-D", data, "-p", str(port), "-k", folder),
-            *("-h", "127.0.0.1", "-F", "-c", "max_connections=60", "-c", "shared_buffers=16MB"),
-        ],
-        user=user,
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    atexit.register(_stop, process)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            psycopg.connect(_url(port, "postgres", _ESCAPED)).close()
-            return port
-        except psycopg.OperationalError:  # it is not there yet, or starts up
-            time.sleep(0.05)
-    return "the server of PostgreSQL does not start"
+    command = [
+        *(str(programs / "postgres"), "-D", str(data), "-p", str(port), "-k", str(folder)),
+        *("-h", "127.0.0.1", "-F", "-c", "max_connections=60", "-c", "shared_buffers=16MB"),
+    ]
+    _starts.append(_Start(command, user, folder, port))
+    return port if _starts[-1].begin() else "the server of PostgreSQL does not start"
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.send_signal(signal.SIGINT)
+class _Start:
+    """How the server is started."""
+
+    def __init__(self, command: list[str], user: str | None, folder: Path, port: int) -> None:
+        self._command, self._user, self._folder, self._port = command, user, folder, port
+        self._process: subprocess.Popen[bytes] | None = None
+        atexit.register(self.end)
+
+    def begin(self) -> bool:
+        """Start the server; whether it takes connections."""
+        import psycopg
+
+        process = self._process = subprocess.Popen(
+            self._command,
+            user=self._user,
+            cwd=self._folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            try:
+                psycopg.connect(_url(self._port, "postgres", _ESCAPED)).close()
+                return True
+            except psycopg.OperationalError:  # it is not there yet, or starts up
+                time.sleep(0.05)
+        return False
+
+    def end(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop the server: SIGINT ends its connections, SIGQUIT leaves what a crash leaves."""
+        if self._process is not None:
+            _stop(self._process, how)
+            self._process = None
+
+
+_starts: list[_Start] = []
+
+
+@contextmanager
+def server_down(how: signal.Signals = signal.SIGINT) -> Iterator[None]:
+    """The server is stopped in the block, and starts again behind it."""
+    (start,) = _starts
+    start.end(how)
+    try:
+        yield
+    finally:
+        assert start.begin(), "the server of PostgreSQL does not start again"
+
+
+def _stop(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
+    process.send_signal(how)
     try:
         process.wait(20)
     except subprocess.TimeoutExpired:
