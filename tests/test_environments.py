@@ -83,7 +83,8 @@ def test_lower_bounds_are_those_that_were_tried() -> None:
     refused = {
         "protobuf": ["5.28.3", "5.29.4", "6.30.2", "6.31.1"],
         "numpy": ["1.26.4"],  # which pyarrow refuses at import
-        "pyarrow": ["20.0.0", "23.0.1"],  # without sizes of views in dictionaries
+        # Without sizes of views in dictionaries; 24 gives away views of a cast that end the process.
+        "pyarrow": ["20.0.0", "23.0.1", "24.0.0"],
     }
     for name, versions in refused.items():
         assert [v for v in versions if bounds[name].contains(v)] == []

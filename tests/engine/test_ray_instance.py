@@ -3,6 +3,7 @@ played by a script; ``test_two_sessions`` takes the real one, where it is instal
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from types import ModuleType, SimpleNamespace
@@ -15,6 +16,9 @@ import blendfusion as bf
 from blendfusion.services.cluster import ray_workers
 from blendfusion.services.cluster.protocol import PlaceGone
 from blendfusion.services.cluster.ray_workers import RayPlace, RayWorkers
+
+
+PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s"
 
 
 class RayError(Exception):
@@ -32,6 +36,8 @@ class FakeRay(ModuleType):
         super().__init__("ray")
         self.started = self.ended = 0
         self.problem: Exception | None = None
+        self.patience: str | None = None
+        """What the environment said when it was started."""
         self.exceptions = SimpleNamespace(
             RayError=RayError, RayTaskError=RayTaskError, GetTimeoutError=TimeoutError
         )
@@ -40,6 +46,7 @@ class FakeRay(ModuleType):
         return self.started > self.ended
 
     def init(self, **options: object) -> None:
+        self.patience = os.environ.get(PATIENCE)
         if self.problem is not None:
             raise self.problem
         self.started += 1
@@ -120,6 +127,19 @@ def test_a_head_that_is_gone_is_found_before_ray_waits_for_it(ray: FakeRay) -> N
     ray.get_runtime_context = lambda: context  # type: ignore[attr-defined]
     with pytest.raises(bf.ModelFailed, match="the Ray cluster cannot be reached"):
         ray_workers._check_head(ray, None)
+
+
+def test_a_program_outlives_the_head_of_its_cluster(
+    ray: FakeRay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert RayWorkers(None).size == 2
+    assert int(ray.patience or 0) * 1000 < 2**31  # Ray counts in milliseconds
+    assert int(ray.patience or 0) > 7 * 86_400
+    assert PATIENCE not in os.environ
+    ray.shutdown()
+    monkeypatch.setenv(PATIENCE, "5")
+    assert RayWorkers(None).size == 2
+    assert (ray.patience, os.environ[PATIENCE]) == ("5", "5")
 
 
 TWO = """

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from loopback import Body, Reply, said, serving
@@ -30,6 +30,8 @@ BATCH = 8 * CONCURRENCY
 KILLED_SECONDS = 2.0
 """and the time whose answers a kill of the program may cost: they are stored every second."""
 BUCKET = "answers"
+Down: TypeAlias = "Callable[[random.Random], AbstractContextManager[None]]"
+"""Stops a place in a block."""
 
 PROGRAM = """
 import sys, warnings
@@ -70,7 +72,7 @@ class Paid:
 
 
 @contextmanager
-def postgres() -> Iterator[tuple[str, Callable[[random.Random], AbstractContextManager[None]]]]:
+def postgres() -> Iterator[tuple[str, Down]]:
     yield (
         new_database(),
         lambda chance: server_down(chance.choice([signal.SIGINT, signal.SIGQUIT])),
@@ -78,7 +80,7 @@ def postgres() -> Iterator[tuple[str, Callable[[random.Random], AbstractContextM
 
 
 @contextmanager
-def objects() -> Iterator[tuple[str, Callable[[random.Random], AbstractContextManager[None]]]]:
+def objects() -> Iterator[tuple[str, Down]]:
     moto: Any = pytest.importorskip("moto.server", reason="pip install 'moto[s3]' flask flask-cors")
     boto3: Any = pytest.importorskip("boto3", reason="pip install boto3")
     running = [moto.ThreadedMotoServer(port=0, verbose=False)]
@@ -120,43 +122,51 @@ def asked_again(url: str, cache: str, name: str) -> int:
     return frame.trace.usage.values
 
 
-@pytest.mark.parametrize("place", [postgres, objects])
-def test_outages_and_kills_at_random_moments(place: Any, tmp_path: Path, cases: int) -> None:
-    """Some moments of each kind; 60 with ``--cases 6000``: the place stops, the program is killed.
+@pytest.fixture(scope="module", params=[postgres, objects])
+def place(request: pytest.FixtureRequest) -> Iterator[tuple[str, Down]]:
+    with request.param() as made:
+        yield made
 
-    An outage loses nothing, and a kill the answers of a batch at most.
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "moment" in metafunc.fixturenames:
+        moments = min(max(metafunc.config.getoption("--cases") // 300, 3), 60)
+        metafunc.parametrize("moment", range(moments))
+
+
+def test_outages_and_kills_at_random_moments(
+    place: tuple[str, Down], moment: int, tmp_path: Path
+) -> None:
+    """Three moments; 60 with ``--cases 18000``: the place stops, or every third program is killed.
+
+    An outage loses nothing, and a kill the answers of about a second.
     """
-    chance = random.Random(49)
+    chance, kills = random.Random(moment), moment % 3 == 2
+    begun, length = chance.randrange(VALUES * 3 // 4), chance.uniform(0.5, 5.0)
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
-    paid = Paid()
-    with place() as (cache, down), serving(paid) as server, warnings.catch_warnings():
+    paid, (cache, down) = Paid(), place
+    with serving(paid) as server, warnings.catch_warnings():
         warnings.simplefilter("ignore", bf.CacheWarning)
-        for number in range(min(max(cases // 100, 3), 60)):
-            kills = number % 3 == 2
-            begun, length = chance.randrange(VALUES * 3 // 4), chance.uniform(0.5, 5.0)
-            before = paid.answers.total()
-            arguments = [server.url, cache, str(number), str(VALUES), str(CONCURRENCY)]
-            run = subprocess.Popen(
-                [sys.executable, str(program), *arguments], stdout=subprocess.PIPE, text=True
-            )
-            assert run.stdout is not None
-            assert run.stdout.readline() == "begins\n"
-            paid.wait_for(before + begun)
-            if kills:
-                run.kill()
-            else:
-                with down(chance):
-                    time.sleep(length)
-            rest = run.stdout.read()
-            run.stdout.close()
-            assert (run.wait(120), rest) == ((-signal.SIGKILL, "") if kills else (0, "ends\n"))
-            time.sleep(2 * SECONDS)  # what the server still answers to nobody
-            answered = paid.answers.total() - before
-            again = asked_again(server.url, cache, str(number))
-            lost = again - (VALUES - answered)
-            most = BATCH + KILLED_SECONDS / SECONDS * CONCURRENCY if kills else 0
-            what = "killed" if kills else f"down for {length:.2f} s"
-            moment = f"{number}: after {begun} answers {what}"
-            print(f"{moment}: {answered} answers, {lost} lost", flush=True)
-            assert 0 <= lost <= most, (moment, answered, lost)
+        # The same model at another address is another one.
+        arguments = [server.url, cache, str(moment), str(VALUES), str(CONCURRENCY)]
+        run = subprocess.Popen(
+            [sys.executable, str(program), *arguments], stdout=subprocess.PIPE, text=True
+        )
+        assert run.stdout is not None
+        assert run.stdout.readline() == "begins\n"
+        paid.wait_for(begun)
+        if kills:
+            run.kill()
+        else:
+            with down(chance):
+                time.sleep(length)
+        rest = run.stdout.read()
+        run.stdout.close()
+        assert (run.wait(120), rest) == ((-signal.SIGKILL, "") if kills else (0, "ends\n"))
+        time.sleep(2 * SECONDS)  # what the server still answers to nobody
+        answered = paid.answers.total()
+        lost = asked_again(server.url, cache, str(moment)) - (VALUES - answered)
+    what = "killed" if kills else f"down for {length:.2f} s"
+    print(f"{moment}: after {begun} answers {what}: {answered} answers, {lost} lost", flush=True)
+    assert 0 <= lost <= (BATCH + KILLED_SECONDS / SECONDS * CONCURRENCY if kills else 0)

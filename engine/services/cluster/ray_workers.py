@@ -20,6 +20,9 @@ from blendfusion.services.cluster.protocol import Place, PlaceGone
 _WAIT_SECONDS = 0.2
 _START_SECONDS = 120.0
 _HEAD_SECONDS = 5.0
+_HEAD_PATIENCE = {"RAY_gcs_rpc_server_reconnect_timeout_s": str(10**6)}
+"""A process of Ray ends itself a minute after the head of its cluster does. In the program of a
+user, that is for the program to say: eleven days, more than which Ray does not count."""
 _STARTING = threading.Lock()
 """Held by the session that starts Ray for all of this process."""
 _OTHER_CLUSTER = re.compile(r"different cluster|Failed to submit|actor|Ray Client", re.IGNORECASE)
@@ -164,6 +167,8 @@ class RayWorkers:
 
 def _start(ray: Any, address: str | None) -> None:
     here = {"PYTHONPATH": os.pathsep.join(sys.path)}  # modules of models
+    added = [name for name in _HEAD_PATIENCE if name not in os.environ]
+    os.environ.update({name: _HEAD_PATIENCE[name] for name in added})
     try:
         ray.init(
             address=address,
@@ -181,6 +186,9 @@ def _start(ray: Any, address: str | None) -> None:
             "machine busy, RAY_raylet_start_wait_time_s=120 in the environment gives it more time.",
             foreign=True,
         ) from problem
+    finally:
+        for name in added:
+            del os.environ[name]
 
 
 def _check_head(ray: Any, address: str | None) -> None:
