@@ -17,7 +17,6 @@ from blendfusion.services.cluster import ray_workers
 from blendfusion.services.cluster.protocol import PlaceGone
 from blendfusion.services.cluster.ray_workers import RayPlace, RayWorkers
 
-
 PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s"
 
 
