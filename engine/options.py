@@ -325,6 +325,12 @@ class Options:
         unit="values",
         least=1,
     )
+    together: bool = _option(
+        HTTP,
+        False,
+        "Whether all questions about a text go in one prompt, for short answers, where tokens are paid: the "
+        "text is sent once. The questions of a prompt may influence each other's answers.",
+    )
     batch_folder: str = _option(
         HTTP,
         "",
@@ -429,6 +435,7 @@ class OptionArguments(TypedDict, total=False):
     requests_per_minute: int
     tokens_per_minute: int
     rows_per_prompt: int
+    together: bool
     batch_folder: str
     accuracy: float
     recall: float

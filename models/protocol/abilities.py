@@ -18,7 +18,7 @@ def _no_words(task: Task) -> str | None:
     return None
 
 
-def _no_sample(task: Task) -> bool:
+def _never(task: Task) -> bool:
     return False
 
 
@@ -62,8 +62,11 @@ class Abilities:
     """Whether the fingerprint means the same in every process; only then files keep the answers."""
     loaded: bool = True
     """Whether ``info`` and ``count_tokens`` are cheap; False: they load the model."""
-    asks_together: bool = False
-    """Whether one request may hold several questions about a value: see ``protocol.together``."""
+    asks_together: Callable[[Task], bool] = _never
+    """Whether one request may hold a question beside others about the same value: see
+    ``protocol.together``."""
+    odds_together: bool = False
+    """Whether such answers have probabilities."""
     questions_at_once: int = 1
     """How many questions about a value go in one request: more than one only if they are known not
     to influence one another."""
@@ -82,7 +85,7 @@ class Abilities:
     the model alive."""
     scored_by: Callable[[Task], str | None] = _no_words
     """The words by which the model scores the replies of a task, for EXPLAIN; None: their own."""
-    takes_sample: Callable[[Task], bool] = _no_sample
+    takes_sample: Callable[[Task], bool] = _never
     """Whether the sample of a task places the threshold of its answers."""
     form_search: Callable[[Task], int] = _no_search
     """How many requests, beside those of values, may be needed to find the form in which a server

@@ -15,6 +15,7 @@ from blendfusion.models.registry.back_end import BackEnd, Build
 from blendfusion.models.services import offers
 from blendfusion.models.wrappers.answer_check import CheckedModel
 from blendfusion.models.wrappers.row_packing import PackedModel
+from blendfusion.models.wrappers.several_questions import TogetherModel
 from blendfusion.options import Options
 
 ENTRY_POINTS = "blendfusion.models"
@@ -44,8 +45,9 @@ def load(spec: str | Model | None, options: Options) -> Model:
     scheme, _, argument = spec.partition(":")
     if scheme in BACK_ENDS:
         model = BACK_ENDS[scheme].build(argument, options)
-        paid = BACK_ENDS[scheme].paid and options.rows_per_prompt > 1
-        return PackedModel(model, options.rows_per_prompt) if paid else model
+        if BACK_ENDS[scheme].paid and options.rows_per_prompt > 1:
+            model = PackedModel(model, options.rows_per_prompt)
+        return TogetherModel(model) if BACK_ENDS[scheme].paid and options.together else model
     added = _entry_points()
     if scheme in added:
         return _with_check(_from_entry_point(added[scheme], argument, options))

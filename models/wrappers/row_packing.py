@@ -14,7 +14,7 @@ from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each, ignore_answer
 from blendfusion.types import Answer, Constraint, ModelInfo, StructField, Task, Usage
 
-_KINDS = ("boolean", "choice", "integer", "number", "date", "timestamp")
+SHORT_KINDS = ("boolean", "choice", "integer", "number", "date", "timestamp")
 """Kinds of answers that are short. A text or a struct costs more than its question."""
 _SHARE = 0.5
 """The share of the window that the values of one prompt may take."""
@@ -68,7 +68,7 @@ class PackedModel:
     ) -> list[Answer]:
         """Like ``answer``; the answers of a prompt are reported together."""
         single = task.images or task.aggregate or task.constraint.distribution
-        if single or task.constraint.kind not in _KINDS:
+        if single or task.constraint.kind not in SHORT_KINDS:
             return answer_each(self.inner, task, values, on_answer)
         answers: dict[int, Answer] = {}
         spent: dict[int, Usage] = {}
@@ -91,7 +91,7 @@ class PackedModel:
                 number: int, answer: Answer, alike: list[list[int]] = alike, packed: Task = packed
             ) -> None:
                 group = alike[number]
-                parts = _parts(answer, packed, task.constraint)
+                parts = parts_of(answer, packed)
                 share = replace(answer.usage, values=0, failed=0)
                 spent[group[0]] = share
                 for place, text in zip(group, parts, strict=True):
@@ -134,37 +134,47 @@ def _texts(task: Task, values: Sequence[Values]) -> list[str]:
     return ["; ".join(f"{n}: {v}" for n, v in prompt.named_values(row)) for row in values]
 
 
-def _packed_task(task: Task, size: int) -> Task:
-    """The question of ``task`` about ``size`` texts, with an answer for each."""
-    numbers = [str(number) for number in range(1, size + 1)]
+def stated_question(task: Task, order: str = "") -> str:
+    """The question of ``task`` in a sentence, an order behind it, and what else a prompt says of
+    its answers: meanings and examples."""
     plain = task.in_full
     question = reference(plain.question, plain.columns)
     if plain.form == "statement":
         question = f"Is this true of the text? {question}"
-    lines = [f"{question} Answer for each text by itself, in the field with its number."]
+    lines = [f"{question} {order}".strip()]
     if plain.constraint.meanings:
         pairs = zip(possible_answers(plain.constraint), plain.constraint.meanings, strict=True)
         lines.append("; ".join(f"{option}: {meaning}" for option, meaning in pairs))
     for example in plain.examples:
         lines.append(f"Example: {'; '.join(example.values)} → {example.answer}")
-    fields = tuple(StructField(number, plain.constraint) for number in numbers)
+    return " ".join(lines)
+
+
+def _packed_task(task: Task, size: int) -> Task:
+    """The question of ``task`` about ``size`` texts, with an answer for each."""
+    numbers = [str(number) for number in range(1, size + 1)]
+    question = stated_question(
+        task, "Answer for each text by itself, in the field with its number."
+    )
+    fields = tuple(StructField(number, task.in_full.constraint) for number in numbers)
     return Task(
         ingredient=task.ingredient,
-        question=" ".join(lines).replace("{", "{{").replace("}", "}}"),
+        question=question.replace("{", "{{").replace("}", "}}"),
         constraint=Constraint("struct", fields=fields),
         columns=tuple(f"text {number}" for number in numbers),
     )
 
 
-def _parts(answer: Answer, packed: Task, constraint: Constraint) -> list[str | None]:
-    """The answer for each text; None where there is no valid one."""
-    fields = packed.constraint.fields
+def parts_of(answer: Answer, joined: Task) -> list[str | None]:
+    """The answer in each field of a task that asks for a struct; None where there is no valid
+    one."""
+    fields = joined.constraint.fields
     if answer.text is None:
         return [None] * len(fields)
     stated = json.loads(answer.text)
     found: list[str | None] = []
     for field in fields:
         value = stated.get(field.name)
-        text = None if value is None else canonical(value, constraint)
-        found.append(text if text is not None and holds(constraint, text) else None)
+        text = None if value is None else canonical(value, field.constraint)
+        found.append(text if text is not None and holds(field.constraint, text) else None)
     return found

@@ -290,12 +290,14 @@ class Dispatcher:
         """The other questions about ``values`` that a request of ``call`` may hold, each with the
         values that it has no answer for."""
         calls = self._together.get(call, ()) if call is not None else ()
-        if len(calls) < 2 or not model.abilities.asks_together:
+        if call is None or len(calls) < 2 or not self._joins(call, model):
             return {}
         others = {}
         for other in calls:
             sent = self.task_to_send(other.task)
             if other == call or self._names(other) != self._names(call) or self._is_fixed(other):
+                continue
+            if not self._joins(other, model):
                 continue
             known = self.answers_of(other, values)
             known = {**known, **answers_of_people(other, values, self)}
@@ -303,6 +305,12 @@ class Dispatcher:
             stored = model.known_answers(sent, left)
             others[sent] = frozenset(v for v in left if v not in stored)
         return others
+
+    def _joins(self, call: Call, model: CachedModel) -> bool:
+        """Whether a request to ``model`` may hold the question of ``call`` beside others."""
+        able = model.abilities
+        fits = able.asks_together(self.task_to_send(call.task))
+        return fits and (able.odds_together or not call.needs_odds)
 
     def _is_fixed(self, call: Call) -> bool:
         """Whether a call is asked in another way than by its one question."""

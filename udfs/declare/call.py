@@ -172,6 +172,12 @@ class Call:
         return ModelNames(self.models, own if len(self.models) > 1 else None)
 
     @property
+    def needs_odds(self) -> bool:
+        """Whether its results depend on how probable the answers are."""
+        by_odds = self.threshold is not None or self.confidence is not None
+        return bool(by_odds or self.gives_probabilities or self.calibrated or self.review)
+
+    @property
     def answer_type(self) -> pa.DataType:
         """The type of the answers."""
         return arrow_type(self.task.constraint) if self.gives_probabilities else self.value_type

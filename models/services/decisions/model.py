@@ -133,7 +133,8 @@ class DecisionModel:
             at_once=self._server.endpoint.in_flight.limit,
             call_per_value=True,
             scores_options=True,
-            asks_together=True,
+            asks_together=_is_answerable,
+            odds_together=True,
             questions_at_once=self._protocol.most_questions if self._is_independent else 1,
             fingerprint_lasts=True,
             unanswerable=unanswerable,
@@ -417,9 +418,13 @@ class DecisionModel:
             )
 
 
+def _is_answerable(task: Task) -> bool:
+    return question_of(task) is not None
+
+
 def unanswerable(task: Task) -> str | None:
     """Why decision models do not answer a task; None if they do."""
-    if question_of(task) is not None:
+    if _is_answerable(task):
         return None
     return "answers yes or no, choices and scores alone"
 
