@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -70,6 +70,8 @@ class KnownCalls:
 
     def __init__(self) -> None:
         self._registered: set[str] = set()
+        self.granted: Container[str] | None = None
+        """The names of the functions that queries may call; None: all."""
         self._name_of_media: ScalarUDF | None = None
         self._option_frames: dict[str, BaseFrame] = {}
         self._labelled_frames: dict[Task, BaseFrame] = {}
@@ -202,7 +204,13 @@ class KnownCalls:
         return self._name_of_media
 
     def _register(self, session: BaseSession, call: Call) -> None:
-        """Make the function that stands for ``call`` known to DataFusion."""
+        """Make the function that stands for ``call`` known to DataFusion. Raises QueryError for one
+        that is not granted."""
+        if self.granted is not None and call.ingredient.name not in self.granted:
+            raise QueryError(
+                f"{call.ingredient.name} is not granted to you",
+                hint="Whoever runs the server grants functions.",
+            )
         if call.name in self._registered:
             return
         from blendfusion.udfs.register.udf import scalar_function

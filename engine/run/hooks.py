@@ -6,7 +6,7 @@ they override the methods of ``BaseSession`` that have a body.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -84,6 +84,8 @@ class Reading(Protocol):
 
 class Calls(Protocol):
     """The calls that a session has met: see ``KnownCalls``."""
+
+    granted: Container[str] | None
 
     def type_calls(
         self,

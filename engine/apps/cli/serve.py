@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 
 from blendfusion.apps.cli.sessions import add_session, budget_of, session_of
 from blendfusion.errors import OptionError
+from blendfusion.services.server.grants import read_grants
 from blendfusion.services.server.health import serve_health
 from blendfusion.services.server.listener import serving
 
@@ -29,6 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a token a line, of which each call needs one (default: the one in the environment "
         f"variable {_TOKEN}); beyond the loopback there must be one",
+    )
+    parser.add_argument(
+        "--grants",
+        type=Path,
+        metavar="FILE",
+        help="the users in TOML, each with a token, tables, functions and a budget of their own: "
+        '[ann] token = "…", tables = ["reviews"], functions = ["llm_filter"], budget = "values=1000"',
     )
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="a certificate, for TLS")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key")
@@ -63,13 +72,22 @@ def _serve(arguments: argparse.Namespace) -> int:
     arguments.read_files = "off"
     if arguments.most_queries < 1:
         raise OptionError("--most-queries is at least 1")
-    with session_of(arguments) as session:
+    grants = [] if arguments.grants is None else read_grants(arguments.grants)
+    if grants and (arguments.index or arguments.budget or arguments.token_file):
+        raise OptionError(
+            "with --grants, there is no --index, --budget or --token-file",
+            hint="Each user's grant has a token and a budget.",
+        )
+    with ExitStack() as opened:
+        session = opened.enter_context(session_of(arguments))
         session.budget = budget_of(arguments)
+        users = [(grant, opened.enter_context(session_of(arguments))) for grant in grants]
         server, statements, address = serving(
             session,
             host=arguments.host,
             port=arguments.port,
-            tokens=_tokens(arguments),
+            tokens=[] if grants else _tokens(arguments),
+            users=users,
             certificate=arguments.tls_cert,
             key=arguments.tls_key,
             most_queries=arguments.most_queries,

@@ -15,30 +15,37 @@ from blendfusion.frame import Frame
 from blendfusion.services.server import catalogs
 from blendfusion.services.server.messages import bare, pack, unpack
 from blendfusion.services.server.statements import Busy, Statements
+from blendfusion.session import Session
 
 _CREATE, _CLOSE = "CreatePreparedStatement", "ClosePreparedStatement"
 _READ_ONLY = "this server only reads: it takes queries, and no statement that changes anything"
 
 
 class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow ships no types
-    """A server over the statements of a session. It listens as soon as it is made."""
+    """A server over the statements of each user. It listens as soon as it is made."""
 
-    def __init__(self, statements: Statements, location: str, **options: Any) -> None:
+    def __init__(self, users: Mapping[str, Statements], location: str, **options: Any) -> None:
         super().__init__(location, **options)
-        self._statements = statements
+        self._users = users
+
+    def _statements(self, context: Any) -> Statements:
+        """The statements of the user who calls."""
+        caller = context.get_middleware(CALLER)
+        return self._users["" if caller is None else caller.user]
 
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
         """The schema of a command's rows, and the ticket for them."""
         with _refusals():
+            own = self._statements(context)
             name, command = unpack(descriptor.command)
             if name == "CommandStatementQuery":
-                schema = plain_schema(self._statements.frame(command.query).schema())
+                schema = plain_schema(own.frame(command.query).schema())
                 ticket = pack("TicketStatementQuery", statement_handle=command.query.encode())
             elif name == "CommandPreparedStatementQuery":
-                frame = self._frame_of(command)
+                frame = _frame_of(own, command)
                 schema, ticket = plain_schema(frame.schema()), descriptor.command
             else:
-                schema, ticket = self._listing(name, command)[0], descriptor.command
+                schema, ticket = _listing(own.session, name, command)[0], descriptor.command
             endpoint = flight.FlightEndpoint(ticket, [])
             return flight.FlightInfo(schema, descriptor, [endpoint], -1, -1)
 
@@ -49,18 +56,21 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
     def do_get(self, context: Any, ticket: Any) -> Any:
         """The rows of a ticket, as they are computed. A client that leaves ends the query."""
         with _refusals():
+            own = self._statements(context)
             name, command = unpack(ticket.ticket)
             if name == "TicketStatementQuery":
-                frame = self._statements.frame(command.statement_handle.decode())
+                frame = own.frame(command.statement_handle.decode())
             elif name == "CommandPreparedStatementQuery":
-                frame = self._frame_of(command)
+                frame = _frame_of(own, command)
             else:
-                return flight.RecordBatchStream(self._listing(name, command)[1]())
+                return flight.RecordBatchStream(_listing(own.session, name, command)[1]())
             schema = plain_schema(frame.schema())
-            return flight.GeneratorStream(schema, self._rows(context, frame, schema))
+            return flight.GeneratorStream(schema, self._rows(context, own, frame, schema))
 
-    def _rows(self, context: Any, frame: Frame, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        with _refusals(), self._statements.slot():
+    def _rows(
+        self, context: Any, own: Statements, frame: Frame, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        with _refusals(), own.slot():
             stream = frame.execute_stream()
             try:
                 for found in stream:
@@ -72,44 +82,19 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
                         for column, field in zip(batch.columns, schema, strict=True)
                     ]
                     made = pa.RecordBatch.from_arrays(columns, schema=schema)
-                    yield self._statements.count_rows(made)
+                    yield own.count_rows(made)
             finally:
                 stream.close()
-
-    def _frame_of(self, command: Any) -> Frame:
-        found = self._statements.statement(command.prepared_statement_handle)
-        return self._statements.frame(found.sql, found.values)
-
-    def _listing(self, name: str, command: Any) -> tuple[pa.Schema, Callable[[], pa.Table]]:
-        """The schema and the rows of a command about catalogs."""
-        session = self._statements.session
-        with_schema = name == "CommandGetTables" and command.include_schema
-        known: Mapping[str, tuple[pa.Schema, Callable[[], pa.Table]]] = {
-            "CommandGetCatalogs": (catalogs.CATALOGS, lambda: catalogs.catalogs(session)),
-            "CommandGetDbSchemas": (catalogs.SCHEMAS, lambda: catalogs.schemas(session, command)),
-            "CommandGetTables": (
-                catalogs.tables_schema(with_schema=with_schema),
-                lambda: catalogs.tables(session, command),
-            ),
-            "CommandGetTableTypes": (
-                catalogs.TYPES,
-                lambda: pa.table({"table_type": ["TABLE", "VIEW"]}, schema=catalogs.TYPES),
-            ),
-            "CommandGetSqlInfo": (catalogs.INFO, lambda: catalogs.server_info(list(command.info))),
-            "CommandGetPrimaryKeys": (catalogs.KEYS, catalogs.KEYS.empty_table),
-        }
-        if name not in known:
-            raise ValueError(f"the command '{name}' is not supported")
-        return known[name]
 
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
         """Prepare a statement, or forget it."""
         with _refusals():
+            own = self._statements(context)
             if action.type == _CREATE:
                 _, request = unpack(action.body.to_pybytes())
-                handle = self._statements.prepare(request.query)
+                handle = own.prepare(request.query)
                 try:
-                    schema = plain_schema(self._statements.frame(request.query).schema())
+                    schema = plain_schema(own.frame(request.query).schema())
                     described = schema.serialize().to_pybytes()
                 except QueryError:
                     if "?" not in request.query and "$" not in request.query:
@@ -122,7 +107,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
                 )
             elif action.type == _CLOSE:
                 _, request = unpack(action.body.to_pybytes())
-                self._statements.release(request.prepared_statement_handle)
+                own.release(request.prepared_statement_handle)
             else:
                 raise ValueError(f"the action '{action.type}' is not supported")
 
@@ -139,11 +124,38 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
             rows = reader.read_all()
             if rows.num_rows > 1:
                 raise ValueError("a query takes one set of values")
-            found = self._statements.statement(command.prepared_statement_handle)
+            found = self._statements(context).statement(command.prepared_statement_handle)
             found.values = [column[0].as_py() for column in rows.columns] if rows.num_rows else []
             handle = command.prepared_statement_handle
             answer = bare("DoPutPreparedStatementResult", prepared_statement_handle=handle)
             writer.write(pa.py_buffer(answer))
+
+
+def _frame_of(own: Statements, command: Any) -> Frame:
+    found = own.statement(command.prepared_statement_handle)
+    return own.frame(found.sql, found.values)
+
+
+def _listing(session: Session, name: str, command: Any) -> tuple[pa.Schema, Callable[[], pa.Table]]:
+    """The schema and the rows of a command about catalogs."""
+    with_schema = name == "CommandGetTables" and command.include_schema
+    known: Mapping[str, tuple[pa.Schema, Callable[[], pa.Table]]] = {
+        "CommandGetCatalogs": (catalogs.CATALOGS, lambda: catalogs.catalogs(session)),
+        "CommandGetDbSchemas": (catalogs.SCHEMAS, lambda: catalogs.schemas(session, command)),
+        "CommandGetTables": (
+            catalogs.tables_schema(with_schema=with_schema),
+            lambda: catalogs.tables(session, command),
+        ),
+        "CommandGetTableTypes": (
+            catalogs.TYPES,
+            lambda: pa.table({"table_type": ["TABLE", "VIEW"]}, schema=catalogs.TYPES),
+        ),
+        "CommandGetSqlInfo": (catalogs.INFO, lambda: catalogs.server_info(list(command.info))),
+        "CommandGetPrimaryKeys": (catalogs.KEYS, catalogs.KEYS.empty_table),
+    }
+    if name not in known:
+        raise ValueError(f"the command '{name}' is not supported")
+    return known[name]
 
 
 @contextmanager
@@ -179,23 +191,39 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return pa.binary() if pa.types.is_binary_view(kind) else kind
 
 
-class TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow ships no types
-    """Lets calls through that have one of the tokens."""
+CALLER = "caller"
+"""The name of the middleware that knows who calls."""
 
-    def __init__(self, tokens: list[str]) -> None:
+
+class _Caller(flight.ServerMiddleware):  # type: ignore[misc]  # pyarrow ships no types
+    def __init__(self, user: str) -> None:
         super().__init__()
-        self._wanted = [f"Bearer {token}".encode() for token in tokens]
+        self.user = user
 
-    def start_call(self, info: Any, headers: Mapping[str, list[str]]) -> None:
-        """Raises FlightUnauthenticatedError for a call without a token."""
+
+class TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow ships no types
+    """Lets calls through that have one of the tokens, each of which is a user's."""
+
+    def __init__(self, tokens: Mapping[str, str]) -> None:
+        super().__init__()
+        self._wanted = {f"Bearer {token}".encode(): user for token, user in tokens.items()}
+
+    def start_call(self, info: Any, headers: Mapping[str, list[str]]) -> _Caller:
+        """Who calls. Raises FlightUnauthenticatedError for a call without a token."""
         given = [
             value if isinstance(value, bytes) else value.encode()
             for name, values in headers.items()
             if name.lower() == "authorization"
             for value in values
         ]
-        checked = [hmac.compare_digest(one, wanted) for one in given for wanted in self._wanted]
-        if not any(checked):
+        users = [
+            user
+            for one in given
+            for wanted, user in self._wanted.items()
+            if hmac.compare_digest(one, wanted)
+        ]
+        if len({*users}) != 1:
             raise flight.FlightUnauthenticatedError(
                 "a call needs the header 'authorization: Bearer TOKEN'"
             )
+        return _Caller(users[0])

@@ -15,7 +15,7 @@ _GAUGES = ("running",)
 
 def metrics_of(statements: Statements) -> str:
     """The counts of a server in the format of Prometheus."""
-    used = statements.session.ledger.usage
+    used = statements.usage
     numbers: dict[str, float] = {
         **asdict(statements.counts),
         "values": used.values,

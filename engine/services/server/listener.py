@@ -10,7 +10,8 @@ from typing import Any
 from pyarrow import flight
 
 from blendfusion.errors import OptionError
-from blendfusion.services.server.flight import FlightSqlServer, TokenCheck
+from blendfusion.services.server.flight import CALLER, FlightSqlServer, TokenCheck
+from blendfusion.services.server.grants import Grant
 from blendfusion.services.server.statements import Statements
 from blendfusion.session import Session
 
@@ -31,14 +32,16 @@ def serving(
     host: str = "127.0.0.1",
     port: int = 0,
     tokens: Sequence[str] = (),
+    users: Sequence[tuple[Grant, Session]] = (),
     certificate: Path | None = None,
     key: Path | None = None,
     most_queries: int = 8,
     wait_seconds: float = 30.0,
 ) -> tuple[FlightSqlServer, Statements, str]:
-    """A server over ``session`` that listens, its statements, and its address. Raises OptionError
-    for an address beyond the loopback without tokens, and for one that is taken."""
-    if not is_loopback(host) and not tokens:
+    """A server over ``session`` that listens, its statements, and its address. ``users`` have
+    sessions of their own, which their grants restrict, and then nobody has ``session``. Raises
+    OptionError for an address beyond the loopback without tokens, and for one that is taken."""
+    if not is_loopback(host) and not tokens and not users:
         raise OptionError(
             f"'{host}' is reached from other machines, and no token is asked for",
             hint="--token-file FILE: a token a line. Without one, serve the loopback: 127.0.0.1.",
@@ -49,16 +52,20 @@ def serving(
         )
     scheme = "grpc" if certificate is None else "grpc+tls"
     options: dict[str, Any] = {}
-    if tokens:
-        options["middleware"] = {"tokens": TokenCheck(list(tokens))}
+    known = {grant.token: grant.user for grant, _ in users} or dict.fromkeys(tokens, "")
+    if known:
+        options["middleware"] = {CALLER: TokenCheck(known)}
     if certificate is not None and key is not None:
         options["tls_certificates"] = [
             flight.CertKeyPair(certificate.read_bytes(), key.read_bytes())
         ]
     statements = Statements(session, most_queries, wait_seconds)
+    served = {grant.user: statements.of_user(own) for grant, own in users} or {"": statements}
+    for grant, own in users:
+        grant.restrict(own)
     shown = f"[{host}]" if ":" in host else host
     try:
-        server = FlightSqlServer(statements, f"{scheme}://{shown}:{port}", **options)
+        server = FlightSqlServer(served, f"{scheme}://{shown}:{port}", **options)
     except (OSError, flight.FlightError) as problem:
         raise OptionError(
             f"cannot listen at {shown}:{port}: {str(problem).splitlines()[0]}"

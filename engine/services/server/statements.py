@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from threading import BoundedSemaphore, Lock
 from typing import Any
@@ -16,6 +17,7 @@ from blendfusion.errors import QueryError
 from blendfusion.frame import Frame
 from blendfusion.services.dbapi.placeholders import number_placeholders
 from blendfusion.session import Session
+from blendfusion.types import Usage
 
 _MOST_TEXT = 1 << 20
 """The longest query, in characters."""
@@ -53,6 +55,19 @@ class Statements:
         self._prepared: OrderedDict[bytes, PreparedStatement] = OrderedDict()
         self._lock = Lock()
         self._slots, self._wait = BoundedSemaphore(most), wait_seconds
+        self._sessions = [session]
+
+    def of_user(self, session: Session) -> Statements:
+        """The statements of one user, over a session of their own; counts and limits are shared."""
+        made = copy(self)
+        made.session, made._prepared = session, OrderedDict()
+        self._sessions.append(session)
+        return made
+
+    @property
+    def usage(self) -> Usage:
+        """What all users have spent."""
+        return Usage.total(session.ledger.usage for session in self._sessions)
 
     def frame(self, sql: str, values: list[Any] | None = None) -> Frame:
         """The frame of a query. Raises QueryError for one that does more than read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import RLock
 
 from datafusion.catalog import CatalogProvider, Schema, SchemaProvider, Table
@@ -15,15 +16,19 @@ from blendfusion.services.sources.remote_table import Heard, RemoteTable
 class RemoteSchema(SchemaProvider):
     """The tables and views of a schema. The columns of a table are looked up once."""
 
-    def __init__(self, database: Database, schema: str, heard: Heard) -> None:
+    def __init__(
+        self, database: Database, schema: str, heard: Heard, is_shown: Callable[[str, str], bool]
+    ) -> None:
         self._database, self._schema, self._heard = database, schema, heard
+        self._is_shown = is_shown
         self._tables: dict[str, RemoteTable] = {}
         self._lock = RLock()
 
     @property
     def table_names(self) -> list[str]:  # type: ignore[override]  # what DataFusion reads it as
         try:
-            return list(self._database.tables(self._schema))
+            found = self._database.tables(self._schema)
+            return [name for name in found if self._is_shown(self._schema, name)]
         except BlendFusionError as error:
             raise ScanError(error) from error
 
@@ -33,6 +38,8 @@ class RemoteSchema(SchemaProvider):
 
     def remote_table(self, name: str) -> RemoteTable | None:
         """The table ``name``; None if there is none."""
+        if not self._is_shown(self._schema, name):
+            return None
         with self._lock:
             if name not in self._tables:
                 try:
@@ -47,7 +54,8 @@ class RemoteSchema(SchemaProvider):
             return self._tables[name]
 
     def table_exist(self, name: str) -> bool:
-        return name in self._tables or name in self.table_names
+        known = name in self._tables and self._is_shown(self._schema, name)
+        return known or name in self.table_names
 
     def register_table(self, name: str, table: object) -> None:
         raise ScanError(self._refusal())
@@ -75,6 +83,8 @@ class RemoteCatalog(CatalogProvider):
     def __init__(self, database: Database, heard: Heard) -> None:
         self._database, self._heard = database, heard
         self._schemas: dict[str, RemoteSchema] = {}
+        self.is_shown: Callable[[str, str], bool] = lambda schema, table: True
+        """Whether the session has a table of a schema."""
 
     def schema_names(self) -> set[str]:
         try:
@@ -91,5 +101,8 @@ class RemoteCatalog(CatalogProvider):
         if name not in self._schemas:
             if name not in self.schema_names():
                 return None
-            self._schemas[name] = RemoteSchema(self._database, name, self._heard)
+            self._schemas[name] = RemoteSchema(self._database, name, self._heard, self._shows)
         return self._schemas[name]
+
+    def _shows(self, schema: str, table: str) -> bool:
+        return self.is_shown(schema, table)

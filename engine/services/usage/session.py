@@ -31,7 +31,7 @@ class Accounting(FrameSources):
     @property
     def user(self) -> str:
         """The user whose spending this is: that of the budget, else that of the process."""
-        named = self.ledger.budget.user
+        named: str | None = self.__dict__.get("user_name") or self.ledger.budget.user
         if named is not None:
             return named
         import getpass
@@ -40,6 +40,10 @@ class Accounting(FrameSources):
             return getpass.getuser()
         except (KeyError, OSError):  # a process whose number has no name
             return ""
+
+    @user.setter
+    def user(self, name: str) -> None:
+        self.__dict__["user_name"] = name
 
     def daily_limits(self, budget: Budget) -> SharedLimits | None:
         """The limits of a budget over days. Raises OptionError without a file that keeps them."""
