@@ -180,6 +180,8 @@ def _start(ray: Any, address: str | None) -> None:
     except Exception as problem:
         if address or os.environ.get("RAY_ADDRESS"):
             raise _unreachable(address, problem) from problem
+        with suppress(Exception):  # the processes that did start
+            ray.shutdown()
         raise ModelFailed(
             f"Ray cannot be started on this machine: {_words(problem)}",
             hint="Look at its log in /tmp/ray/session_latest/logs; where other programs keep the "
