@@ -25,7 +25,7 @@ import pyarrow as pa
 from datafusion.record_batch import RecordBatchStream
 
 from blendfusion.errors import BlendFusionError
-from blendfusion.models.llama.interruptible import PATIENCE_SECONDS
+from blendfusion.models.protocol.run_aside import PATIENCE_SECONDS
 
 T = TypeVar("T")
 Step = Callable[[], object]

@@ -18,7 +18,7 @@ from blendfusion.models.http.retry import Passing, Retry
 from blendfusion.models.http.task_group import for_each
 from blendfusion.models.http.transport import Client
 from blendfusion.models.protocol.events import model_call
-from blendfusion.models.protocol.run_coroutine import run_confined
+from blendfusion.models.protocol.run_aside import run_confined
 from blendfusion.options import Options
 from blendfusion.types import Usage
 

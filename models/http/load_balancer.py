@@ -33,7 +33,7 @@ from blendfusion.models.protocol import event_fields as f
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import log
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
-from blendfusion.models.protocol.run_coroutine import run_confined
+from blendfusion.models.protocol.run_aside import run_confined
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
 

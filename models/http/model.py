@@ -18,7 +18,7 @@ from blendfusion.models.http.task_requests import TaskRequests
 from blendfusion.models.prompts.prompt import PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
-from blendfusion.models.protocol.run_coroutine import run_confined
+from blendfusion.models.protocol.run_aside import run_confined
 from blendfusion.models.verbalizer.describe import scored_by
 from blendfusion.models.verbalizer.query_likelihood import (
     LIKELIHOOD_VERSION,

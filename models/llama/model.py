@@ -30,7 +30,6 @@ from blendfusion.models.llama.closed_set import ChoiceDecoder
 from blendfusion.models.llama.context import check_gguf
 from blendfusion.models.llama.generate import TextDecoder
 from blendfusion.models.llama.images import about_images
-from blendfusion.models.llama.interruptible import run_aside
 from blendfusion.models.llama.known_idea import IdeaDecoder
 from blendfusion.models.llama.model_cache import (
     NOISE,
@@ -55,6 +54,7 @@ from blendfusion.models.prompts.prompt import BEHIND, PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import model_call, model_loaded, rows_computed
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.run_aside import run_aside
 from blendfusion.models.verbalizer.calibration import CALIBRATION_VERSION
 from blendfusion.models.verbalizer.describe import scored_by
 from blendfusion.models.verbalizer.label_similarity import label_weight

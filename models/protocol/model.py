@@ -96,7 +96,7 @@ def call_method(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """The result of a method of a model. A coroutine function runs in an event loop of its own, in
     a thread that ends with it."""
     if inspect.iscoroutinefunction(method):
-        from blendfusion.models.protocol.run_coroutine import run_confined
+        from blendfusion.models.protocol.run_aside import run_confined
 
         result: T = run_confined(lambda: method(*args, **kwargs))
         return result

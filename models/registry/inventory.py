@@ -16,7 +16,7 @@ from blendfusion.models.http.client import KEY_VARIABLE, URL_VARIABLE, Endpoint
 from blendfusion.models.http.retry import Retry
 from blendfusion.models.http.server_kind import KINDS, kind_of, offered_by, window_of
 from blendfusion.models.http.transport import BrokenConnection, NoConnection, TooLarge
-from blendfusion.models.protocol.run_coroutine import run_confined
+from blendfusion.models.protocol.run_aside import run_confined
 from blendfusion.models.verbalizer.ways import Way, known_way, weights_digest
 from blendfusion.models.weights.hub import HubFile, hub_cache
 from blendfusion.models.weights.python_packages import cache_folder, gemma_size, packaged_weights

@@ -434,7 +434,7 @@ def test_no_thread_outlives_a_call_or_an_interrupt() -> None:
         signal.raise_signal(signal.SIGINT)
 
     def ours() -> list[str]:
-        return [t.name for t in threading.enumerate() if t.name == "blendfusion-http"]
+        return [t.name for t in threading.enumerate() if t.name == "blendfusion-model"]
 
     with serving(script) as server:
         model = model_at(server)

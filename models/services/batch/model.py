@@ -34,7 +34,7 @@ from blendfusion.models.http.transport import (
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.allowance import spend_request
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
-from blendfusion.models.protocol.run_coroutine import run_confined
+from blendfusion.models.protocol.run_aside import run_confined
 from blendfusion.models.services.batch.jobs import NAME, Job, Reply, jobs_of
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage

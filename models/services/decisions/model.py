@@ -27,7 +27,7 @@ from blendfusion.models.prompts.prompt import render
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import model_call
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
-from blendfusion.models.protocol.run_coroutine import run_confined
+from blendfusion.models.protocol.run_aside import run_confined
 from blendfusion.models.protocol.together import open_questions
 from blendfusion.models.scores.distribution import distribution_of
 from blendfusion.models.services.decisions.independence import differ, known_independence
