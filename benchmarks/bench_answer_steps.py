@@ -31,13 +31,13 @@ import numpy as np
 from bench_answers import Case, cases, naively, weights
 
 from blendfusion.models.constraints.constraint import closed_set
-from blendfusion.models.llama import closed_set as choosing_module
-from blendfusion.models.llama.batch import TaskBatch
-from blendfusion.models.llama.closed_set import ChoiceDecoder
-from blendfusion.models.llama.model_cache import OpenModel, borrow
-from blendfusion.models.llama.switch import Switch
-from blendfusion.models.llama.weights import choose
 from blendfusion.models.scores.option_trie import Fork, Scores
+from blendfusion.models.services.llama import closed_set as choosing_module
+from blendfusion.models.services.llama.batch import TaskBatch
+from blendfusion.models.services.llama.closed_set import ChoiceDecoder
+from blendfusion.models.services.llama.model_cache import OpenModel, borrow
+from blendfusion.models.services.llama.switch import Switch
+from blendfusion.models.services.llama.weights import choose
 from blendfusion.models.verbalizer import calibration as calibrate
 from blendfusion.models.verbalizer.verbalize import Verbalization, verbalize
 from blendfusion.options import Options

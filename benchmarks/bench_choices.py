@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from bench_answers import Case, weights
 from bench_questions import CHOICES, FILES, rows_of
 
-from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.services.tuning.bank import FOLDER
 from blendfusion.models.verbalizer.ways import Way, way_of
 from blendfusion.options import Options

@@ -32,15 +32,15 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from blendfusion.models.llama import scheduler as slots_module
-from blendfusion.models.llama.batch import TaskBatch
-from blendfusion.models.llama.closed_set import ChoiceDecoder
-from blendfusion.models.llama.constrained_decoding import Guide
-from blendfusion.models.llama.cpu_cores import cores
-from blendfusion.models.llama.library import library
-from blendfusion.models.llama.model import LlamaModel
-from blendfusion.models.llama.token_batch import Batch
 from blendfusion.models.protocol.run_aside import run_aside
+from blendfusion.models.services.llama import scheduler as slots_module
+from blendfusion.models.services.llama.batch import TaskBatch
+from blendfusion.models.services.llama.closed_set import ChoiceDecoder
+from blendfusion.models.services.llama.constrained_decoding import Guide
+from blendfusion.models.services.llama.cpu_cores import cores
+from blendfusion.models.services.llama.library import library
+from blendfusion.models.services.llama.model import LlamaModel
+from blendfusion.models.services.llama.token_batch import Batch
 from blendfusion.models.weights.python_packages import gemma_weights, packaged_weights
 from blendfusion.options import Options, WeightType
 from blendfusion.types import Answer, Constraint, Task

@@ -29,8 +29,8 @@ from sqlglot import exp, parse_one
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError
 from blendfusion.models.constraints.grammar import admits, limits, with_edges
-from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.registry.load import load
+from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.services.ask.grammar.lark import grammar_of
 from blendfusion.services.ask.read_catalog import read_catalog
 from blendfusion.services.ask.schema.catalog import Catalog, Column, Table

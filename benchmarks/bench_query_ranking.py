@@ -34,9 +34,9 @@ from sqlglot import exp, parse_one, transpile
 from sqlglot.optimizer.scope import traverse_scope
 
 from blendfusion.errors import BlendFusionError
-from blendfusion.models.llama.batch import Row
-from blendfusion.models.llama.context import Logits
-from blendfusion.models.llama.generate import TextDecoder
+from blendfusion.models.services.llama.batch import Row
+from blendfusion.models.services.llama.context import Logits
+from blendfusion.models.services.llama.generate import TextDecoder
 from blendfusion.services.ask.read_catalog import read_catalog
 from blendfusion.services.ask.schema.catalog import Catalog, Table
 from blendfusion.services.evaluate.intervals import sign_test

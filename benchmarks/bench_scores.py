@@ -18,8 +18,8 @@ import numpy as np
 from bench_answers import weights
 from bench_questions import FILES, auc, rows_of
 
-from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Example, Task
 

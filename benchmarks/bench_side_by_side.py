@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 from environments import BLENDSQL, LOTUS, SERVER
 
 import blendfusion as bf
-from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.weights.python_packages import packaged_weights
 from blendfusion.options import Options, WeightType
 

@@ -39,7 +39,7 @@ from sqlglot import exp, parse_one, transpile
 
 import blendfusion as bf
 from blendfusion.errors import BlendFusionError
-from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.services.ask import draft as drafting
 from blendfusion.services.ask.links import ValueIndex
 from blendfusion.services.ask.read_catalog import read_catalog

@@ -33,7 +33,7 @@
 namespace {
 
 // A tensor as ggml.h declares it. Where llama-cpp-python has installed that header, the compiler compares the layouts;
-// models/llama/attention.py compares them once more at run time, with tensors that ggml's own functions make.
+// models/services/llama/attention.py compares them once more at run time, with tensors that ggml's own functions make.
 struct Tensor {
     int32_t type;
     void* buffer;

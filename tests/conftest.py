@@ -81,7 +81,7 @@ def no_model_in_memory() -> None:
     """For tests that see whether a model is loaded, and what it has read before: none is there
     yet."""
     gc.collect()  # sessions are in cycles
-    opened = sys.modules.get("blendfusion.models.llama.model_cache")
+    opened = sys.modules.get("blendfusion.models.services.llama.model_cache")
     assert opened is None or len(opened._WEIGHTS) == 0, "an earlier test has left its model open"
 
 

@@ -96,7 +96,7 @@ def on_a_server() -> Iterator[Model]:
 @contextmanager
 def local() -> Iterator[Model]:
     path = weights_or_skip()
-    from blendfusion.models.llama.model import LlamaModel
+    from blendfusion.models.services.llama.model import LlamaModel
 
     model = LlamaModel(path, Options(max_tokens=24))  # texts are long to write, and checked alike
     yield model

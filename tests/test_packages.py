@@ -23,9 +23,9 @@ ORDER = """
     models.scores models.wrappers
     models models.services models.services.shared_stores models.stores.store_names
     models.verbalizer models.http
-    models.llama
     models.registry
-    models.services.batch models.services.decisions models.services.outlines models.services.speech models.services.tuning
+    models.services.batch models.services.decisions models.services.llama models.services.outlines
+    models.services.speech models.services.tuning
     models.embedders
     udfs.text udfs.declare
     udfs udfs.services
@@ -112,8 +112,8 @@ def test_packages_import_those_before_them(module: str) -> None:
 @pytest.mark.parametrize(
     ("module", "text", "wrong"),
     [
-        ("models.http.model", "from blendfusion.models.llama import model", True),
-        ("models.llama.model", "from blendfusion.models.http import model", False),
+        ("models.http.model", "from blendfusion.models.services.llama import model", True),
+        ("models.services.llama.model", "from blendfusion.models.http import model", False),
         (
             "language.query_text.nulls_last",
             "def f():\n    from blendfusion.session import Session",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextvars
 import math
 import threading
@@ -17,6 +18,8 @@ T = TypeVar("T")
 
 PATIENCE_SECONDS = 0.5
 """Maximum seconds that an interrupted caller waits for its work to stop."""
+_EXIT_SECONDS = 10.0
+"""Maximum seconds that the end of the process waits for work that did not stop in time."""
 _SLICE_SECONDS = 0.2
 """A wait without an end cannot be interrupted on every platform."""
 
@@ -63,6 +66,8 @@ def run_aside(
             pass
         if finished.is_set():
             thread.join()
+        else:  # a library that computes while the process ends would take it down
+            atexit.register(finished.wait, _EXIT_SECONDS)
         raise
     thread.join()
     if raised:

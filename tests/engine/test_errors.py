@@ -37,6 +37,7 @@ def test_a_wrong_query_is_explained_before_any_model_call(page: str, update_gold
     assert model.calls == []
 
 
+@pytest.mark.local
 def test_a_model_that_cannot_be_had_is_explained(
     update_golden: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from scripts import Counted, hashed, spoken
 
 import blendfusion as bf
 from blendfusion.errors import ProcessError
-from blendfusion.models.llama import model_cache as opened
+from blendfusion.models.services.llama import model_cache as opened
 from blendfusion.models.weights.python_packages import packaged_weights
 
 TIME_LIMIT_SECONDS = 300
@@ -80,7 +80,7 @@ def test_a_dropped_session_frees_the_model_and_ends_in_silence() -> None:
         """
         import gc, resource, time
         import blendfusion as bf
-        from blendfusion.models.llama import model_cache as opened
+        from blendfusion.models.services.llama import model_cache as opened
 
         def asked():
             session = bf.connect("smollm2", n_ctx=512, progress="off")
@@ -248,7 +248,7 @@ def test_a_model_without_a_session_is_loaded_anew_in_a_forked_child() -> None:
     said = ran(
         """
         import os, signal
-        from blendfusion.models.llama.model import LlamaModel
+        from blendfusion.models.services.llama.model import LlamaModel
         from blendfusion.models.weights.python_packages import packaged_weights
         from blendfusion.options import Options
         from blendfusion.types import Constraint, Task

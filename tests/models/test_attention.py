@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from local_model import weights_or_skip
 
-from blendfusion.models.llama import attention as attention_module
-from blendfusion.models.llama.attention import _attention, _operations, attends, attention
-from blendfusion.models.llama.context import LlamaContext, Weights
-from blendfusion.models.llama.library import library
-from blendfusion.models.llama.model import LlamaModel
-from blendfusion.models.llama.switch import Interruption, Switch
-from blendfusion.models.llama.token_batch import Batch
-from blendfusion.models.llama.weights import choose, ready
+from blendfusion.models.services.llama import attention as attention_module
+from blendfusion.models.services.llama.attention import _attention, _operations, attends, attention
+from blendfusion.models.services.llama.context import LlamaContext, Weights
+from blendfusion.models.services.llama.library import library
+from blendfusion.models.services.llama.model import LlamaModel
+from blendfusion.models.services.llama.switch import Interruption, Switch
+from blendfusion.models.services.llama.token_batch import Batch
+from blendfusion.models.services.llama.weights import choose, ready
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

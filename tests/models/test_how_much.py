@@ -6,7 +6,7 @@ import pytest
 from local_model import weights_or_skip
 
 import blendfusion as bf
-from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.verbalizer.score_as_yes_no import rewrite_task
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Example, Task

@@ -7,8 +7,8 @@ from math import exp, log
 import pytest
 from local_model import weights_or_skip
 
-from blendfusion.models.llama import known_idea
-from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.services.llama import known_idea
+from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.verbalizer.calibration_texts import ANY
 from blendfusion.models.verbalizer.describe import scored_by
 from blendfusion.models.verbalizer.query_likelihood import Odds, neutral

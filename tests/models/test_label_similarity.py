@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from local_model import weights_or_skip
 
-from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.scores.option_trie import build
+from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.verbalizer.label_similarity import label_similarities, label_weight
 from blendfusion.models.verbalizer.similarity import cosines
 from blendfusion.models.verbalizer.ways import Way

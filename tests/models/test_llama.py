@@ -12,17 +12,17 @@ from local_model import bindings_or_skip, weights_or_skip
 
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import holds
-from blendfusion.models.llama import closed_set as choosing_module
-from blendfusion.models.llama import determinism as exactness
-from blendfusion.models.llama.attention import attends
-from blendfusion.models.llama.batch import TaskBatch
-from blendfusion.models.llama.closed_set import ChoiceDecoder
-from blendfusion.models.llama.cpu_cores import cores
-from blendfusion.models.llama.model import LlamaModel, fingerprint
-from blendfusion.models.llama.scheduler import Run
-from blendfusion.models.llama.weights import choose
 from blendfusion.models.scores.expected_score import expected_score, spread
 from blendfusion.models.scores.option_trie import forks, log_softmax
+from blendfusion.models.services.llama import closed_set as choosing_module
+from blendfusion.models.services.llama import determinism as exactness
+from blendfusion.models.services.llama.attention import attends
+from blendfusion.models.services.llama.batch import TaskBatch
+from blendfusion.models.services.llama.closed_set import ChoiceDecoder
+from blendfusion.models.services.llama.cpu_cores import cores
+from blendfusion.models.services.llama.model import LlamaModel, fingerprint
+from blendfusion.models.services.llama.scheduler import Run
+from blendfusion.models.services.llama.weights import choose
 from blendfusion.options import Options
 from blendfusion.types import Comparison, Constraint, StructField, Task
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 from local_model import weights_or_skip
 
-from blendfusion.models.llama.library import library
-from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.services.llama.library import library
+from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

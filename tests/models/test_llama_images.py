@@ -16,9 +16,9 @@ from projectors import PATCHES, png, png_saying, write_projector
 import blendfusion as bf
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import holds
-from blendfusion.models.llama.model import LlamaModel
-from blendfusion.models.llama.projectors import projector_of
 from blendfusion.models.protocol.images import lend_within, name_of
+from blendfusion.models.services.llama.model import LlamaModel
+from blendfusion.models.services.llama.projectors import projector_of
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Task
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from blendfusion.models.llama import cpu_cores as cores_module
-from blendfusion.models.llama.cpu_cores import cores
-from blendfusion.models.llama.sizes import MOST_SEQUENCES, on_cpu, on_gpu
+from blendfusion.models.services.llama import cpu_cores as cores_module
+from blendfusion.models.services.llama.cpu_cores import cores
+from blendfusion.models.services.llama.sizes import MOST_SEQUENCES, on_cpu, on_gpu
 
 CELL_BYTES = 36_864
 """Of SmolLM2-135M: 30 layers, 3 heads of 64 for keys and values each, in F16."""

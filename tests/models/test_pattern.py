@@ -21,10 +21,10 @@ import blendfusion as bf
 from blendfusion.errors import ArgumentError, ModelFailed
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.constraints.regex import check, matches
-from blendfusion.models.llama.constrained_decoding import Guide, Writer
-from blendfusion.models.llama.context import LlamaContext, Weights
-from blendfusion.models.llama.model import LlamaModel
-from blendfusion.models.llama.switch import Switch
+from blendfusion.models.services.llama.constrained_decoding import Guide, Writer
+from blendfusion.models.services.llama.context import LlamaContext, Weights
+from blendfusion.models.services.llama.model import LlamaModel
+from blendfusion.models.services.llama.switch import Switch
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

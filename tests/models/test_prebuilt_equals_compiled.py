@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from local_model import weights_or_skip
 
-from blendfusion.models.llama.shared_library import prebuilt
+from blendfusion.models.services.llama.shared_library import prebuilt
 
 COMPILED = os.environ.get("BLENDFUSION_COMPILED", "")
 PROGRAM = Path(__file__).parents[1] / "support" / "library_answers.py"

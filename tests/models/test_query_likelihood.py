@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from local_model import weights_or_skip
 
-from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.prompts.prompt import render
 from blendfusion.models.prompts.running_text import plain
+from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.verbalizer.describe import scored_by
 from blendfusion.models.verbalizer.query_likelihood import (
     Neutral,

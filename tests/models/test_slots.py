@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.models.llama.scheduler import Run, RunCost
-from blendfusion.models.llama.token_batch import Batch, Filling
+from blendfusion.models.services.llama.scheduler import Run, RunCost
+from blendfusion.models.services.llama.token_batch import Batch, Filling
 
 PREFIX = (7, 8, 9)
 UNFILLED = Filling()

@@ -8,8 +8,13 @@ from typing import Any
 
 import pytest
 
-from blendfusion.models.llama.shared_library import Unfit
-from blendfusion.models.llama.struct_layout import _BEFORE_FLAGS, _FLAGS, _with_gap, flags_at
+from blendfusion.models.services.llama.shared_library import Unfit
+from blendfusion.models.services.llama.struct_layout import (
+    _BEFORE_FLAGS,
+    _FLAGS,
+    _with_gap,
+    flags_at,
+)
 
 TAIL = bytes(26)
 
@@ -76,7 +81,7 @@ def test_a_gap_moves_the_flags_and_what_follows() -> None:
 
 @pytest.mark.local
 def test_the_bindings_fit_the_library() -> None:
-    from blendfusion.models.llama.library import library
+    from blendfusion.models.services.llama.library import library
 
     lib = library()
     params = lib.llama_context_default_params()

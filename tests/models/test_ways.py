@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from local_model import weights_or_skip
 
-from blendfusion.models.llama.model import LlamaModel
+from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.verbalizer import ways
 from blendfusion.models.verbalizer.likeness import SAME, likeness
 from blendfusion.models.verbalizer.ways import (

@@ -15,9 +15,9 @@ from gguf_files import write_gguf
 from local_model import weights_or_skip
 
 from blendfusion.errors import ModelFailed
-from blendfusion.models.llama import weights
-from blendfusion.models.llama.model import LlamaModel, fingerprint
-from blendfusion.models.llama.weights import ConversionFailed, WeightsChoice, choose, ready
+from blendfusion.models.services.llama import weights
+from blendfusion.models.services.llama.model import LlamaModel, fingerprint
+from blendfusion.models.services.llama.weights import ConversionFailed, WeightsChoice, choose, ready
 from blendfusion.models.weights.gguf import Head, head
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task

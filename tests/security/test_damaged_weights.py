@@ -18,10 +18,10 @@ from local_model import weights_or_skip
 from seconds import least_seconds
 
 from blendfusion.errors import ModelError, ModelFailed
-from blendfusion.models.llama import first_load, weights
-from blendfusion.models.llama.first_load import ensure_loads, is_known, remember
-from blendfusion.models.llama.model import LlamaModel
-from blendfusion.models.llama.switch import Interruption
+from blendfusion.models.services.llama import first_load, weights
+from blendfusion.models.services.llama.first_load import ensure_loads, is_known, remember
+from blendfusion.models.services.llama.model import LlamaModel
+from blendfusion.models.services.llama.switch import Interruption
 from blendfusion.models.weights.gguf import TYPES, BrokenFile, check
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
@@ -119,7 +119,7 @@ def test_a_large_file_of_zeros_is_refused_at_once(tmp_path: Path) -> None:
 def test_types_have_the_sizes_of_llama_cpp() -> None:
     weights_or_skip()
     code = (
-        "import ctypes as c; from blendfusion.models.llama.library import library; library()\n"
+        "import ctypes as c; from blendfusion.models.services.llama.library import library; library()\n"
         "from llama_cpp._ggml import libggml as g\n"
         "g.ggml_type_size.restype, g.ggml_blck_size.restype = c.c_size_t, c.c_int64\n"
         f"print([(g.ggml_blck_size(n), g.ggml_type_size(n)) for n in {list(TYPES)}])"

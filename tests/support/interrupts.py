@@ -90,8 +90,8 @@ def interrupted(model: str, query: str, cache: str, *, planner: bool, after: Wai
 
 def main(model: str, query: str, cache: str, planner: str) -> None:
     import blendfusion as bf
-    from blendfusion.models.llama.model import LlamaModel
     from blendfusion.models.protocol.model import OnAnswer, Values
+    from blendfusion.models.services.llama.model import LlamaModel
     from blendfusion.types import Answer, Task
 
     def write_what_is_told(kind: Any) -> None:

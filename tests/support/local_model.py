@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from blendfusion.models.llama.library import library
+from blendfusion.models.services.llama.library import library
 from blendfusion.models.weights.python_packages import packaged_weights
 
 SERVER = [
     *(sys.executable, "-c"),
-    "from blendfusion.models.llama.library import library; library()\n"
+    "from blendfusion.models.services.llama.library import library; library()\n"
     "from runpy import run_module; run_module('llama_cpp.server', run_name='__main__')",
 ]
 """llama-cpp-python's server, whose library may be a prebuilt one that only BlendFusion finds."""

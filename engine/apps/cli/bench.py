@@ -169,9 +169,9 @@ def _raw_rate(model: Model) -> float | None:
     path = getattr(model, "path", None)
     if not isinstance(path, Path):
         return None
-    from blendfusion.models.llama.context import LlamaContext, Weights
-    from blendfusion.models.llama.switch import Switch
-    from blendfusion.models.llama.token_batch import Batch
+    from blendfusion.models.services.llama.context import LlamaContext, Weights
+    from blendfusion.models.services.llama.switch import Switch
+    from blendfusion.models.services.llama.token_batch import Batch
 
     weights = Weights(path, n_gpu_layers=0, switch=Switch())
     try:

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from blendfusion.errors import OptionError
 from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.llama.model import LlamaModel
 from blendfusion.models.registry.load import load
+from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.services.tuning.tune import TuningResult, tune
 from blendfusion.models.verbalizer.ways import keep_way, user_file
 from blendfusion.options import Options

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.llama.attention import attention
-from blendfusion.models.llama.cpu_cores import cores
-from blendfusion.models.llama.library import forget_log, free_gpu_bytes, library, reason
-from blendfusion.models.llama.shared_library import load_gpu_backends
-from blendfusion.models.llama.sizes import MOST_FILLING, SMALL_BATCH, Sizes, on_cpu, on_gpu
-from blendfusion.models.llama.switch import Switch
-from blendfusion.models.llama.token_batch import Batch, Buffers, Filling
+from blendfusion.models.services.llama.attention import attention
+from blendfusion.models.services.llama.cpu_cores import cores
+from blendfusion.models.services.llama.library import forget_log, free_gpu_bytes, library, reason
+from blendfusion.models.services.llama.shared_library import load_gpu_backends
+from blendfusion.models.services.llama.sizes import MOST_FILLING, SMALL_BATCH, Sizes, on_cpu, on_gpu
+from blendfusion.models.services.llama.switch import Switch
+from blendfusion.models.services.llama.token_batch import Batch, Buffers, Filling
 
 Logits = NDArray[np.float32]
 

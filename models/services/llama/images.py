@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from blendfusion.errors import QueryError
-from blendfusion.models.llama.batch import Row, TaskBatch
-from blendfusion.models.llama.image_encoder import ImageRefused, PreparedImage, Projector
-from blendfusion.models.llama.model_cache import OpenModel
 from blendfusion.models.protocol.images import has_bytes, image_bytes, is_image, split
 from blendfusion.models.protocol.model import OnAnswer, Values
+from blendfusion.models.services.llama.batch import Row, TaskBatch
+from blendfusion.models.services.llama.image_encoder import ImageRefused, PreparedImage, Projector
+from blendfusion.models.services.llama.model_cache import OpenModel
 from blendfusion.options import Options
 from blendfusion.types import Answer, Task, Usage
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.grammar import limits, with_edges
 from blendfusion.models.constraints.regex import without_anchors
-from blendfusion.models.llama.context import LlamaContext, Logits
+from blendfusion.models.services.llama.context import LlamaContext, Logits
 
 Settled: TypeAlias = "Callable[[bytes], bool]"
 """Whether the tokens so far are as much of the answer as the query needs."""

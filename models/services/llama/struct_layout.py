@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from blendfusion.models.llama.shared_library import Unfit
+from blendfusion.models.services.llama.shared_library import Unfit
 
 _ROOM = 512
 """Bytes for a struct, more than any of them has."""

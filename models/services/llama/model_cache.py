@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from blendfusion.errors import ModelFailed
-from blendfusion.models.llama import determinism as exactness
-from blendfusion.models.llama.constrained_decoding import Guide
-from blendfusion.models.llama.context import LlamaContext, Weights, check_gguf
-from blendfusion.models.llama.first_load import ensure_loads, remember
-from blendfusion.models.llama.image_encoder import Projector
-from blendfusion.models.llama.ref_counts import Loan, Pool
-from blendfusion.models.llama.switch import Interruption, Switch
-from blendfusion.models.llama.weights import ConversionFailed, WeightsChoice, ready
 from blendfusion.models.scores.option_trie import Fork, Scores
+from blendfusion.models.services.llama import determinism as exactness
+from blendfusion.models.services.llama.constrained_decoding import Guide
+from blendfusion.models.services.llama.context import LlamaContext, Weights, check_gguf
+from blendfusion.models.services.llama.first_load import ensure_loads, remember
+from blendfusion.models.services.llama.image_encoder import Projector
+from blendfusion.models.services.llama.ref_counts import Loan, Pool
+from blendfusion.models.services.llama.switch import Interruption, Switch
+from blendfusion.models.services.llama.weights import ConversionFailed, WeightsChoice, ready
 from blendfusion.models.verbalizer.lexicon import Idea
 from blendfusion.models.verbalizer.query_likelihood import Neutral, Score
 from blendfusion.options import Options

@@ -23,38 +23,38 @@ from pathlib import Path
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import closed_set
-from blendfusion.models.llama.attention import ATTENTION_VERSION, attends
-from blendfusion.models.llama.batch import TaskBatch
-from blendfusion.models.llama.binary_scale import BinaryScaleDecoder
-from blendfusion.models.llama.closed_set import ChoiceDecoder
-from blendfusion.models.llama.context import check_gguf
-from blendfusion.models.llama.generate import TextDecoder
-from blendfusion.models.llama.images import about_images
-from blendfusion.models.llama.known_idea import IdeaDecoder
-from blendfusion.models.llama.model_cache import (
+from blendfusion.models.prompts.prompt import BEHIND, PROMPT_VERSION
+from blendfusion.models.protocol.abilities import Abilities
+from blendfusion.models.protocol.events import model_call, model_loaded, rows_computed
+from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.run_aside import run_aside
+from blendfusion.models.services.llama.attention import ATTENTION_VERSION, attends
+from blendfusion.models.services.llama.batch import TaskBatch
+from blendfusion.models.services.llama.binary_scale import BinaryScaleDecoder
+from blendfusion.models.services.llama.closed_set import ChoiceDecoder
+from blendfusion.models.services.llama.context import check_gguf
+from blendfusion.models.services.llama.generate import TextDecoder
+from blendfusion.models.services.llama.images import about_images
+from blendfusion.models.services.llama.known_idea import IdeaDecoder
+from blendfusion.models.services.llama.model_cache import (
     NOISE,
     NOISE_GPU,
     NOISE_GPU_QUANTISED,
     OpenModel,
     borrow,
 )
-from blendfusion.models.llama.projectors import projector_of
-from blendfusion.models.llama.query_likelihood import LikelihoodDecoder
-from blendfusion.models.llama.ref_counts import Loan
-from blendfusion.models.llama.scale import ScaleDecoder
-from blendfusion.models.llama.switch import Switch
-from blendfusion.models.llama.weights import (
+from blendfusion.models.services.llama.projectors import projector_of
+from blendfusion.models.services.llama.query_likelihood import LikelihoodDecoder
+from blendfusion.models.services.llama.ref_counts import Loan
+from blendfusion.models.services.llama.scale import ScaleDecoder
+from blendfusion.models.services.llama.switch import Switch
+from blendfusion.models.services.llama.weights import (
     ConversionFailed,
     WeightsChoice,
     choose,
     identity,
     parameters,
 )
-from blendfusion.models.prompts.prompt import BEHIND, PROMPT_VERSION
-from blendfusion.models.protocol.abilities import Abilities
-from blendfusion.models.protocol.events import model_call, model_loaded, rows_computed
-from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
-from blendfusion.models.protocol.run_aside import run_aside
 from blendfusion.models.verbalizer.calibration import CALIBRATION_VERSION
 from blendfusion.models.verbalizer.describe import scored_by
 from blendfusion.models.verbalizer.label_similarity import label_weight

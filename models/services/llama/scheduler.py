@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from blendfusion.models.llama.context import LlamaContext, Logits
-from blendfusion.models.llama.token_batch import Batch
+from blendfusion.models.services.llama.context import LlamaContext, Logits
+from blendfusion.models.services.llama.token_batch import Batch
 
 Step = Callable[[int, Logits], Sequence[int]]
 """Given a row's index and the logits after its last token: the tokens to append; none ends it.

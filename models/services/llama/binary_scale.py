@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from math import exp
 from typing import Any
 
-from blendfusion.models.llama.batch import Row, TaskBatch
-from blendfusion.models.llama.closed_set import ChoiceDecoder
+from blendfusion.models.services.llama.batch import Row, TaskBatch
+from blendfusion.models.services.llama.closed_set import ChoiceDecoder
 from blendfusion.models.verbalizer.query_likelihood import degree_of
 from blendfusion.types import Constraint
 

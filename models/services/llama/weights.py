@@ -22,9 +22,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from blendfusion.errors import ModelFailed
-from blendfusion.models.llama.cpu_cores import cores
-from blendfusion.models.llama.shared_library import identity as llama_identity
 from blendfusion.models.protocol.events import weights_converted, weights_kept
+from blendfusion.models.services.llama.cpu_cores import cores
+from blendfusion.models.services.llama.shared_library import identity as llama_identity
 from blendfusion.models.weights.gguf import Head, head
 from blendfusion.models.weights.python_packages import cache_folder
 from blendfusion.options import Options
@@ -207,7 +207,7 @@ def _gb(size: int) -> str:
 
 
 def _convert(chosen: WeightsChoice) -> None:
-    from blendfusion.models.llama.library import library
+    from blendfusion.models.services.llama.library import library
 
     assert chosen.copy is not None
     lib = library()

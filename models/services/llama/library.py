@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from blendfusion.errors import ModelFailed, ModelNotFound, connect_with
-from blendfusion.models.llama import self_test
-from blendfusion.models.llama.shared_library import Unfit, bind
-from blendfusion.models.llama.struct_layout import fit_layout
+from blendfusion.models.services.llama import self_test
+from blendfusion.models.services.llama.shared_library import Unfit, bind
+from blendfusion.models.services.llama.struct_layout import fit_layout
 
 _GPU_TYPES = (1, 2)
 """GGML_BACKEND_DEVICE_TYPE_GPU and _IGPU."""
@@ -75,9 +75,9 @@ def log_probabilities(lib: Any) -> list[float]:
     """The log-probabilities of ``WATCHED`` after ``PROMPTS``, as the bindings ``lib`` compute them.
 
     Raises ModelFailed if it cannot read or compute the model."""
-    from blendfusion.models.llama.context import LlamaContext, Weights
-    from blendfusion.models.llama.switch import Switch
-    from blendfusion.models.llama.token_batch import Batch
+    from blendfusion.models.services.llama.context import LlamaContext, Weights
+    from blendfusion.models.services.llama.switch import Switch
+    from blendfusion.models.services.llama.token_batch import Batch
 
     with tempfile.TemporaryDirectory(prefix="blendfusion-") as folder:
         path = Path(folder) / "self-test.gguf"

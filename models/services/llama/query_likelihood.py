@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from blendfusion.models.llama.batch import Row, Runs, TaskBatch
+from blendfusion.models.services.llama.batch import Row, Runs, TaskBatch
 from blendfusion.models.verbalizer.label_words import TRUTH
 from blendfusion.models.verbalizer.likeness import likeness
 from blendfusion.models.verbalizer.query_likelihood import (

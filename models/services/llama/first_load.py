@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 
 from blendfusion.errors import ModelError, ModelFailed
-from blendfusion.models.llama.context import LlamaContext, Weights
-from blendfusion.models.llama.library import reason as llama_reason
-from blendfusion.models.llama.switch import Switch
-from blendfusion.models.llama.token_batch import Batch
-from blendfusion.models.llama.weights import identity, memory_bytes, weights_folder
 from blendfusion.models.protocol.events import weights_tried
+from blendfusion.models.services.llama.context import LlamaContext, Weights
+from blendfusion.models.services.llama.library import reason as llama_reason
+from blendfusion.models.services.llama.switch import Switch
+from blendfusion.models.services.llama.token_batch import Batch
+from blendfusion.models.services.llama.weights import identity, memory_bytes, weights_folder
 from blendfusion.models.weights.gguf import BrokenFile, check
 from blendfusion.models.weights.python_packages import PACKAGED_SHA256
 
@@ -160,7 +160,7 @@ def main() -> None:
         if np.isnan(context.decode(batch)).any():
             raise ModelFailed("what it computes are no numbers")
         for projector in projectors:
-            from blendfusion.models.llama.image_encoder import Projector
+            from blendfusion.models.services.llama.image_encoder import Projector
 
             Projector(Path(projector), weights, gpu=False, threads=0).close()
     except ModelError as error:

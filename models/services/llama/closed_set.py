@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from blendfusion.models.constraints.constraint import closed_set
-from blendfusion.models.llama.batch import Row, Runs, TaskBatch
-from blendfusion.models.llama.model_cache import TaskState
 from blendfusion.models.scores.option_trie import Fork, Scores, Words, build, forks
+from blendfusion.models.services.llama.batch import Row, Runs, TaskBatch
+from blendfusion.models.services.llama.model_cache import TaskState
 from blendfusion.models.verbalizer import calibration as calibrate
 from blendfusion.models.verbalizer.label_similarity import label_similarities, label_weight
 from blendfusion.models.verbalizer.verbalize import Verbalization, verbalize

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from blendfusion.errors import ModelFailed
-from blendfusion.models.llama.context import LlamaContext, Logits
-from blendfusion.models.llama.scheduler import Run, RunCost
-from blendfusion.models.llama.sizes import MOST_FILLING
-from blendfusion.models.llama.switch import Interruption
-from blendfusion.models.llama.token_batch import Filling
+from blendfusion.models.services.llama.context import LlamaContext, Logits
+from blendfusion.models.services.llama.scheduler import Run, RunCost
+from blendfusion.models.services.llama.sizes import MOST_FILLING
+from blendfusion.models.services.llama.switch import Interruption
+from blendfusion.models.services.llama.token_batch import Filling
 
 _ALIKE = 9
 """Tokens that the first two rows begin with."""

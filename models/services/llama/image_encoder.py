@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.llama.context import LlamaContext, Weights
-from blendfusion.models.llama.cpu_cores import cores
-from blendfusion.models.llama.library import capture_log, reason
-from blendfusion.models.llama.sizes import MICRO_BATCH
 from blendfusion.models.protocol.images import type_of
+from blendfusion.models.services.llama.context import LlamaContext, Weights
+from blendfusion.models.services.llama.cpu_cores import cores
+from blendfusion.models.services.llama.library import capture_log, reason
+from blendfusion.models.services.llama.sizes import MICRO_BATCH
 
 READABLE = ("image/png", "image/jpeg", "image/gif")
 """Media types that stb_image, llama.cpp's reader, supports; of a GIF the first frame."""

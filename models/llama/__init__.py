@@ -1,1 +1,0 @@
-"""Models in process, by llama.cpp."""
