@@ -36,8 +36,6 @@ pytestmark = [
     # depends on the plan.
     pytest.mark.filterwarnings("ignore:.*never equals:blendfusion.errors.PlanWarning"),
     pytest.mark.filterwarnings("ignore:.*states all the numbers:blendfusion.AnswerWarning"),
-    # DataFusion does not read back some plans with two mark joins. They run plain, and are counted.
-    pytest.mark.filterwarnings("ignore:This query runs without the planner.*field name.*mark"),
 ]
 
 OPTIONAL = (

@@ -232,16 +232,13 @@ def _prove(
     tree = _readable(root.plan)
     try:
         copy, types = _copy(context, tree)
-    except Exception:  # it refuses columns of one name, which each view renames
-        try:
-            copy, types = _copy(context, tree, most=1)
-        except Exception as problem:  # DataFusion raises plain Exceptions here
-            raise PlanError(f"DataFusion does not read back its own plan: {problem}") from problem
-        except BaseException as panic:
-            # Keys of grouping sets coincide there; ``grouping_sets`` restores their names.
-            if type(panic).__name__ == "PanicException" and grouping_sets(plan, text) is not None:
-                return
-            raise
+    except Exception as problem:  # DataFusion raises plain Exceptions here
+        raise PlanError(f"DataFusion does not read back its own plan: {problem}") from problem
+    except BaseException as panic:
+        # Keys of grouping sets coincide there; ``grouping_sets`` restores their names.
+        if type(panic).__name__ == "PanicException" and grouping_sets(plan, text) is not None:
+            return
+        raise
     changed = difference(plan, copy, by_name.ctx)
     if changed is None and root.plan.width:
         own = _types(SessionContext.create_dataframe_from_logical_plan(context, plan))
@@ -254,11 +251,11 @@ def _prove(
 
 
 def _copy(
-    context: SessionContext, tree: Plan, most: int = 16
+    context: SessionContext, tree: Plan
 ) -> tuple[list[LogicalPlan], list[pa.DataType] | None]:
     """(what DataFusion reads back of a tree, in parts; the types of its columns)"""
     prefix = f"{HIDDEN_CATALOG}.{STAGE_SCHEMA}.proof{next(_serials)}"
-    views = PartViews(context, prefix, {}, calls=True, most=most)
+    views = PartViews(context, prefix, {}, calls=True)
     try:
         frame = views.frame(tree)
     finally:

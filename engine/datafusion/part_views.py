@@ -32,13 +32,15 @@ from blendfusion.planner.ir.plan_details import bounded_frame
 from blendfusion.planner.ir.windows import order_of
 from blendfusion.planner.substrait.write import write
 
+_MOST = 16
+"""The relations above each other in one message, two levels each; the rest is for expressions."""
+
 
 class PartViews:
     """The views of one user in a context, under names that begin with ``prefix``.
 
     ``relations`` has the bytes of the relations that read stages; those of views are added under
-    negative numbers. ``calls``: calls stay functions. ``most``: the relations above each other in
-    one message, two levels each; the rest is for expressions. Close it at the end.
+    negative numbers. ``calls``: calls stay functions. Close it at the end.
     """
 
     def __init__(
@@ -48,19 +50,30 @@ class PartViews:
         relations: dict[int, bytes],
         *,
         calls: bool = False,
-        most: int = 16,
     ) -> None:
         self._context = context
         self._prefix = prefix
         self._relations = relations
         self._calls = calls
-        self._most = most
+        self._most = _MOST
         self._names: list[str] = []
         self.plans: list[LogicalPlan] = []
         """DataFusion's plans of the views, the inner ones first."""
 
     def frame(self, plan: Plan, names: Sequence[str] = ()) -> DataFrame:
         """DataFusion's frame of a plan over views. Raises what DataFusion raises."""
+        before = len(self.plans)
+        try:
+            return self._frame(plan, names)
+        except Exception:  # it refuses columns of one name, which each view renames
+            del self.plans[before:]
+            self._most = 1
+            try:
+                return self._frame(plan, names)
+            finally:
+                self._most = _MOST
+
+    def _frame(self, plan: Plan, names: Sequence[str]) -> DataFrame:
         data = write(self._shallow(plan)[0], self._relations, names, calls=self._calls)
         return frame_of(self._context, data)
 

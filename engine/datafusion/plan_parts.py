@@ -34,7 +34,8 @@ _ORDER = {WINDOW: (5, 6, 4, 13), AGGREGATE: (4, 2, 3)}
 _TOKENS = re.compile(
     r"\b(?:U?Int|Float|Utf8|LargeUtf8|Boolean|Decimal|Date|Time|Interval|Binary)\w*"
     r'\((?:"[^"]*"|[^()"])*\)'
-    r"|\bDISTINCT |\bFILTER \(|\bIGNORE NULLS|\b(?:ROWS|RANGE) BETWEEN [^\]]*? AND \w+ \w+"
+    r"|\bDISTINCT |\bFILTER \(|\bIGNORE NULLS"
+    r"|\b(?:ROWS|RANGE) BETWEEN [^\]]*? AND \w+ (?:ROW|PRECEDING|FOLLOWING)"
 )
 """The words that are compared of expressions that DataFusion shows as text alone."""
 

@@ -514,6 +514,15 @@ def test_a_window_that_substrait_would_change_stands_above_a_stage(
     assert "run as it is" in frame.explain_text()
 
 
+def test_a_window_among_distinct_rows_in_a_subquery_is_planned(session: bf.Session) -> None:
+    """DataFusion gives one of two equal columns of the copy another name."""
+    check(
+        session,
+        """WITH c AS (SELECT DISTINCT {f} AS y, count(x) OVER (ORDER BY n DESC) AS m
+        FROM t) SELECT id FROM t WHERE (SELECT min(m) FROM c) < 40 AND {f}""",
+    )
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_what_substrait_would_change_is_not_trusted(
     session: bf.Session, loss: str, monkeypatch: pytest.MonkeyPatch

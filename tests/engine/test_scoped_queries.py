@@ -411,8 +411,6 @@ def _evidence(
     }
 
 
-# DataFusion does not read back some plans with two mark joins, which then run plain.
-@pytest.mark.filterwarnings("ignore:This query runs without the planner.*field name.*mark")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_names_mean_what_datafusion_means(part: int, cases: int) -> None:
     first, seen = int(os.environ.get("SCOPED_FROM", "0")), Counter[str]()
