@@ -32,6 +32,8 @@ from blendfusion.planner.ir.plan_details import bounded_frame
 from blendfusion.planner.ir.windows import order_of
 from blendfusion.planner.substrait.write import write
 
+REPEATED_NAMES = "Projections require unique expression names"
+"""What DataFusion says of its own plan in which two columns got one name."""
 _MOST = 16
 """The relations above each other in one message, two levels each; the rest is for expressions."""
 
@@ -60,18 +62,20 @@ class PartViews:
         self.plans: list[LogicalPlan] = []
         """DataFusion's plans of the views, the inner ones first."""
 
-    def frame(self, plan: Plan, names: Sequence[str] = ()) -> DataFrame:
-        """DataFusion's frame of a plan over views. Raises what DataFusion raises."""
-        before = len(self.plans)
-        try:
-            return self._frame(plan, names)
-        except Exception:  # it refuses columns of one name, which each view renames
-            del self.plans[before:]
-            self._most = 1
+    def frame(self, plan: Plan, names: Sequence[str] = (), *, named: bool = False) -> DataFrame:
+        """DataFusion's frame of a plan over views. Raises what DataFusion raises. ``named``: each
+        relation is a view, so that no two columns that meet have one name."""
+        if not named:
+            before = len(self.plans)
             try:
                 return self._frame(plan, names)
-            finally:
-                self._most = _MOST
+            except Exception:  # columns of one name are a reason
+                del self.plans[before:]
+        self._most = 1
+        try:
+            return self._frame(plan, names)
+        finally:
+            self._most = _MOST
 
     def _frame(self, plan: Plan, names: Sequence[str]) -> DataFrame:
         data = write(self._shallow(plan)[0], self._relations, names, calls=self._calls)

@@ -27,6 +27,7 @@ from blendfusion.planner.rules.copied_predicates import copied_predicates
 from blendfusion.planner.rules.costly_predicates_last import costly_predicates_last
 from blendfusion.planner.rules.cross_joins import cross_joins
 from blendfusion.planner.rules.first_rows import first_rows
+from blendfusion.planner.rules.groups_that_may_pass import groups_that_may_pass
 from blendfusion.planner.rules.implied_predicates import implied_predicates
 from blendfusion.planner.rules.inner_joins import inner_joins
 from blendfusion.planner.rules.join_tree_reduction import join_tree_reduction
@@ -157,6 +158,8 @@ RULES: tuple[Rule, ...] = (
     # Rows that must stay, before the others.
     Rule("lazy_join_conditions", lazy_join_conditions, ("block", "project"), last=True),
     Rule("semi_join_reduction", semi_join_reduction, ("join", "cross"), last=True),
+    # When a block has its last source.
+    Rule("groups_that_may_pass", groups_that_may_pass, ("filter",), last=True),
     # From the top, where tests and limits stand; before others that end blocks early.
     Rule("undecided_groups", undecided_groups, last=True, from_top=True),
     # When a block has its last columns and rows.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
+import pyarrow as pa
 import pytest
 
 import blendfusion as bf
@@ -36,3 +39,23 @@ def test_columns_of_one_name_are_numbered(query: str, names: list[str] | None) -
             session.sql(query)
     else:
         assert session.sql(query).schema().names == names
+
+
+@pytest.mark.parametrize("test", ["d >= 0.25", "d + 1 = 1.25", "d * 2 > 0.3", "d IS NOT NULL"])
+@pytest.mark.parametrize("condition", ["w.c OR {a}", "{a} OR w.c OR {b}", "NOT (w.c AND {a})"])
+def test_a_computed_key_may_be_in_conditions_beside_it(test: str, condition: str) -> None:
+    """Read back, DataFusion computes such a column below the join, where one of its name is."""
+    session = bf.connect(bf.ScriptedModel(lambda request: True), cache=None, progress="off")
+    session.from_pydict({"id": [1, 2, 3], "ok": [True, False, None], "s": ["a", "b", None]}, "u")
+    numbers = pa.array([Decimal("0.25"), Decimal("0.10"), None], pa.decimal128(8, 2))
+    session.from_arrow(pa.table({"d": numbers, "e": ["a", "b", "c"]}), name="v")
+    where = condition.format(a="llm_filter('a', w.e)", b="llm_filter('b', w.e)")
+    query = (
+        f"WITH w AS (SELECT {test} AS c, e FROM v) SELECT u.id FROM u JOIN w ON u.ok = w.c "
+        f"AND ({where}) WHERE (u.ok IS NOT TRUE) IS FALSE AND ({where} OR u.s IS NOT NULL)"
+    )
+    frame = session.sql(query)
+    rows = sorted(row["id"] for row in frame.to_pylist())  # a warning would be an error
+    session.planner = False
+    assert rows == sorted(row["id"] for row in session.sql(query).to_pylist())
+    assert frame.prepared.reason is None

@@ -68,6 +68,10 @@ SHAPES: tuple[tuple[str, int], ...] = (
     (f"SELECT r.id, d.k FROM r, c, c AS d WHERE {YES} AND NOT llm_filter('q', c.name)", 4),
     (f"SELECT r.id FROM r, c WHERE NOT {YES} AND llm_filter('q', c.name)", N),
     (f"SELECT r.id FROM r, c WHERE {YES} AND llm_filter('q', c.name)", N + 3),
+    # groups by answers, of which no part can pass
+    (f"SELECT {TEXT} AS t, count(*) AS n FROM r GROUP BY t HAVING count(*) > 300", 0),
+    (f"SELECT k, {TEXT} AS t, max(id) AS m FROM r GROUP BY k, t HAVING max(id) > 290", 30),
+    (f"SELECT k, {TEXT} AS t FROM r GROUP BY k, t HAVING 0 = min(id) AND count(*) < 9", 30),
     # equal texts under two names
     (
         "SELECT count(*) AS n FROM (SELECT name AS title FROM c) AS a JOIN c AS b "

@@ -18,7 +18,7 @@ from blendfusion.datafusion.arrow_layouts import as_schema
 from blendfusion.datafusion.foreign_words import foreign
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.one_sort import with_one_sort
-from blendfusion.datafusion.part_views import PartViews
+from blendfusion.datafusion.part_views import REPEATED_NAMES, PartViews
 from blendfusion.datafusion.partitions import in_turn
 from blendfusion.datafusion.scan_run import ScanRun
 from blendfusion.datafusion.substrait_io import batches_of, relation_of
@@ -240,14 +240,16 @@ class Execution:
     def _start(
         self, source: Plan, begin: Callable[[DataFrame], Iterator[pa.RecordBatch]]
     ) -> Iterator[pa.RecordBatch]:
-        """The batches of a source, with each CASE among its keys as a column where DataFusion
-        refuses it otherwise."""
+        """The batches of a source; where DataFusion refuses it otherwise, with each CASE among its
+        keys as a column, or with a name of its own for each column of a relation."""
         try:
             return begin(self._frame(source))
         except PlanError as problem:
-            if REFUSAL not in problem.message:
+            if REFUSAL in problem.message:
+                return begin(self._frame(with_computed_cases(source)))
+            if REPEATED_NAMES not in problem.message:
                 raise
-            return begin(self._frame(with_computed_cases(source)))
+            return begin(self._frame(source, named=True))
 
     def _partitions(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
         """The batches of a frame, partition by partition, in the same order each time, so that a
@@ -264,12 +266,12 @@ class Execution:
         """The DataFusion plan of a stage's source. Raises PlanError if DataFusion refuses it."""
         return self._frame(stage.block.source)
 
-    def _frame(self, source: Plan) -> DataFrame:
+    def _frame(self, source: Plan, *, named: bool = False) -> DataFrame:
         if source.width == 0:  # a batch without columns would lose its number of rows
             source = project(source, (boolean_literal(True),))
         try:
             with self._fed.bind(self._parts):
-                return with_one_sort(self._context, self._views.frame(source))
+                return with_one_sort(self._context, self._views.frame(source, named=named))
         except Exception as problem:
             reason = foreign(str(problem), self._options.redaction)
             raise PlanError(f"DataFusion does not read back its own plan: {reason}") from problem
