@@ -33,7 +33,7 @@ from blendfusion.planner.ir.windows import order_of
 from blendfusion.planner.substrait.write import write
 
 REPEATED_NAMES = "Projections require unique expression names"
-"""What DataFusion says of its own plan in which two columns got one name."""
+"""The words of DataFusion about its own plan in which two columns got one name."""
 _MOST = 16
 """The relations above each other in one message, two levels each; the rest is for expressions."""
 

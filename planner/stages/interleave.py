@@ -9,9 +9,9 @@ plan above them has ``k`` rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from blendfusion.planner.ir.builders import fetch_bounds
+from blendfusion.planner.ir.builders import fetch_bounds, project
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -31,6 +31,7 @@ from blendfusion.planner.stages.monotonicity import (
     stages_in_expressions,
     stages_needed_whole,
     stages_to_end,
+    with_partners,
 )
 from blendfusion.planner.stages.split import Stage, StagedPlan
 
@@ -54,6 +55,9 @@ class LimitedStages:
     """Whether the limit belongs to stage ``above``, after its predicates, instead of its source."""
     multiplied: bool
     """Whether the plan above a stage may have more rows than the stage."""
+    first: Plan | None = None
+    """In place of the source of stage ``above``, what has the rows of it that come while the stages
+    grow; if these are too few for the limit, the source itself has all, once they have ended."""
 
 
 def limited_stages(plan: StagedPlan) -> dict[int, LimitedStages]:
@@ -71,7 +75,20 @@ def _ended_by(above: Stage, plan: StagedPlan) -> LimitedStages | None:
     limit = _limit_of(block)
     if limit is None:
         return None
-    below, offset, count = limit
+    found = _ended_below(above, plan, limit)
+    columns, fetch = through_projection(block.source)
+    if found is not None or limit[0] is block.source or not isinstance(fetch, Rel):
+        return found
+    pairs = with_partners(limit[0])
+    found = None if pairs is limit[0] else _ended_below(above, plan, (pairs, *limit[1:]))
+    first = project(fetch.with_inputs(pairs), columns)
+    return None if found is None else replace(found, first=first)
+
+
+def _ended_below(
+    above: Stage, plan: StagedPlan, limit: tuple[Plan, int, int]
+) -> LimitedStages | None:
+    block, (below, offset, count) = above.block, limit
     whole = plan.whole | stages_needed_whole(below) | stages_in_expressions(expressions(block))
     others = [stage for stage in plan.stages if stage is not above]
     growing = {

@@ -6,18 +6,26 @@ from collections.abc import Iterable, Sequence
 
 from blendfusion.planner.ir.aggregates import is_distinct
 from blendfusion.planner.ir.builders import fetch_bounds, literal
-from blendfusion.planner.ir.joins import GROWS_WITH_LEFT, GROWS_WITH_RIGHT, is_union_all, join_type
+from blendfusion.planner.ir.joins import (
+    GROWS_WITH_LEFT,
+    GROWS_WITH_RIGHT,
+    is_union_all,
+    join_plans,
+    join_type,
+)
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
     Plan,
     Rel,
     StoredRows,
+    conjuncts,
     has_window,
     is_volatile,
     walk,
 )
 from blendfusion.planner.ir.traversal import fold, subplans
+from blendfusion.planner.substrait.right_join_bug import as_left_join
 
 MOST_WANTED = 100_000
 """Maximum rows of a limit. The plan above the stages runs once per growth by a quarter, in memory.
@@ -58,6 +66,36 @@ def _needed_whole(plan: Plan, below: Sequence[set[int]]) -> set[int]:
     return stages_in(plan)
 
 
+def with_partners(plan: Plan) -> Plan:
+    """``plan`` without rows that it may lose when a stage grows: those of an outer join whose
+    partner may still come. It has no other rows than ``plan``."""
+    if not isinstance(plan, Rel) or any(is_volatile(e) or has_window(e) for e in plan.exprs):
+        return plan
+    if plan.kind == "join":
+        left, right = plan.inputs
+        kind = _without_late_rows(join_type(plan), bool(stages_in(left)), bool(stages_in(right)))
+        if kind != join_type(plan):
+            terms = tuple(t for e in plan.exprs for t in conjuncts(e))
+            return with_partners(as_left_join(join_plans(left, right, terms, kind)))
+        grows = (kind in GROWS_WITH_LEFT, kind in GROWS_WITH_RIGHT)
+    elif plan.kind in ("project", "filter", "cross") or is_union_all(plan) or is_distinct(plan):
+        grows = (True,) * len(plan.inputs)
+    else:
+        return plan
+    inputs = [with_partners(p) if own else p for p, own in zip(plan.inputs, grows, strict=True)]
+    same = all(a is b for a, b in zip(inputs, plan.inputs, strict=True))
+    return plan if same else plan.with_inputs(*inputs)
+
+
+def _without_late_rows(kind: str, left_grows: bool, right_grows: bool) -> str:
+    """A type of join without the rows of each side to which the other one may bring partners."""
+    kept = {"left": (True, False), "right": (False, True), "outer": (True, True)}.get(kind)
+    if kept is None:
+        return kind
+    names = {(True, True): "outer", (True, False): "left", (False, True): "right"}
+    return names.get((kept[0] and not right_grows, kept[1] and not left_grows), "inner")
+
+
 def has_at_most_their_rows(plan: Plan) -> bool:
     """Whether each row of ``plan`` comes from a row of a stage, at most one per row."""
     if not isinstance(plan, Rel):
@@ -84,11 +122,10 @@ def asks_for_a_row(plan: Plan) -> bool:
 
 
 def stages_to_end(fetch: Plan) -> set[int]:
-    """The stages that a limit may end early, judged by the limit alone; none for other
-    relations."""
+    """The stages that a limit may end early, judged by the limit alone; none for other relations."""
     if not isinstance(fetch, Rel) or fetch.kind != "fetch":
         return set()
     offset, count = fetch_bounds(fetch)
     if count is None or offset + count > MOST_WANTED:
         return set()
-    return stages_in(fetch) - stages_needed_whole(fetch.inputs[0])
+    return stages_in(fetch) - stages_needed_whole(with_partners(fetch.inputs[0]))

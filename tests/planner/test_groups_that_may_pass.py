@@ -60,8 +60,7 @@ def test_tests_of_groups_at_random(cases: int) -> None:
         frames = [session.sql(query) for session in (plain, planned)]
         rows = [sorted(map(repr, frame.to_pylist())) for frame in frames]
         assert rows[0] == rows[1], f"seed {seed}: {query}"
-        traces = [frame.trace for frame in frames]
-        assert traces[0] is not None and traces[1] is not None
-        assert traces[1].values <= traces[0].values, f"seed {seed}: {query}"
+        asked = [frame.trace.values for frame in frames if frame.trace is not None]
+        assert asked[1] <= asked[0], f"seed {seed}: {query}"
         spared += "left semi join" in frames[1].explain_text()
     assert spared >= 20

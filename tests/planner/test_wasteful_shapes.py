@@ -72,6 +72,10 @@ SHAPES: tuple[tuple[str, int], ...] = (
     (f"SELECT {TEXT} AS t, count(*) AS n FROM r GROUP BY t HAVING count(*) > 300", 0),
     (f"SELECT k, {TEXT} AS t, max(id) AS m FROM r GROUP BY k, t HAVING max(id) > 290", 30),
     (f"SELECT k, {TEXT} AS t FROM r GROUP BY k, t HAVING 0 = min(id) AND count(*) < 9", 30),
+    # a limit of an outer join, with enough pairs
+    (f"SELECT count(*) AS n FROM (SELECT 1 FROM c LEFT JOIN r ON {YES} AND r.k = c.k LIMIT 2)", 2),
+    (f"SELECT count(*) AS n FROM (SELECT 1 FROM r FULL JOIN c ON {YES} AND r.k = c.k LIMIT 2)", 2),
+    (f"SELECT count(*) AS n FROM (SELECT 1 FROM c LEFT JOIN r ON NOT {YES} LIMIT 2)", N),
     # equal texts under two names
     (
         "SELECT count(*) AS n FROM (SELECT name AS title FROM c) AS a JOIN c AS b "

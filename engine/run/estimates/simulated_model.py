@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
+from heapq import nsmallest
 
 import pyarrow as pa
 
@@ -30,6 +31,12 @@ MOST_EARLIER_ANSWERS = 1000
 CHARACTERS_PER_TOKEN = 4
 """Characters per token of English text, as a rule of thumb."""
 _KEPT_EXAMPLES = 64
+
+
+def _place(values: Values) -> int:
+    """The place of a tuple among possible examples, which are the same in any order of rows."""
+    parts = (f"{len(v or '')}{(v or '')[:99]}" for v in values)
+    return zlib.crc32("\0".join(parts).encode("utf-8", "replace"))
 
 
 class Share:
@@ -179,7 +186,7 @@ class SimulatedDispatcher(Dispatcher):
             usual = self.counted in (None, task, replace(task, images=False))
             tally.notes += 0 if usual else len(missing)
             tally.characters += characters
-            tally.examples += missing[: _KEPT_EXAMPLES - len(tally.examples)]
+            tally.examples = nsmallest(_KEPT_EXAMPLES, (*tally.examples, *missing), _place)
             self.tokens += -(-characters // CHARACTERS_PER_TOKEN) + len(missing)
             self.guesses.add(task)
             earlier = self._earlier_of(sent, self._names(call), cache)

@@ -120,13 +120,14 @@ class Execution:
 
     def _in_turn(self, limited: LimitedStages, above: Stage) -> list[pa.RecordBatch] | None:
         """Run the stages of a limit as far as it needs. Returns the rows of the source that
-        contains it, None for a limit that belongs to the stage above."""
+        contains it, None for a limit that belongs to the stage above, or if that is to read all."""
         found: list[pa.RecordBatch] = []
+        source = limited.first or above.block.source
 
         def look() -> int:
             if limited.own:
                 return self._count_passed(above)
-            found[:] = self._start(above.block.source, self._stream)
+            found[:] = self._start(source, self._stream)
             return sum(batch.num_rows for batch in found)
 
         turns = [
@@ -146,7 +147,8 @@ class Execution:
         finally:
             for turn in turns:
                 turn.close()
-        return None if limited.own else found
+        too_few = limited.first and sum(batch.num_rows for batch in found) < limited.count
+        return None if limited.own or too_few else found
 
     def _count_passed(self, stage: Stage) -> int:
         """The number of rows that a stage with a limit returns so far. Its answers are cached for
