@@ -122,7 +122,7 @@ def asks_for_a_row(plan: Plan) -> bool:
 
 
 def stages_to_end(fetch: Plan) -> set[int]:
-    """The stages that a limit may end early, judged by the limit alone; none for other relations."""
+    """The stages that a limit may end early, by the limit alone; none for other relations."""
     if not isinstance(fetch, Rel) or fetch.kind != "fetch":
         return set()
     offset, count = fetch_bounds(fetch)
