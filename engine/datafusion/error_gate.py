@@ -10,7 +10,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from blendfusion.datafusion.error_translation import exists, form_error, unfit, words
+from blendfusion.datafusion.error_translation import exists, form_error, unbound, unfit, words
 from blendfusion.datafusion.file_errors import csv_error, extension_error, json_error
 from blendfusion.datafusion.foreign_words import foreign, is_planning, text_of
 from blendfusion.datafusion.scan_errors import scan_error
@@ -124,14 +124,9 @@ def _translate(problem: BaseException, redaction: Redaction) -> BlendFusionError
     second = exists(text_of(problem))
     if second is not None:
         return second
-    unbound = _UNBOUND.search(text_of(problem))
-    if unbound is not None:
-        name = unbound[1]
-        given = "[…]" if name == "?" else f"{{{name[1:]!r}: …}}"
-        return QueryError(
-            f"the parameter {name} has no value",
-            hint=f"Pass it: session.sql(query, param_values={given}).",
-        )
+    nameless = _UNBOUND.search(text_of(problem))
+    if nameless is not None:
+        return unbound(nameless[1])
     cause = text_of(problem).rpartition("\ncaused by\n")[2]
     form = form_error(cause) if is_planning(cause) else None
     if form is not None:

@@ -438,8 +438,34 @@ def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None
     return QueryError(f"SQL syntax on line {number}: {message}", hint=hint)
 
 
+def unbound(name: str) -> QueryError:
+    """The error of a parameter without a value, as it is written. ``?`` never has one: DataFusion
+    looks values up by name or number."""
+    if name == "?":
+        remedy = "Write $1, $2, … in its place, and pass session.sql(query, param_values=[…])."
+    else:
+        remedy = f"Pass it: session.sql(query, param_values={{{name[1:]!r}: …}})."
+    return QueryError(f"the parameter {name} has no value", hint=remedy)
+
+
+def _unbound(text: str, _context: object, _query: str) -> QueryError | None:
+    found = _NO_VALUE.search(text)
+    return unbound(found[1]) if found else None
+
+
+_NO_VALUE = re.compile(r"No value found for placeholder with name (\$\w+|\?)")
 _LOOKS = (
-    *(_value, _function, _arguments, _table, _column, _ambiguous, _grouping_error, _declared_twice),
+    *(
+        _unbound,
+        _value,
+        _function,
+        _arguments,
+        _table,
+        _column,
+        _ambiguous,
+        _grouping_error,
+        _declared_twice,
+    ),
     *(_named_argument, _statement, _exists, _syntax, form_error, _kept_struct_error),
 )
 """The translations of errors that have a remedy, tried in order."""

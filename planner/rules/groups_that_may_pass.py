@@ -50,9 +50,11 @@ _TESTS = {"count": _UP, "max": _UP, "min": _DOWN}
 
 
 def groups_that_may_pass(plan: Plan) -> Plan:
-    if not isinstance(plan, Rel) or plan.kind != "filter" or plan.inputs[0].kind != "aggregate":
+    if not isinstance(plan, Rel) or plan.kind != "filter":
         return plan
     (groups,) = plan.inputs
+    if not isinstance(groups, Rel) or groups.kind != "aggregate":
+        return plan
     block, agg = groups.inputs[0], aggregation(groups)
     if not isinstance(block, Block) or not may_move(block) or not agg.has_one_grouping:
         return plan

@@ -77,7 +77,7 @@ def with_partners(plan: Plan) -> Plan:
         if kind != join_type(plan):
             terms = tuple(t for e in plan.exprs for t in conjuncts(e))
             return with_partners(as_left_join(join_plans(left, right, terms, kind)))
-        grows = (kind in GROWS_WITH_LEFT, kind in GROWS_WITH_RIGHT)
+        grows: tuple[bool, ...] = (kind in GROWS_WITH_LEFT, kind in GROWS_WITH_RIGHT)
     elif plan.kind in ("project", "filter", "cross") or is_union_all(plan) or is_distinct(plan):
         grows = (True,) * len(plan.inputs)
     else:

@@ -175,6 +175,24 @@ def test_errors_say_where(db: Counted, marked: str, dialect: str) -> None:
     assert error.value.span == (start, end)
 
 
+@pytest.mark.parametrize("values", [None, [1], {"1": 1}])
+@pytest.mark.parametrize("where", ["id = ?", "llm_filter('q', x) AND id = ?"])
+def test_a_question_mark_is_no_parameter(db: Counted, where: str, values: object) -> None:
+    """DataFusion takes values by name or number. The remedy works."""
+    with pytest.raises(bf.QueryError, match=r"the parameter \? has no value") as error:
+        db.session.sql(f"SELECT id FROM t WHERE {where}", param_values=values).to_pydict()
+    assert error.value.hint is not None
+    assert error.value.hint.startswith("Write $1")
+    good = db.session.sql(f"SELECT id FROM t WHERE {where.replace('?', '$1')}", param_values=[1])
+    assert good.to_pydict() == {"id": [1]}
+
+
+def test_a_name_with_its_sign_is_another_name(db: Counted) -> None:
+    with pytest.raises(bf.QueryError, match=r"the parameter \$a has no value") as error:
+        db.session.sql("SELECT id FROM t WHERE id = $a", param_values={"$a": 1})
+    assert "{'a': …}" in str(error.value.hint)
+
+
 def test_columns_are_named_as_they_were_written(db: Counted) -> None:
     sql = "SELECT llm_qa('w', name) FILTER (WHERE ID > 0), llm_text('w',  NAME) FROM people GROUP BY NAME"
     names = db.session.sql(sql).schema().names
