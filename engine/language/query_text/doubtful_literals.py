@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from blendfusion.language.query_text.resolve_columns import Columns
 
 _BEFORE_TERM = ("WHERE", "AND", "OR", "HAVING", "ON")
+_PLACE = re.compile(
+    r"\b(?:WHERE|AND|OR|HAVING|ON|SELECT|DISTINCT|BY|GROUP|ORDER|PARTITION)\s*'|--|/\*",
+    re.IGNORECASE,
+)
+"""A text behind one of these words; or a comment, behind which there may be one."""
 _OPERATORS = {
     *("=", "<>", "!=", "<", "<=", ">", ">=", "~", "LIKE", "ILIKE", "IN", "BETWEEN", "IS", "NOT"),
 }
@@ -26,7 +32,7 @@ _BEHIND_ITEM = ("", ",", ")", ";", "ASC", "DESC", "NULLS", "LIMIT", "HAVING", "O
 def quoted_names(text: str, columns: Columns) -> Iterator[str]:
     """A sentence for each text of a query that is compared, selected or sorted by, and is the name
     of a column: it is the same in every row."""
-    if "'" not in text:
+    if not _PLACE.search(text):
         return
     tree = Reader(text)
     for at, token in enumerate(tree.tokens):
