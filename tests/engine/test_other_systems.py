@@ -50,6 +50,34 @@ def test_a_function_of_another_system_has_a_form_here(session: bf.Session, names
 
 
 @pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        ("max_by(text, number)", "b"),
+        ("arg_max(text, number)", "b"),
+        ("min_by(text, number)", "a"),
+        ("list(text)", ["a", "b", None, None, None]),
+        ("collect_list(text)", ["a", "b"]),
+        ("collect_set(number)", [1, 4]),
+        ("group_concat(text)", "a, b"),
+        ("mode(text)", "a"),
+        ("count_if(number > 1)", 1),
+        ("every(number > 1)", False),
+        ("variance(number)", 4.5),
+    ],
+)
+def test_a_remedy_means_the_same_beside_null(call: str, result: object) -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None, progress="off")
+    texts = ["a", "b", None, None, None]
+    session.from_pydict({"text": texts, "number": [1, 4, None, None, None]}, name="t")
+    written = re.fullmatch(r"Write (.+)\.", refused(session, f"SELECT {call} FROM t").hint or "")
+    assert written is not None
+    form = written[1] if written[1].startswith("SELECT") else f"SELECT {written[1]} FROM t"
+    table = session.sql(form.replace("DESC LIMIT", "DESC, 1 LIMIT")).to_arrow_table()
+    (found,) = table[0].to_pylist()
+    assert (sorted(found) if call.startswith("collect_set") else found) == result
+
+
+@pytest.mark.parametrize(
     ("query", "message", "hint"),
     [
         ("t ANTI JOIN u ON t.text = u.text", "there is no ANTI JOIN", "LEFT ANTI JOIN"),
