@@ -291,6 +291,34 @@ def test_a_client_that_leaves_ends_its_query() -> None:
     assert statements.counts.running == 0
 
 
+@pytest.mark.parametrize("asks", [False, True])
+def test_small_batches_are_sent_together_where_no_model_is_asked(asks: bool) -> None:
+    own = session()
+    own.change_option("chunk_rows", "100")
+    values = pa.chunked_array(
+        [[f"good {n}" for n in range(m, m + 1000)] for m in range(0, 100_000, 1000)]
+    )
+    own.from_arrow(pa.table({"x": values, "id": list(range(100_000))}), name="many")
+    server, _, address = serving(own)
+    client = flight.connect(address)
+    try:
+        column = "llm_filter('Good?', x) AS g" if asks else "x"
+        query = f"SELECT id, {column} FROM many{' LIMIT 1500' if asks else ''}"
+        command = pack("CommandStatementQuery", query=query)
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(command))
+        batches = [chunk.data for chunk in client.do_get(info.endpoints[0].ticket)]
+    finally:
+        client.close()
+        server.shutdown()
+    table = pa.Table.from_batches(batches)
+    assert len(set(table["id"].to_pylist())) == table.num_rows == (1500 if asks else 100_000)
+    if asks:
+        assert len(batches) > 1
+        assert batches[0].num_rows <= 1000
+    else:
+        assert len(batches) <= 4
+
+
 def test_messages_that_are_none_are_refused(served: tuple[bf.Session, str]) -> None:
     _, address = served
     client = flight.connect(address)

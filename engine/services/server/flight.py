@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,8 +16,11 @@ from blendfusion.services.server import catalogs
 from blendfusion.services.server.messages import bare, pack, unpack
 from blendfusion.services.server.statements import Busy, Statements
 from blendfusion.session import Session
+from blendfusion.udfs.declare.call_registry import calls_in
 
 _CREATE, _CLOSE = "CreatePreparedStatement", "ClosePreparedStatement"
+_ROWS_AT_ONCE = 32_768
+"""The rows of a message at least, where no model is asked."""
 _READ_ONLY = "this server only reads: it takes queries, and no statement that changes anything"
 
 
@@ -72,17 +75,12 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
     ) -> Iterator[pa.RecordBatch]:
         with _refusals(), own.slot():
             stream = frame.execute_stream()
+            waits = not calls_in(frame.logical_plan().display_indent())
             try:
-                for found in stream:
+                for found in together(stream, _ROWS_AT_ONCE if waits else 1):
                     if context.is_cancelled():
                         return
-                    batch = found.to_pyarrow()
-                    columns = [
-                        column.cast(field.type)
-                        for column, field in zip(batch.columns, schema, strict=True)
-                    ]
-                    made = pa.RecordBatch.from_arrays(columns, schema=schema)
-                    yield own.count_rows(made)
+                    yield own.count_rows(in_schema(found, schema))
             finally:
                 stream.close()
 
@@ -177,6 +175,28 @@ def _refusals() -> Iterator[None]:
         if isinstance(problem, pa.ArrowException):
             raise
         raise pa.ArrowInvalid(str(problem)) from None
+
+
+def together(batches: Iterable[Any], rows: int) -> Iterator[list[pa.RecordBatch]]:
+    """The batches in groups of at least so many rows: each message costs a client time. Answers of a
+    model do not wait for one another: one row is enough for them."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch.to_pyarrow())
+        if sum(one.num_rows for one in held) >= rows:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+def in_schema(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """The rows of batches as one, with the types of a schema."""
+    columns = [
+        pa.concat_arrays([batch.column(at).cast(field.type) for batch in batches])
+        for at, field in enumerate(schema)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
