@@ -78,6 +78,15 @@ def test_iceberg(tmp_path: Path) -> None:
         found.register_lake("first", table, version=first)
         assert ids(found, "SELECT x FROM now") == [2, 3]
         assert ids(found, "SELECT x FROM first") == [1, 2]
+        for asof, expected in [
+            (f"VERSION AS OF {first}", [1, 2]),
+            (f"FOR SYSTEM_VERSION AS OF {first} AS o WHERE o.x > 1", [2]),
+            ("TIMESTAMP AS OF '2999-01-01'", [2, 3]),
+        ]:
+            assert ids(found, f"SELECT x FROM now {asof}") == expected, asof
+        for asof in ("VERSION AS OF 7", "TIMESTAMP AS OF '1999-01-01'"):
+            with pytest.raises(bf.QueryError, match="no such version"):
+                found.sql(f"SELECT x FROM now {asof}")
         for where, expected in [
             ("x > 1", [2, 3]),
             ("p = 'c'", [3]),
