@@ -15,5 +15,5 @@ if _found is not None:
 
 def __getattr__(name: str) -> NoReturn:
     raise AttributeError(
-        f"'{name}' belongs to the service blendfusion/services/dbapi, which is not there"
+        f"'{name}' belongs to the service blendfusion/services/dbapi, which is not installed"
     )

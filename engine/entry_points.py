@@ -115,7 +115,7 @@ def _workers(cluster: str) -> Workers:
     services = parts("workers")
     if not services:
         raise OptionError(
-            f"cluster={cluster!r} needs the service blendfusion/services/cluster, which is not there"
+            f"cluster={cluster!r} needs the service blendfusion/services/cluster, which is not installed"
         )
     workers: Workers = services[0](cluster)
     return workers

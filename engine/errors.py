@@ -81,8 +81,13 @@ def table_of(path: str, name: str = "") -> str:
     )
 
 
-GENERATED_NAME = re.compile(r"c[0-9a-f]{32}")
+_GENERATED_NAME = re.compile(r"c[0-9a-f]{32}")
 """Names that DataFusion gives to tables without one: nobody typed them."""
+
+
+def given_names(names: Iterable[str]) -> list[str]:
+    """The names that a person gave, in order: those that DataFusion generates are left out."""
+    return sorted(name for name in set(names) if not _GENERATED_NAME.fullmatch(name))
 
 
 class Hint(str):
@@ -316,7 +321,7 @@ def close_matches(name: str, known: Iterable[str]) -> str:
     >>> close_matches("llm_fliter", ["llm_filter", "llm_map"])
     "Did you mean 'llm_filter'?"
     """
-    names = sorted(one for one in set(known) if not GENERATED_NAME.fullmatch(one))
+    names = given_names(known)
     folded = {known.lower(): known for known in reversed(names)}
     near = difflib.get_close_matches(name, names, n=1) or [
         folded[one] for one in difflib.get_close_matches(name.lower(), folded, n=1)

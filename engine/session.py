@@ -18,7 +18,7 @@ from blendfusion.budget import Budget, PriceList, Prices, checked_budget
 from blendfusion.datafusion.debug_logs import withhold_debug_logs
 from blendfusion.datafusion.method_gate import gate_errors
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, STAGE_SCHEMA, UNNAMED_SCHEMA
-from blendfusion.errors import ModelNotFound, OptionError
+from blendfusion.errors import ModelNotFound, OptionError, given_names
 from blendfusion.models.embedders.cache import LazyEmbedder
 from blendfusion.models.registry.model_names import NamedModels
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore
@@ -434,7 +434,7 @@ class Session(SessionMethods):
         from blendfusion.run.observe.progress import count_noun
 
         models = ", ".join(self.model_names) or "the default model, not loaded"
-        tables = sorted(self.catalog().schema().names())
+        tables = given_names(self.catalog().schema().names())
         shown = ", ".join(tables[:_TABLES]) + (", …" if len(tables) > _TABLES else "")
         return (
             f"Session: {models}; {count_noun(len(tables), 'table')}{': ' if shown else ''}{shown}"

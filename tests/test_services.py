@@ -136,7 +136,7 @@ for name in METHODS.get(owner, "").split():
         try:
             getattr(thing, name)
         except AttributeError as error:
-            assert f"services/{owner}, which is not there" in str(error), error
+            assert f"services/{owner}, which is not installed" in str(error), error
         else:
             raise AssertionError(name)
 if owner == "approximate":
@@ -144,7 +144,7 @@ if owner == "approximate":
     try:
         session.sql("SELECT count(*) FROM t WHERE llm_filter('Is it good?', x)").collect()
     except bf.BlendFusionError as error:
-        assert f"services/{owner}, which is not there" in str(error), error
+        assert f"services/{owner}, which is not installed" in str(error), error
     else:
         raise AssertionError("it was a bare AttributeError")
 try:

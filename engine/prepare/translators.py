@@ -45,7 +45,7 @@ def translators() -> Translators:
     if not found:
         raise OptionError(
             "queries of other systems belong to the service blendfusion/services/dialects, "
-            "which is not there"
+            "which is not installed"
         )
     return cast("Translators", found[0])
 

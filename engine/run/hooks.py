@@ -259,7 +259,7 @@ class BaseSession(OwnContext):
         """The limits of a budget over days, which sessions share; None for another."""
         if budget.days is not None:
             raise OptionError(
-                "days=… needs the service blendfusion/services/usage, which is not there"
+                "days=… needs the service blendfusion/services/usage, which is not installed"
             )
         return None
 

@@ -124,7 +124,7 @@ def missing_method(name: str) -> str | None:
     """The error for the attribute ``name`` of a service that is missing; None for any other."""
     for service, names in METHODS.items():
         if name in names.split() and f"blendfusion.services.{service}" not in services():
-            return f"'{name}' belongs to the service blendfusion/services/{service}, which is not there"
+            return f"'{name}' belongs to the service blendfusion/services/{service}, which is not installed"
     return None
 
 

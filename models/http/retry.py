@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Passing(Exception):
-    """A try came to nothing for a reason that may pass. Never leaves ``blendfusion.models``.
+    """A request failed for a reason that may be temporary. Never leaves ``blendfusion.models``.
 
     ``kind`` is the status of the reply, or ``timeout``, ``connection``, ``reply`` (it was none).
     """

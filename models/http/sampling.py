@@ -199,7 +199,7 @@ class Sampling:
 
 
 class Search:
-    """Leaves out one part after the other, until a request passes."""
+    """Leaves out optional parts of a request, one after the other, until the server accepts it."""
 
     def __init__(self, of: Sampling, sent: Mapping[str, Json]) -> None:
         self._of, self._before = of, of._parts

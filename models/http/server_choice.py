@@ -72,8 +72,8 @@ class Balance:
         self._lock = threading.Lock()
 
     def keep(self, urls: Sequence[str], server_at: Callable[[str], Server]) -> None:
-        """From here on these are the servers. What others are asked at present they may answer; one
-        that comes back is known."""
+        """Use these servers from now on. The others finish their requests; one that comes back
+        keeps what is known of it."""
         with self._lock:
             for url in urls:
                 if url not in self._known:

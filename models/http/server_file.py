@@ -26,7 +26,8 @@ class ServerFile:
         parts = urlsplit(url.strip())
         if parts.scheme != "file" or parts.netloc not in ("", "localhost") or parts.path in "/":
             raise ModelNotFound(
-                f"'{url}' names no file of servers", hint="Write file:///path/of/servers.txt."
+                f"'{url}' is not the path of a file that lists servers",
+                hint="Write file:///path/of/servers.txt.",
             )
         self.url = url.strip()
         self._path = Path(unquote(parts.path))

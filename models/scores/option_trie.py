@@ -90,7 +90,7 @@ class Fork:
         return np.array(list(below), dtype=np.float64)
 
     def weighing(self, weights: Sequence[float]) -> Fork:
-        """This fork with the given weights for its first readings, and zero for the others."""
+        """This fork with these weights for its first readings, and without the other readings."""
         return replace(self, readings=self.readings[: len(weights)], weights=tuple(weights))
 
 

@@ -94,7 +94,7 @@ def store_at(address: str) -> CopiedStore:
     if build is None:
         raise OptionError(
             f"cache='{scheme}://…' needs the service blendfusion/models/services/shared_stores, "
-            "which is not there"
+            "which is not installed"
         )
     store: CopiedStore = build(address)
     return store

@@ -27,7 +27,7 @@ def numbers_of_keys(
     """For each of ``exprs``, the number of its key, from 0 in the order of columns.
 
     ``sets`` has the positions in ``exprs`` of the keys of each set. Raises PlanError where the
-    keys cannot be told apart.
+    keys cannot be distinguished.
     """
     if grouping is None:
         numbers = _by_expression(sets, exprs)
@@ -36,7 +36,7 @@ def numbers_of_keys(
     found: dict[int, Expr] = {}
     for number, expr in zip(numbers, exprs, strict=True):
         if found.setdefault(number, expr) != expr:
-            raise PlanError("grouping sets whose keys cannot be told apart")
+            raise PlanError("grouping sets whose keys cannot be distinguished")
     return numbers
 
 
@@ -58,7 +58,7 @@ def _names(sets: Sequence[Sequence[int]], grouping: GroupingSets) -> list[str]:
     pattern = rf"GROUPING SETS \({''.join(parts)}\)" if written else rf"\w+ {''.join(parts)}"
     found = re.fullmatch(pattern, grouping.text)
     if found is None:
-        raise PlanError("grouping sets whose keys cannot be told apart")
+        raise PlanError("grouping sets whose keys cannot be distinguished")
     names = list(found.groups())
     if written:
         return names

@@ -234,6 +234,7 @@ def test_a_read_only_query_reads_the_frames_that_come_with_it(session: bf.Sessio
 def test_the_display_of_a_session_is_a_line(session: bf.Session) -> None:
     assert repr(session) == "Session: scripted; 0 tables"
     session.from_pydict({"x": [1]}, name="t")
+    session.from_pydict({"x": [1]})
     assert repr(session) == "Session: scripted; 1 table: t"
     assert "default model" in repr(bf.connect(cache=None))
 

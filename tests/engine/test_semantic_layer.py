@@ -107,7 +107,7 @@ def test_a_file_of_another_form_is_explained(tmp_path: Path, text: str, problem:
         ),
         (
             "[metrics.x]\nsql = 'sum(price'\ntable = 'sales'",
-            "the metric 'x' of the semantic layer is no query",
+            "the metric 'x' of the semantic layer is not a query",
         ),
         (
             "[metrics.x]\nsql = '1 FROM sales; DROP TABLE sales'\ntable = 'sales'",

@@ -14,10 +14,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from loopback import Body, Reply, serving
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 
 import blendfusion as bf
+from blendfusion.apps.cli.completion import SqlCompleter
 from blendfusion.apps.cli.main import main
-from blendfusion.apps.ui.workspace import error_of
+from blendfusion.apps.ui.workspace import Workspace, error_of
 from blendfusion.datafusion.error_translation import exists
 from blendfusion.errors import (
     BlendFusionError,
@@ -29,6 +32,7 @@ from blendfusion.errors import (
     table_of,
 )
 from blendfusion.places.whole_file import replacing
+from blendfusion.services.mcp.tables import table_names
 
 ROOT = Path(__file__).parents[2]
 PYTHON = re.compile(
@@ -213,3 +217,31 @@ def test_a_name_that_is_taken_has_one_remedy_for_each_front_end() -> None:
     assert hint is not None
     assert hint == "session.deregister_table('t') removes it; another name keeps both."
     assert hint.on("command") == "DROP TABLE t removes it; --table NAME=PATH names another one."
+
+
+def test_no_surface_lists_names_that_were_generated() -> None:
+    """A frame that is registered without a name gets one of DataFusion's, which nobody types."""
+    session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None)
+    session.from_pydict({"a": [1]})
+    session.from_pydict({"b": [1]}, name="given")
+    unnamed = next(n for n in session.catalog().schema().names() if n != "given")
+    work = Workspace(session)
+    completer = SqlCompleter(session, ())
+    listed = {
+        "session": repr(session),
+        "page": str(work.state()["tables"]),
+        "agent": str(table_names(session)),
+        "completion": str(
+            [
+                one.text
+                for start in ("g", unnamed[:2])
+                for one in completer.get_completions(
+                    Document(f"SELECT * FROM {start}"), CompleteEvent()
+                )
+            ]
+        ),
+    }
+    work.close()
+    for surface, text in listed.items():
+        assert unnamed not in text, surface
+        assert "given" in text, surface

@@ -246,7 +246,7 @@ def test_a_file_without_servers_is_an_error(
         load(f"openai:tiny@{(tmp_path / 'servers').as_uri()}", Options())
     assert "secret" not in str(raised.value)
     for url in ("file:///", "file://host/servers"):
-        with pytest.raises(ModelNotFound, match="names no file of servers"):
+        with pytest.raises(ModelNotFound, match="is not the path of a file that lists servers"):
             load(f"openai:tiny@{url}", Options())
 
 

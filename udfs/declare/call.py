@@ -123,7 +123,7 @@ class Call:
 
     @property
     def value_types(self) -> Sequence[pa.DataType]:
-        """The Arrow types of the value columns of its function."""
+        """The Arrow types of the columns of values that the call passes to its function."""
         types = list(self.ingredient.kind.value_types(self.n_values))
         for place in () if self.names_bytes else self.in_bytes:
             types[place] = BYTES

@@ -226,7 +226,7 @@ def _models(given: Literal, name: str) -> tuple[str, ...]:
     if not names or not all(isinstance(one, str) and one.strip() for one in names):
         raise ArgumentError(
             f"{name} => {given!r} is not possible",
-            hint="Write the name of a model that the session knows, or a list of such.",
+            hint="Write the name of a model that the session knows, or a list of names.",
         )
     chosen = tuple(str(one) for one in names)
     repeated = next((one for one in chosen if chosen.count(one) > 1), None)

@@ -122,7 +122,7 @@ class Domain:
     def candidates_in_meaning(
         self, text: str, vector: Vectors, k: int, embedder: Embedder
     ) -> list[int]:
-        """The texts most similar to ``text`` by spelling and by ``vector``, in turn."""
+        """The texts most similar to ``text``: one by spelling, one by ``vector``, and so on."""
         if self._in_meaning is None:
             self._in_meaning = NearestInMeaning(self._shown, self._nearest, embedder)
         return self._in_meaning.of(text, vector, k)

@@ -9,6 +9,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 import blendfusion as bf
+from blendfusion.errors import given_names
 from blendfusion.udfs.register.user_functions import known_ingredients
 
 _KEYWORDS = """
@@ -55,7 +56,7 @@ class SqlCompleter(Completer):
                 yield Completion(name, start_position=-len(start), display_meta=kind)
 
     def _tables(self) -> list[str]:
-        return sorted(self._session.catalog().schema().names())
+        return given_names(self._session.catalog().schema().names())
 
     def _columns(self, table: str) -> list[str]:
         try:

@@ -93,7 +93,7 @@ def _main(given: Sequence[str]) -> int:
     except ModuleNotFoundError as problem:  # a service that was taken out
         if not (problem.name or "").startswith("blendfusion."):
             raise
-        QueryError(f"'{given[0]}' needs {problem.name}, which is not there").print()
+        QueryError(f"'{given[0]}' needs {problem.name}, which is not installed").print()
         return EXIT_ERROR
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning

@@ -128,8 +128,8 @@ def write(
 
 
 def page_of(table: pa.Table, *, full_cells: bool = False, last: str | None = None) -> str:
-    """``table`` as it is drawn on the terminal, as text. ``last``: the line below it in place of
-    the number of rows; "" for none."""
+    """The text that shows ``table`` on a terminal. ``last`` replaces the number of rows in the line
+    below it; "" leaves that line out."""
     text = io.StringIO()
     width = shutil.get_terminal_size((_PIPE_WIDTH, 0)).columns
     _draw(table, text, full_cells, width)

@@ -27,7 +27,13 @@ from blendfusion.apps.cli.screens import SCREEN_ROWS, Rows, Screens, first_scree
 from blendfusion.apps.cli.sessions import add_session, budget_of, interruption, session_of
 from blendfusion.apps.cli.termination import Termination
 from blendfusion.apps.cli.typed_text import edit_text, pointed_at
-from blendfusion.errors import BlendFusionError, QueryError, close_matches, fit_terminal
+from blendfusion.errors import (
+    BlendFusionError,
+    QueryError,
+    close_matches,
+    fit_terminal,
+    given_names,
+)
 from blendfusion.files.reading import register_spec
 from blendfusion.language.query_text.scripts import has_open_quote, script, split
 from blendfusion.models.weights.python_packages import cache_folder
@@ -237,7 +243,7 @@ def _tables(shell: Shell, argument: str) -> None:
     if argument:
         shell.query(f"DESCRIBE {argument}")
     else:
-        names = sorted(shell.session.catalog().schema().names())
+        names = given_names(shell.session.catalog().schema().names())
         shell.print("\n".join(names) or "No tables. \\table PATH opens a file.")
 
 

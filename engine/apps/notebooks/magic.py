@@ -36,8 +36,8 @@ def load_ipython_extension(shell: Any) -> None:
     """Add ``%%blendfusion [NAME] [--session NAME] [--dialect NAME] [--explain]`` to a notebook.
 
     The cell below it is a query. It runs in the variable ``session``, which is opened if there is
-    none. A table of it that is not registered is the frame (pandas, Polars, Arrow, DataFusion) of
-    that variable. The result is shown, or goes to the variable NAME.
+    none. A table that is not registered is read from the variable of its name, a frame of pandas,
+    Polars, Arrow or DataFusion. The result is shown, or goes to the variable NAME.
     """
     shell.register_magic_function(lambda line, cell: _run(shell, line, cell), "cell", "blendfusion")
 

@@ -20,7 +20,7 @@ from blendfusion.apps.ui.provenance import CORRECTIONS, answers_behind, correcti
 from blendfusion.apps.ui.views import View, summary_of
 from blendfusion.budget import money
 from blendfusion.datafusion.interruptible import interrupt, interruptible
-from blendfusion.errors import BlendFusionError, QueryError
+from blendfusion.errors import BlendFusionError, QueryError, given_names
 from blendfusion.files.reading import table_name
 from blendfusion.language.query_text.read_only import check_text
 from blendfusion.language.query_text.statements import is_planned_only
@@ -156,7 +156,7 @@ class Workspace:
             "model": ", ".join(session.model_names) or "the default model, not loaded",
             "read_only": session.options.read_only,
             "tables": [
-                *map(self._table, sorted(session.catalog().schema().names())),
+                *map(self._table, given_names(session.catalog().schema().names())),
                 *self._attached_tables(),
             ],
             "functions": [

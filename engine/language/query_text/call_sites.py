@@ -265,7 +265,7 @@ def _argument(tree: TokenTree, part: Span, site: Site) -> None:
         return
     if tree.kind(stop - 1) == TokenType.STAR:
         problem = ArgumentError(
-            f"{site.ingredient.name}: * is no value", hint="Name the columns, one by one."
+            f"{site.ingredient.name}: * is not a value", hint="Write the names of the columns."
         )
         problem.span = tree.span(start, stop)
         raise problem

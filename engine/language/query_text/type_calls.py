@@ -119,7 +119,7 @@ def _read(
 
 @dataclass(frozen=True, slots=True)
 class CallReading:
-    """The calls of a text, read once, of which more types may become known."""
+    """The calls in a text, parsed once. The types of some may become known later."""
 
     known: Translation
     """How the text with its parameters came from the user's."""

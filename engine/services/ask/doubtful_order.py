@@ -148,7 +148,8 @@ def superlative_left_out(case: Case) -> Doubt | None:
 
 
 def limit_left_out(case: Case) -> Doubt | None:
-    """*the 3 cheapest*, or one superlative alone, and a sorted query that gives all rows."""
+    """The question asks for some rows (*the 3 cheapest*, or one superlative), and the query sorts
+    and gives all."""
     found = _COUNTS.search(case.question)
     if found is None:
         return None

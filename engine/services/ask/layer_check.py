@@ -73,7 +73,7 @@ def _queries(layer: Layer) -> Iterator[tuple[str, str, list[str]]]:
 def _read(what: str, sql: str) -> list[str]:
     tree = parse(sql)
     if tree is None:
-        raise QueryError(f"{what} of the semantic layer is no query: {sql}")
+        raise QueryError(f"{what} of the semantic layer is not a query: {sql}")
     return [name.lower() for name in tables(tree)]
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blendfusion.datafusion.arrow_types import is_text
-from blendfusion.errors import GENERATED_NAME, QueryError, close_matches, table_of
+from blendfusion.errors import QueryError, close_matches, given_names, table_of
 from blendfusion.services.ask.schema.catalog import Catalog, Column, Table
 from blendfusion.services.ask.schema.kept_catalog import kept_catalog
 from blendfusion.services.ask.schema.keys import Key, keys_between
@@ -41,8 +41,7 @@ def read_catalog(session: AskState, tables: Sequence[str] | None = None) -> Cata
     if isinstance(tables, str):
         tables = (tables,)
     known = sorted(session.catalog().schema().names())
-    named = [name for name in known if not GENERATED_NAME.fullmatch(name)]
-    names = named if tables is None else [exact_name(name, known) for name in tables]
+    names = given_names(known) if tables is None else [exact_name(name, known) for name in tables]
     if not names:
         raise QueryError(
             "there is no table to answer from",

@@ -318,8 +318,8 @@ def _pool_error(problem: BaseException) -> ModelFailed:
 
 
 class PooledModel:
-    """A model that the workers of a cluster hold; ``inner`` is the same model in the
-    session: it answers nothing, and has the properties that are known without a request."""
+    """A model that the workers of a cluster hold. ``inner`` is the same model in the session, which
+    answers nothing: its properties are read that are known without a request."""
 
     def __init__(self, inner: Model, spec: object, options: Options, pool: ModelPool) -> None:
         self.inner = inner

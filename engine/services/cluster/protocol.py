@@ -29,7 +29,7 @@ class Place(Protocol):
 
     @property
     def address(self) -> str:
-        """Where other workers reach the process."""
+        """The address at which other workers reach the process."""
         ...
 
     def call(self, message: bytes) -> bytes:

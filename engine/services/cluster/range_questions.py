@@ -267,7 +267,8 @@ class RangeRun:
         return sum(question.count_left for question in [*self._by_key.values()])
 
     def route(self, call: Call | None, task: Task) -> Route:
-        """The owners who answer a call, if owners can."""
+        """The owners whose workers answer a call; an empty route for a call that the session
+        answers."""
         with self._opening:
             if (task, call) not in self._questions:
                 self._questions[task, call] = self._open_question(call, task)

@@ -57,7 +57,7 @@ class ProgrammingError(DatabaseError):
 
 
 class NotSupportedError(DatabaseError):
-    """The engine does not do that."""
+    """The engine does not support what was requested."""
 
 
 _ERRORS: tuple[tuple[type[BlendFusionError], type[Error]], ...] = (

@@ -86,7 +86,8 @@ def lengths_by_height(words: Iterable[Word]) -> Counter[float]:
 
 
 def median_height(lengths: Counter[float]) -> float:
-    """The median of heights, given the characters of each; 0 without any."""
+    """The median height of the characters: ``lengths`` has the number of characters of each height.
+    0 if there are none."""
     half = lengths.total() / 2
     for height in sorted(lengths):
         half -= lengths[height]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from blendfusion.errors import QueryError, close_matches
+from blendfusion.errors import QueryError, close_matches, given_names
 from blendfusion.session import Session
 from blendfusion.udfs.declare.arguments import quoted_name
 
@@ -26,7 +26,7 @@ def table_names(session: Session) -> dict[str, str]:
     found = {}
     for row in listed:
         catalog, schema, table = row.values()
-        if catalog != _DEFAULT[0] and (catalog, table) in short:
+        if not given_names([table]) or (catalog != _DEFAULT[0] and (catalog, table) in short):
             continue
         path = [part for part in (catalog, schema) if part not in _DEFAULT] + [table]
         found[".".join(path)] = ".".join(map(quoted_name, path))

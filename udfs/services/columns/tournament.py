@@ -12,7 +12,7 @@ from blendfusion.udfs.services.columns.comparisons import Comparisons
 
 
 def first_places(places: Sequence[int], k: int, comparisons: Comparisons) -> list[int]:
-    """The first ``k`` of ``places`` in their order."""
+    """The ``k`` places that win the most comparisons, the best first."""
     losers: dict[int, list[int]] = {place: [] for place in places}
     """For each value, those that lost to it directly."""
     open_places = list(places)
