@@ -18,8 +18,8 @@ CHARACTER_SET = r"\[\^?\]?[^\]]*\]"
 
 
 def similar_to(sql: str) -> str:
-    """``sql`` with each pattern of SIMILAR TO written as a regular expression for the whole text. Raises
-    QueryError for a pattern that is no literal, and for ESCAPE."""
+    """``sql`` with each pattern of SIMILAR TO written as a regular expression for the whole text.
+    Raises QueryError for a pattern that is no literal, and for ESCAPE."""
     tree = TokenTree(sql)
     return edit(sql, list(_edits(tree))).sql
 
