@@ -76,6 +76,9 @@ nightly: install $(VENV)/compiled $(VENV)/dbt
 		--cases 2000 tests/models/test_prebuilt_equals_compiled.py
 	$(PARALLEL) -o faulthandler_timeout=14400 --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/engine/test_bridge_catalogue.py tests/security
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 --cases 200000 tests/engine/test_interrupt_anywhere.py tests/planner/test_value_bound.py
+	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 2000 tests/models/test_local_independence.py \
+		tests/models/test_decision_faults.py tests/engine/test_improve.py tests/engine/test_interval_coverage.py
+	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 100000 tests/models/test_fused_requests.py
 	BLENDFUSION_DBT=$(CURDIR)/$(VENV)/dbt $(BIN)/pytest -q tests/engine/test_dbt.py
 
 $(VENV)/dbt: | $(BIN)/python

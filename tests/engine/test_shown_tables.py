@@ -11,6 +11,7 @@ import pytest
 from amounts import long_after
 
 import blendfusion as bf
+from blendfusion.services.ask.links import ValueIndex
 from blendfusion.services.ask.read_catalog import read_catalog
 from blendfusion.services.ask.shown_tables import TableChoice
 
@@ -134,6 +135,25 @@ def test_the_table_of_a_conversation_stays_in_the_prompt(seed: int) -> None:
             chat.ask(message)
             assert table in warehouse.tables, message
             assert len(warehouse.tables) < 20
+
+
+def test_a_value_that_one_table_of_100_holds_finds_it() -> None:
+    """40 towns, each in one table whose name says nothing of it."""
+    warehouse = Warehouse(SUBJECTS)
+    towns = [f"{first}{last}" for first in TOWNS for last in ("kirchen", "hagen", "stedt", "roda")]
+    for number, town in enumerate(towns):
+        place = ["Ulm", town, "Ulm", "Bonn"]
+        columns: dict[str, list[object]] = {"code": [1, 2, 3, 4], "place": place}
+        warehouse.session.from_pydict(columns, name=f"zz_{number:02}")
+    catalog = read_catalog(warehouse.session)
+    choice, index = TableChoice(catalog, 4096), ValueIndex(catalog)
+    for number, town in enumerate(towns):
+        question = f"How much came from {town} by region and status?"
+        shown = choice.visible(question, index.links(question))
+        assert f"zz_{number:02}" in [one.name for one in shown.catalog.tables], town
+
+
+TOWNS = ["Wermels", "Ober", "Nieder", "Alten", "Neu", "Gross", "Klein", "Wald", "Berg", "Sont"]
 
 
 def test_a_value_of_one_table_alone_and_the_table_of_a_metric_are_seen(tmp_path: Path) -> None:

@@ -316,6 +316,8 @@ def test_stored_answers_are_left_out_of_a_reading() -> None:
         ("CASE WHEN llm_filter('A refund?', text) THEN llm_filter('Rude?', text) END", [1] * 6),
         ("llm_filter('A refund?', text) AND llm_filter('Rude?', text)", [1] * 6),
         ("llm_score('Angry?', text) + 1, llm_score('Rude?', text) > 3", [2] * 4),
+        ("CASE WHEN llm_filter('A refund?', text) THEN 1 END, llm_filter('Rude?', text)", [2] * 4),
+        ("sum(CASE WHEN llm_filter('A?', text) THEN 1 END), min(llm_score('B?', text))", [2] * 4),
         ("llm_filter('A refund?', text), llm_filter('A refund?', upper(text))", [1] * 8),
     ],
 )

@@ -66,6 +66,9 @@ _IN_PARTS = frozenset((*GATES, "is_true", "is_not_true", "singular_or_list", "ar
 
 _TRUTHS = ("is_true", "is_not_true")
 
+_FIRST_CERTAIN = (*_TRUTHS, "if_then", "coalesce")
+"""Functions that need their first operand for every row."""
+
 _ARGUMENTS = (
     pa.types.is_string_view,
     pa.types.is_large_string,
@@ -601,6 +604,15 @@ def _certain_questions(expr: Expr) -> Iterator[Ask]:
     elif _reads_all(expr):
         for child in expr.children:
             yield from _certain_questions(child)
+    elif isinstance(expr, Node) and expr.name in _FIRST_CERTAIN and _is_question(expr.children[0]):
+        yield from _certain_questions(expr.children[0])
+
+
+def _is_question(expr: Expr) -> bool:
+    """Whether a condition is the answer to one question, or its negation: no row is spared it."""
+    while isinstance(expr, Node) and expr.name == "not":
+        (expr,) = expr.children
+    return isinstance(expr, Ask)
 
 
 def _reads_all(expr: Expr) -> bool:
