@@ -43,7 +43,7 @@ def _rewrite(text: Sql) -> Translation | None:
     behind = set(_bodies(reader)) if "WITH" in reader.words else set()
     for at in range(len(reader.tokens)):
         if reader.words[at] == "FROM" and (at in behind or _begins(reader, at)):
-            return _turned(reader, text, at)
+            return _select_first(reader, text, at)
     return None
 
 
@@ -77,7 +77,7 @@ def _bodies(reader: Reader) -> Iterator[int]:
             at += 1
 
 
-def _turned(reader: Reader, text: Sql, start: int) -> Translation:
+def _select_first(reader: Reader, text: Sql, start: int) -> Translation:
     """``text`` with the query whose FROM is at ``start`` written SELECT first."""
     chosen, end = _until(reader, start + 1, "SELECT"), len(text)
     begin = reader.tokens[start].start

@@ -26,7 +26,7 @@ from blendfusion.run.execution.open_groups import OpenGroups, open_groups, round
 from blendfusion.run.execution.row_answers import RowAnswers, Survivors, codes_of
 
 
-class Spared(Protocol):
+class SpareCounts(Protocol):
     """The counts of a stage."""
 
     spared: int
@@ -37,7 +37,7 @@ def rows_of_decided_groups(
     table: pa.Table,
     rowwise: RowWise,
     survivors: Survivors,
-    counts: Spared,
+    counts: SpareCounts,
     *,
     look: Callable[[GroupStates], None] = lambda states: None,
 ) -> pa.Table:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from blendfusion.planner.ir.nodes import Block, Expr, Field, fields
 from blendfusion.planner.ir.sorts import ASC, DESC, reverse
-from blendfusion.run.execution.decided_groups import Spared
+from blendfusion.run.execution.decided_groups import SpareCounts
 from blendfusion.run.execution.equal_rows import keys_at
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.ranges import Masks, Range, range_of, range_of_values
@@ -48,7 +48,7 @@ class EstimatedGroups:
         table: pa.Table,
         rowwise: RowWise,
         survivors: Survivors,
-        counts: Spared,
+        counts: SpareCounts,
     ) -> pa.Table:
         """The groups in ``table``, with estimates where not all rows were asked about."""
         sample, n_keys = self.sample, self.sample.need.n_keys

@@ -25,7 +25,7 @@ from blendfusion.planner.ir.nodes import (
     literal_like,
     needs_model,
 )
-from blendfusion.run.execution.decided_groups import Spared
+from blendfusion.run.execution.decided_groups import SpareCounts
 from blendfusion.run.execution.equal_rows import ranks
 from blendfusion.run.execution.expressions import Column, Rows, RowWise
 from blendfusion.run.execution.group_ranges import MeasureRows, rows_of_measure
@@ -67,7 +67,7 @@ class SampledStage:
         table: pa.Table,
         rowwise: RowWise,
         survivors: Survivors,
-        counts: Spared,
+        counts: SpareCounts,
     ) -> pa.Table:
         """The rows of ``block`` over ``table``. Those that nobody asked about are missing, or have
         NULL in place of answers."""

@@ -151,11 +151,11 @@ def paths_from(folder: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:
     be moved as a whole."""
     base = folder.expanduser().absolute()
 
-    def moved(path: str) -> str:
+    def relative_path(path: str) -> str:
         return str(Path(path).relative_to(base)) if Path(path).is_relative_to(base) else path
 
     return {
-        name: {**facts, "path": moved(facts["path"])} if "path" in facts else facts
+        name: {**facts, "path": relative_path(facts["path"])} if "path" in facts else facts
         for name, facts in inputs.items()
     }
 

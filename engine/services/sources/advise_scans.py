@@ -11,7 +11,7 @@ import pyarrow as pa
 from datafusion.plan import LogicalPlan
 
 from blendfusion.datafusion.scan_filters import Application, Constant, Field, Tree, conjuncts
-from blendfusion.services.sources.plan_conditions import membership, renamed, tree_of
+from blendfusion.services.sources.plan_conditions import membership, rename_columns, tree_of
 from blendfusion.services.sources.remote_table import KeyQuery, RemoteTable
 from blendfusion.services.sources.scan_advice import NONE, Advice, Grouping, Key, SortKey
 
@@ -73,7 +73,7 @@ class _Need:
 
     def rename(self, names: Mapping[str, str]) -> _Need:
         """The need of the relation below, whose columns are the values of ``names``."""
-        conditions = [renamed(tree, names) for tree in self.conditions]
+        conditions = [rename_columns(tree, names) for tree in self.conditions]
         known = tuple(tree for tree in conditions if tree is not None)
         order = tuple(k._replace(column=names[k.column]) for k in self.order if k.column in names)
         extremes = {names[c]: f for c, f in self.shape.extremes.items() if c in names}
@@ -225,7 +225,7 @@ class Adviser:
                 if kind == "Projection":
                     fields = [_column_name(e) or "" for e in node.projections()]
                 step = dict(zip(names, fields, strict=False))
-                trees = [tree for t in trees if (tree := renamed(t, step)) is not None]
+                trees = [tree for t in trees if (tree := rename_columns(t, step)) is not None]
                 if not step.get(name):
                     return None
                 name = step[name]
@@ -237,7 +237,7 @@ class Adviser:
         if table is None or name not in columns or node.fetch() is not None:
             return None
         trees += conditions_of(node.filters())[0]
-        trees = [tree for t in trees if (tree := renamed(t, columns)) is not None]
+        trees = [tree for t in trees if (tree := rename_columns(t, columns)) is not None]
         return table.key_query(columns[name], trees)
 
     def _visit_scan(self, plan: LogicalPlan, node: Any, need: _Need) -> None:
@@ -249,7 +249,7 @@ class Adviser:
         columns = {name for _, name in node.projection()}
         need = need.rename(names)
         trees, is_whole = conditions_of(node.filters())
-        filters = [renamed(tree, names) for tree in trees]
+        filters = [rename_columns(tree, names) for tree in trees]
         fetch = node.fetch()
         if fetch is not None:
             need = _Need(limit=fetch)
@@ -261,8 +261,8 @@ class Adviser:
 
 def _advice(table: RemoteTable, need: _Need, filters: Sequence[Tree], columns: set[str]) -> Advice:
     """The advice that a table can follow."""
-    conditions, exact = table.understood(need.conditions)
-    exact = exact and need.is_whole and table.understood(filters)[1]
+    conditions, exact = table.own_conditions(need.conditions)
+    exact = exact and need.is_whole and table.own_conditions(filters)[1]
     found = Advice(tuple(conditions))
     if exact and need.limit is not None and table.sorts_by(need.order):
         return replace(found, order=need.order, limit=need.limit)

@@ -42,13 +42,13 @@ def membership(field: str, values: pa.Array) -> Tree:
     return Application("is_in", (Field(field),), {"value_set": _Members(values)})
 
 
-def renamed(tree: Tree, names: Mapping[str, str]) -> Tree | None:
+def rename_columns(tree: Tree, names: Mapping[str, str]) -> Tree | None:
     """A tree with other names of columns; None if it reads one without."""
     if isinstance(tree, Constant):
         return tree
     if isinstance(tree, Field):
         return Field(names[tree.name]) if tree.name in names else None
-    parts = [renamed(argument, names) for argument in tree.arguments]
+    parts = [rename_columns(argument, names) for argument in tree.arguments]
     known = tuple(part for part in parts if part is not None)
     return Application(tree.name, known, tree.options) if len(known) == len(parts) else None
 

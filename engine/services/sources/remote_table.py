@@ -64,7 +64,7 @@ class RemoteTable(ScannedTable):
 
     # --- advice ----------------------------------------------------------------------------------
 
-    def understood(self, trees: Iterable[Tree]) -> tuple[list[exp.Expr], bool]:
+    def own_conditions(self, trees: Iterable[Tree]) -> tuple[list[exp.Expr], bool]:
         """The conditions that the database has for conditions of a plan, and whether they mean the
         same."""
         found: list[exp.Expr] = []
@@ -105,7 +105,7 @@ class RemoteTable(ScannedTable):
     def key_query(self, name: str, trees: Sequence[Tree]) -> KeyQuery | None:
         """The query for the values of a column in the rows that may meet some conditions; None if
         these are all rows, or the database does not understand any of it."""
-        conditions, _ = self.understood(trees)
+        conditions, _ = self.own_conditions(trees)
         column = self._columns[name]
         if not conditions or (column.kind == "text" and self.database.dialect == "mysql"):
             return None
