@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from blendfusion.datafusion.user_context import UserContext
 
 P = ParamSpec("P")
+_STEALS = "datafusion.execution.enable_file_stream_work_stealing"
 
 
 def _no_copy(inherited: Callable[P, SessionContext]) -> Callable[P, NoReturn]:
@@ -57,7 +58,10 @@ class OwnContext(WithoutMetadata):
         self._names: set[str] = set()
         self._table_functions: set[str] = set()
         if adopted is None:
-            super().__init__(config, runtime)
+            # Otherwise the partition that is fastest takes most files: rows have another order in
+            # each run, and a limit meets others.
+            config = config or SessionConfig().with_information_schema(True)
+            super().__init__(config.set(_STEALS, "false"), runtime)
         else:
             adopted.claim(self)
             self._ctx = adopted.inner

@@ -14,7 +14,7 @@ import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 from datafusion.record_batch import RecordBatchStream
 
-from blendfusion.datafusion.arrow_layouts import as_schema
+from blendfusion.datafusion.arrow_layouts import as_schema, plain_schema
 from blendfusion.datafusion.foreign_words import foreign
 from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.one_sort import with_one_sort
@@ -26,7 +26,7 @@ from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, STAGE_SCHEMA
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.language.unsupported.nested_stages import NOTHING, StoredParts
 from blendfusion.planner.ir.builders import boolean_literal, project
-from blendfusion.planner.ir.nodes import Plan
+from blendfusion.planner.ir.nodes import Field, Plan
 from blendfusion.planner.ir.traversal import branches
 from blendfusion.planner.run_switches import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICATE_ORDER
 from blendfusion.planner.stages.interleave import LimitedStages, limited_stages
@@ -46,12 +46,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _serials = count(1)
+ADDED_COLUMN = "added by the divider"
 
-
+Divide: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
+"""The batches of a source, or some of their rows, with a further column of int64."""
 Elsewhere: TypeAlias = (
-    "Callable[[Stage, Dispatcher, Counts], Generator[pa.Table, None, None] | None]"
+    "Callable[[Stage, Dispatcher, Counts, Callable[[Divide], Iterator[pa.Table]]], "
+    "Generator[pa.Table, None, None] | None]"
 )
-"""Runs a stage in a cluster; None for one that it cannot run."""
+"""Runs a stage in another way than the executor, as a cluster does; None for one that it cannot
+run. The last argument is ``Execution.run_divided`` of the stage."""
 
 
 class Execution:
@@ -171,7 +175,8 @@ class Execution:
         own = self._plan.operators.get(stage.number)
         if self._elsewhere is not None and found is None and most is None and own is None:
             counts = self.counts[stage.number]
-            tables = self._elsewhere(stage, self._rowwise.dispatcher, counts)
+            here = partial(self.run_divided, stage)
+            tables = self._elsewhere(stage, self._rowwise.dispatcher, counts, here)
             if tables is not None:
                 with self._rowwise.dispatcher.observer.stage(stage.number, counts):
                     yield from self._count_questions(stage, tables)
@@ -186,6 +191,16 @@ class Execution:
         chunks = Chunks(batches, frame.schema())
         with self._rowwise.dispatcher.observer.stage(stage.number, self.counts[stage.number]):
             yield from self._pipe(stage, chunks, eager=eager, most=most)
+
+    def run_divided(self, stage: Stage, divide: Divide) -> Iterator[pa.Table]:
+        """The output of a row-wise stage for the rows that ``divide`` gives, in their order; the
+        last column is the one that it added."""
+        schema = plain_schema(self.source(stage).schema())
+        select = stage.block.select or (boolean_literal(True),)  # as rows without columns have one
+        block = replace(stage.block, select=(*select, Field(len(schema))))
+        batches = divide(self._in_order(stage.block.source))
+        chunks = Chunks(batches, schema.append(pa.field(ADDED_COLUMN, pa.int64())))
+        return self._pipe(replace(stage, block=block), chunks, eager=True, most=None)
 
     def _pipe(
         self, stage: Stage, chunks: Chunks, *, eager: bool, most: Callable[[], int] | None

@@ -123,14 +123,14 @@ class Clustering(FrameSources):
         ]
 
     def elsewhere(self) -> Elsewhere | None:
-        """The function that runs a stage in the cluster; None without one."""
+        """The function that runs a stage in the cluster; without one, that of other services."""
         cluster = self.cluster
         if cluster is None:
-            return None
+            return super().elsewhere()
         from blendfusion.planner.run_switches import PREDICATE_ORDER
 
         adaptive = PREDICATE_ORDER not in self.rules_off
-        return lambda stage, dispatcher, counts: cluster.tables(
+        return lambda stage, dispatcher, counts, _: cluster.tables(
             stage, self, dispatcher, self.options, counts, adaptive=adaptive
         )
 

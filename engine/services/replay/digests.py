@@ -101,8 +101,12 @@ def _is_varied(kind: pa.DataType) -> bool:
 
 
 def _bytes(digest: hashlib._Hash, valid: pa.Array) -> None:
+    """Add the lengths and the bytes of a large_binary array without nulls."""
     digest.update(pc.binary_length(valid).cast(pa.int64()).to_numpy().tobytes())
-    digest.update(b"".join(valid.to_pylist()))
+    _, offsets, data = valid.buffers()
+    if data is not None and len(valid):
+        ends = np.frombuffer(offsets, np.int64)[valid.offset : valid.offset + len(valid) + 1]
+        digest.update(memoryview(data)[ends[0] : ends[-1]])
 
 
 def _texts(digest: hashlib._Hash, values: Iterable[object]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from blendfusion.services.views.registered_tables import RegisteredTables
 
 if TYPE_CHECKING:
+    from blendfusion.run.execution.executor import Elsewhere
     from blendfusion.services.views.columns import ModelColumns
     from blendfusion.services.views.folder import View
     from blendfusion.services.views.views import KeptViews, Refresh
@@ -43,6 +44,13 @@ class ViewKeeping(RegisteredTables):
         super().deregister_table(name)
         if "kept_views" in vars(self):
             self.kept_views.release(name.strip('"'))
+
+    def elsewhere(self) -> Elsewhere | None:
+        """The function that runs a stage in a cluster, or from the rows that a view keeps."""
+        found = super().elsewhere()
+        if found is None and "kept_views" in vars(self):
+            return self.kept_views.rows_of_stages
+        return found
 
     @property
     def model_columns(self) -> ModelColumns:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -24,6 +25,7 @@ from blendfusion.services.replay.digests import table_digest
 from blendfusion.services.views.drift import Draw, Drift
 from blendfusion.services.views.folder import View, ViewFolder, names_in, stamps_in
 from blendfusion.services.views.kept_answers import UNLIMITED_MB, store_of
+from blendfusion.services.views.kept_rows import KeptRows
 from blendfusion.services.views.sources import (
     inputs_of,
     models_of,
@@ -36,9 +38,11 @@ from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
+    from blendfusion.run.execution.executor import Elsewhere
     from blendfusion.run.reports.trace import Trace
     from blendfusion.services.views.registered_tables import RegisteredTables
 
+T = TypeVar("T")
 Stamp = tuple[int, int] | None
 
 
@@ -79,12 +83,20 @@ class KeptViews:
         self._session = session
         self._tables: dict[str, tuple[Path, Stamp]] = {}
         """The views that are tables of the session: their places, and their versions."""
+        self._kept_rows: ContextVar[KeptRows | None] = ContextVar("kept rows", default=None)
         self._seen: dict[Path, tuple[int, int]] = {}
         """The places of all views as they were seen last, with their versions."""
 
     @property
     def _folder(self) -> Path:
         return Path(self._session.options.views_folder).expanduser().absolute()
+
+    @property
+    def rows_of_stages(self) -> Elsewhere | None:
+        """The function that runs the stages of the refresh under way in this thread; None outside
+        of one."""
+        kept = self._kept_rows.get()
+        return None if kept is None else kept.tables
 
     def place(self, name: str) -> ViewFolder:
         return ViewFolder(self._folder, name)
@@ -262,7 +274,8 @@ class KeptViews:
         """Run the query of a view whose lock is held, and serve its rows."""
         frame, settings = facts.frame, dict(facts.settings)
         draw = Draw(self._session.options.drift_checks, Random())
-        with self._answers(place, draw):
+        kept = self._rows_to_keep(place, view, facts, draw)
+        with self._answers(place, draw), _value_of(self._kept_rows, kept):
             rows = frame.to_arrow_table()
         trace = frame.trace
         if frame.prepared.calls:
@@ -283,12 +296,24 @@ class KeptViews:
         if is_new:
             place.write_rows(now, _plain(rows))
         place.serve(now)  # a budget may end what follows
+        if kept is not None and not trace.failed:
+            kept.save()
         again = self._session.ledger.usage.values
         if draw.most:
             drift = self._drift(view, settings, draw)
             now = replace(now, drift={} if drift.is_alarm else asdict(drift))
             place.serve(now)
         return Refresh(now, why, is_new, trace, self._session.ledger.usage.values - again)
+
+    def _rows_to_keep(
+        self, place: ViewFolder, view: View, facts: _Facts, draw: Draw
+    ) -> KeptRows | None:
+        """The rows that a run may take from the one before; None: it runs as any other query."""
+        if draw.most or facts.settings["volatile"]:
+            return None
+        alone = replace(view, inputs={})
+        other = self._reasons(alone, replace(facts, inputs={})) if view.version else ["it is new"]
+        return KeptRows(place.path, reads=not other)
 
     def _drift(self, view: View, settings: Mapping[str, Any], draw: Draw) -> Drift:
         """Ask some kept answers again. Warns (ModelWarning) where the model is another one."""
@@ -306,6 +331,16 @@ class KeptViews:
                 stacklevel=level_of_caller(),
             )
         return drift
+
+
+@contextmanager
+def _value_of(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Within this context, ``variable`` has this value."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 def inner_first(views: Mapping[str, View]) -> list[str]:
