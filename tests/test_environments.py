@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import tomllib
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,6 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import blendfusion as bf
+from blendfusion.models.stores.sqlite_file import OwnConnection
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "tests" / "support" / "user_script.py"
@@ -89,6 +94,43 @@ def test_lower_bounds_are_those_that_were_tried() -> None:
     for name, versions in refused.items():
         assert [v for v in versions if bounds[name].contains(v)] == []
     assert all(bounds["protobuf"].contains(v) for v in ("5.29.5", "6.32.0", "7.34.0"))
+
+
+_DROPPED = """
+import gc, sqlite3, sys
+import blendfusion as bf
+
+sqlite3.connect(sys.argv[1] + "/a.db").execute("CREATE TABLE t (a)").connection.close()
+for _ in range(2):
+    session = bf.connect(bf.ScriptedModel(lambda request: "a"), cache=sys.argv[1] + "/answers.sqlite")
+    session.attach("sqlite:///" + sys.argv[1] + "/a.db")
+    session.from_pydict({"x": ["b"]}, name="t")
+    session.sql("SELECT llm_text('q', x) AS a FROM t").collect()
+    del session
+    gc.collect()
+"""
+
+
+def test_sessions_that_nobody_closes_end_without_a_word(tmp_path: Path) -> None:
+    """Python 3.13 and later warn of connections of SQLite that are left to the garbage collector."""
+    found = run("-X", "dev", "-W", "error", "-c", _DROPPED, str(tmp_path))
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("threads", [0, 1])
+def test_a_connection_that_is_dropped_is_closed(tmp_path: Path, threads: int) -> None:
+    held = [
+        sqlite3.connect(tmp_path / "a.db", factory=OwnConnection, check_same_thread=not threads)
+    ]
+    held[0].execute("BEGIN EXCLUSIVE")
+    if threads:
+        thread = threading.Thread(target=held.clear)
+        thread.start()
+        thread.join()
+    held.clear()
+    gc.collect()
+    with closing(sqlite3.connect(tmp_path / "a.db", timeout=0)) as other:
+        other.execute("BEGIN EXCLUSIVE")
 
 
 def test_dictionaries_need_no_pandas() -> None:

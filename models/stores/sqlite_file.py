@@ -70,6 +70,15 @@ class _Creation:
 _creation = _Creation()
 
 
+class OwnConnection(sqlite3.Connection):
+    """A connection that ends with the object that has it. Python 3.13 and later warn of others that
+    nobody has closed."""
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self.close()
+
+
 class ForeignFileError(Exception):
     """A file that may be of use to somebody else."""
 
@@ -98,7 +107,12 @@ def _connect(
     uri: str, wait_seconds: float, prepare: Callable[[sqlite3.Connection], object]
 ) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        uri,
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=OwnConnection,
     )
     try:
         patiently(connection, prepare, wait_seconds)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from blendfusion.errors import ExecutionError, QueryError
+from blendfusion.models.stores.sqlite_file import OwnConnection
 from blendfusion.services.sources.database import Column, Kind, changed_type, table_batch
 from blendfusion.services.sources.places import Place
 from blendfusion.services.sources.snapshots import Snapshots
@@ -45,7 +46,11 @@ class SqliteDatabase(Snapshots):
         # One that may write undoes what a killed program left, also before it reads.
         mode = "ro" if self.is_read_only else "rw"
         connection = sqlite3.connect(
-            f"file:{path}?mode={mode}", uri=True, check_same_thread=False, isolation_level=None
+            f"file:{path}?mode={mode}",
+            uri=True,
+            check_same_thread=False,
+            isolation_level=None,
+            factory=OwnConnection,
         )
         if not writes:
             connection.execute("PRAGMA query_only = ON")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from blendfusion.errors import ExecutionError
 from blendfusion.models.protocol.forks import INHERITED, watch
-from blendfusion.models.stores.sqlite_file import create_private, is_damage
+from blendfusion.models.stores.sqlite_file import OwnConnection, create_private, is_damage
 from blendfusion.redaction import WITHHELD
 from blendfusion.types import Usage
 
@@ -85,7 +85,11 @@ class UsageBook:
                 create_private(self.path)
             place = ":memory:" if self.path is None else str(self.path)
             found = sqlite3.connect(
-                place, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+                place,
+                timeout=_WAIT_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+                factory=OwnConnection,
             )
             found.execute("PRAGMA journal_mode = WAL")
             found.execute("PRAGMA synchronous = NORMAL")
