@@ -40,6 +40,7 @@ def has_one_result(sql: str) -> bool:
 def fewest(sql: str, table: pa.Table) -> int:
     """The size of the smallest set of answers that was found to prove the rows of a query."""
     over = sql.replace(F, "f").replace(S, "s").replace("llm_filter('q', u.x)", "u.f")
+    over = over.replace(", x FROM t", ", x, f FROM t")
     answers = [yes_and_number(text) for text in table.column("x").to_pylist()]
     sure = _Proof(over, table, answers)
     return min(len(_smallest(sure, order)) for order in _orders(table))

@@ -314,8 +314,8 @@ def test_explain_analyze_creates_nothing() -> None:
     ("sql", "problem"),
     [
         ("SELECT llm_filter('q', st) FROM kinds", "llm_filter: a value of type STRUCT"),
-        ("SELECT llm_filter('q', *) FROM t", r"llm_filter: \* is no value"),
-        ("SELECT llm_filter('q', t.*) FROM t", r"llm_filter: \* is no value"),
+        ("SELECT llm_filter('q', *) FROM t", r"llm_filter: \* is not a value"),
+        ("SELECT llm_filter('q', t.*) FROM t", r"llm_filter: \* is not a value"),
         ("SELECT llm_text('Who is {}?')", "llm_text: there is no value"),
         ("SELECT llm_vqa('What?')", "llm_vqa: there is no value"),
         ("SELECT llm_classify(['a', 'b'])", "llm_classify: there is no value"),

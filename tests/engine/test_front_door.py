@@ -144,8 +144,8 @@ def test_branches_of_case_with_several_types_have_one_type(db: Counted) -> None:
 
 
 ERRORS = {
-    "SELECT llm_filter('q', [*]) FROM t": "llm_filter: * is no value",
-    "SELECT llm_qa('q', [t.*]) FROM t": "llm_qa: * is no value",
+    "SELECT llm_filter('q', [*]) FROM t": "llm_filter: * is not a value",
+    "SELECT llm_qa('q', [t.*]) FROM t": "llm_qa: * is not a value",
     "SELECT [llm_text('q', st)] FROM odd": "llm_text: a value of type STRUCT is no text",
     "SELECT [id] FROM t JOIN u ON t.id = u.id": "column 'id' is ambiguous: t and u have it",
     "SELECT llm_text('q', [x]) FROM t GROUP BY id": "column 't.x' is in neither GROUP BY nor",
