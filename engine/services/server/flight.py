@@ -178,8 +178,8 @@ def _refusals() -> Iterator[None]:
 
 
 def together(batches: Iterable[Any], rows: int) -> Iterator[list[pa.RecordBatch]]:
-    """The batches in groups of at least so many rows: each message costs a client time. Answers of a
-    model do not wait for one another: one row is enough for them."""
+    """The batches in groups of at least so many rows: each message costs a client time. Answers of
+    a model do not wait for one another: one row is enough for them."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch.to_pyarrow())
@@ -229,7 +229,7 @@ class TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarr
         self._wanted = {f"Bearer {token}".encode(): user for token, user in tokens.items()}
 
     def start_call(self, info: Any, headers: Mapping[str, list[str]]) -> _Caller:
-        """Who calls. Raises FlightUnauthenticatedError for a call without a token."""
+        """The caller. Raises FlightUnauthenticatedError for a call without a token."""
         given = [
             value if isinstance(value, bytes) else value.encode()
             for name, values in headers.items()

@@ -25,13 +25,13 @@ _KEYS = {"token": str, "tables": list, "functions": list, "budget": str}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """What one user may do."""
+    """The rights of one user."""
 
     user: str
     token: str
     tables: tuple[str, ...] = ()
-    """Names of tables, such as ``reviews`` and ``shop.orders``; ``shop.*`` is all of a database, and
-    ``*`` all there is."""
+    """Names of tables, such as ``reviews`` and ``shop.orders``; ``shop.*`` is all of a database,
+    and ``*`` all there is."""
     functions: tuple[str, ...] = ()
     """Names of functions that ask a model, such as ``llm_filter``; ``*`` is all of them."""
     budget: Budget | None = None
