@@ -66,7 +66,7 @@ class Statements:
 
     @property
     def usage(self) -> Usage:
-        """What all users have spent."""
+        """The spending of all users together."""
         return Usage.total(session.ledger.usage for session in self._sessions)
 
     def frame(self, sql: str, values: list[Any] | None = None) -> Frame:
