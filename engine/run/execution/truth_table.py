@@ -75,7 +75,7 @@ class RowStates:
         self.known = known
 
     def decide(self) -> Decisions:
-        """Compute which rows are decided by the answers so far, and which answers are still needed."""
+        """Compute which rows the answers so far decide, and which answers are still needed."""
         lines = np.concatenate([self._cheap, self.known])
         patterns, place = np.unique(lines, axis=1, return_inverse=True)
         parts = [
