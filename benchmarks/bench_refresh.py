@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import blendfusion as bf
+from blendfusion.models.prompts.canonical import Value
 from blendfusion.types import Answer, Task
 
 _TOPIC = "llm_classify(text, ['size', 'colour', 'price'])"
@@ -77,7 +78,7 @@ def _apart(
 
 
 def _run(folder: Path, kind: str, statement: str) -> tuple[int, float, int, str]:
-    def script(call: bf.Request) -> object:
+    def script(call: bf.Request) -> Value:
         number, options = crc32(str(call.values[0]).encode()), call.constraint.options
         return number % 2 == 0 if call.constraint.kind == "boolean" else options[number % 3]
 

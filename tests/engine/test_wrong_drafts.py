@@ -530,3 +530,31 @@ def test_the_documentation_lists_every_rule_with_its_reason() -> None:
     rows = re.findall(r"^\| ([^|]+) \| (strong|weak) \| ([^|]+) \| \d[^|]* \| \d+ \|$", page, re.M)
     told = [(rule.name, "strong" if rule.is_strong else "weak", rule.reason) for rule in RULES]
     assert rows == told
+
+
+@pytest.mark.parametrize(
+    ("question", "sql", "wrong"),
+    [
+        ("Which 3 orders have the highest discount?",
+         "SELECT order_id FROM orders ORDER BY discount DESC LIMIT 3", True),
+        ("Which 3 orders have the highest discount?",
+         "SELECT order_id, discount AS d FROM orders ORDER BY d DESC, order_id LIMIT 3", True),
+        ("Which 3 orders have the highest discount?",
+         "SELECT order_id, discount FROM orders ORDER BY 2 DESC LIMIT 3", True),
+        ("Which status has the highest average discount?",
+         "SELECT status FROM orders WHERE status <> 'open' GROUP BY status "
+         "ORDER BY avg(discount) DESC LIMIT 1", True),
+        ("Which 3 orders have the highest discount?",
+         "SELECT order_id FROM orders ORDER BY discount DESC NULLS LAST LIMIT 3", False),
+        ("Which 3 orders have the lowest discount?",
+         "SELECT order_id FROM orders ORDER BY discount LIMIT 3", False),
+        ("Which 3 orders have the highest amount?",
+         "SELECT order_id FROM orders ORDER BY amount DESC LIMIT 3", False),
+        ("Which 3 orders have the highest discount?",
+         "SELECT order_id FROM orders WHERE discount IS NOT NULL ORDER BY discount DESC LIMIT 3",
+         False),
+    ],
+)  # fmt: skip
+def test_the_first_rows_of_an_order_have_a_value(question: str, sql: str, wrong: bool) -> None:
+    draft, _ = drafted(question, sql)
+    assert (" NULL in " in draft.notes) == wrong

@@ -59,6 +59,7 @@ RULES = (
     Rule(doubtful_periods.other_period, STRONG, "a period ends with its last day"),
     Rule(doubtful_predicates.negation_left_out, STRONG, "a negation excludes something"),
     Rule(doubtful_order.wrong_direction, STRONG, "a superlative has a direction"),
+    Rule(doubtful_order.nulls_first, STRONG, "the first of an order have a value"),
     Rule(doubtful_order.wrong_order, STRONG, "a stated order has a direction"),
     Rule(doubtful_order.limit_without_order, STRONG, "the first of no order are any rows"),
     Rule(doubtful_order.limit_left_out, STRONG, "a stated number of rows is a limit"),

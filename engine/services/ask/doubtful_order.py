@@ -39,6 +39,7 @@ _RECENT = re.compile(r"\bmost recently\b", re.I)
 _LITTLE = frozenset("less lower fewer cheaper younger smaller".split())
 _MUCH = frozenset("more higher greater larger older bigger longer every all any above".split())
 _ANY = frozenset("any every all below".split())
+_UNKNOWN = frozenset("null nulls missing unknown empty".split())
 _PLACES = frozenset("first last upper top min max".split())
 """Superlatives that may be no more than the name of a place."""
 _NOT_EST = frozenset(
@@ -82,6 +83,51 @@ def wrong_direction(case: Case) -> Doubt | None:
                 f"Sort {'ASC' if falls else 'DESC'}.",
             )
     return None
+
+
+def nulls_first(case: Case) -> Doubt | None:
+    """First rows without a value in the key of their order: DESC puts NULL first."""
+    if _UNKNOWN & set(case.words):
+        return None
+    for select in case.selects:
+        order, limit = select.args.get("order"), select.args.get("limit")
+        if order is None or limit is None or select.args.get("distinct"):
+            continue
+        key = _key(select, order.expressions[0].this)
+        rows = select.copy()
+        rows.set("expressions", [exp.alias_(key.copy(), "sorted_by")])
+        first = rows.copy()
+        first.args["order"].set("expressions", [_first_key(order.expressions[0], key)])
+        rows.set("order", None)
+        rows.set("limit", None)
+        if case.has_rows(_where(first.limit(1), "IS NULL")) and case.has_rows(
+            _where(rows, "IS NOT NULL")
+        ):
+            text = key.sql("postgres")
+            return f"the first rows have NULL in {text}", "Sort by it with NULLS LAST."
+    return None
+
+
+def _key(select: exp.Select, key: exp.Expr) -> exp.Expr:
+    """The expression that a key of an order names by its alias or its place."""
+    shown = select.expressions
+    if isinstance(key, exp.Literal) and key.is_int and 0 < int(key.name) <= len(shown):
+        return shown[int(key.name) - 1].unalias()  # type: ignore[no-any-return]
+    if isinstance(key, exp.Column) and not key.table:
+        named = [e.unalias() for e in shown if isinstance(e, exp.Alias) and e.alias == key.name]
+        return named[0] if named else key
+    return key
+
+
+def _first_key(first: exp.Expr, key: exp.Expr) -> exp.Expr:
+    """The first key of an order, in full."""
+    copy = first.copy()
+    copy.set("this", key.copy())
+    return copy
+
+
+def _where(rows: exp.Select, test: str) -> str:
+    return f"SELECT 1 FROM ({rows.sql('postgres')}) AS rows WHERE sorted_by {test}"
 
 
 def wrong_order(case: Case) -> Doubt | None:
