@@ -225,6 +225,7 @@ def test_every_extra_is_offered(metadata: Message) -> None:
         "lakes",
         "mcp",
         "sqlalchemy",
+        "dbt",
         "dev",
     }
 

@@ -20,7 +20,7 @@ FOLDER = os.environ.get("BLENDFUSION_DBT", "")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        not FOLDER and importlib.util.find_spec("dbt") is None,
+        not FOLDER and importlib.util.find_spec("dbt_common") is None,
         reason="dbt-core is not installed, and BLENDFUSION_DBT names no folder with it",
     ),
 ]

@@ -90,7 +90,10 @@ def test_the_table_method_explains_too() -> None:
         ("llm_int('Many?', t, m)", "llm_int: a value of type MAP is no text\nHint: Write what"),
         ("llm_qa('Good?', l)", "llm_qa: a value of type LIST is no text\nHint: Write what"),
         ("llm_vqa('Good?', s)", "llm_vqa: a value of type STRUCT is no image\nHint: An image is"),
-        ("llm_filter('Good?', *)", "llm_filter: * is no value\nHint: Name the columns"),
+        (
+            "llm_filter('Good?', *)",
+            "llm_filter: * is not a value\nHint: Write the names of the columns.",
+        ),
     ],
 )
 def test_an_argument_that_is_no_value_is_explained(call: str, said: str) -> None:
