@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from loopback import closed_port
 
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
@@ -19,7 +20,7 @@ class Shop:
     """A folder with a table and two views, of which one reads the other."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.raises = folder, False
+        self.folder = folder
         self.fill("good a", "bad")
         self.run("query", "CREATE MATERIALIZED VIEW a_best AS SELECT 0 AS id")
         self.run(
@@ -36,8 +37,6 @@ class Shop:
         pq.write_table(pa.table(rows), self.folder / "t.parquet")
 
     def answer(self, call: bf.Request) -> object:
-        if self.raises:
-            raise bf.ModelFailed("the server is gone")
         return "good" in str(call.values[0])
 
     def run(self, command: str, *arguments: str) -> int:
@@ -113,3 +112,23 @@ def test_causes_of_failure_have_their_status(
     out, err = capsys.readouterr()
     assert "unknown column 'text'" in err
     assert out.startswith("a_best: 1 row, version 2, nothing changed")
+
+
+def test_a_server_that_is_gone_has_its_status_and_leaves_the_old_version(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.fill("good a", "bad", "good b")
+    scripted = bf.connect
+    server = f"openai:m@http://127.0.0.1:{closed_port()}/v1"
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            bf, "connect", lambda model=None, **options: connect(server, retries=0, **options)
+        )
+        capsys.readouterr()
+        assert shop.run("refresh", "--all") == 4
+        assert "z_good: not refreshed" in capsys.readouterr().err
+        assert shop.run("query", "SELECT count(*) AS n FROM z_good", "--format", "csv") == 0
+        assert capsys.readouterr().out.splitlines()[-1] == "1"
+    assert bf.connect is scripted
+    assert shop.run("refresh", "--all") == 0
+    assert capsys.readouterr().out.splitlines()[0].startswith("z_good: 2 rows, version 2")
