@@ -100,3 +100,25 @@ def test_schemas_of_every_kind_keep_the_digits() -> None:
     assert fields_of(schema_text((field,))) == (field,)
     arrow = pa.schema([("amount", pa.decimal128(10, 2))])
     assert text_of(arrow) == "amount DECIMAL(10, 2)"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT k, count(DISTINCT d) AS n FROM t GROUP BY k HAVING sum(d) > 2",
+        "SELECT k, count(DISTINCT k) AS n, sum(d) AS s FROM t GROUP BY k HAVING sum(d) + 1 > 3",
+        "SELECT * FROM (SELECT k, count(DISTINCT d), sum(d) AS s FROM t GROUP BY k) WHERE s > 2",
+        "SELECT k, count(DISTINCT d), sum(d) AS s FROM t GROUP BY k HAVING s > 2 ORDER BY s LIMIT 1",
+        "SELECT k, count(DISTINCT d) FROM t WHERE llm_filter('q', x) GROUP BY k HAVING sum(d) > 2",
+    ],
+)
+def test_a_sum_beside_distinct_values_is_compared_in_its_type(sql: str) -> None:
+    """DataFusion 55 sums twice, and compares the wider type with a literal of the narrow one."""
+    session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None)
+    values = pa.array([Decimal("1.50"), Decimal("2.50"), None], pa.decimal128(10, 2))
+    session.from_arrow(pa.table({"k": [1, 1, 2], "d": values, "x": ["a", "b", "c"]}), name="t")
+    table = session.sql(sql).to_arrow_table()
+    assert table.column(0).to_pylist() == [1]
+    if "s" in table.column_names:
+        assert table.column("s").to_pylist() == [Decimal("4.00")]
+        assert table.schema.field("s").type == pa.decimal128(20, 2)

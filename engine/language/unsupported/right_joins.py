@@ -4,7 +4,8 @@ Right joins become left ones on the way: see ``planner.substrait.right_join_bug`
 groups become comparisons: see ``planner.substrait.truth_test_bug``. A CASE among keys becomes a
 column: see ``planner.substrait.case_key_bug``. A limit with an offset gets a filter above it: see
 ``planner.substrait.offset_bug``. A query that Substrait cannot carry runs as it is. Branches of
-unions are sorted together: see ``datafusion.one_sort``.
+unions are sorted together: see ``datafusion.one_sort``. A sum beside one number of distinct values
+gets the type that it has there, which DataFusion compares with a literal of the type without them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from datafusion import DataFrame
 
+from blendfusion.datafusion.columns import columns_of
 from blendfusion.datafusion.one_sort import may_split_sorts, with_one_sort
 from blendfusion.datafusion.sort_keys import is_row_change
 
@@ -26,14 +28,16 @@ _RIGHT = re.compile(r"^ *Right Join:", re.MULTILINE)
 _GROUPS = re.compile(r"^ *(Aggregate|Distinct|DistinctOn):", re.MULTILINE)
 _CASE_KEY = re.compile(r"^ *(Sort|WindowAggr|Aggregate|DistinctOn): .*\bCASE\b", re.MULTILINE)
 _OFFSET = re.compile(r"^ *Limit: skip=(?!0,|None,)", re.MULTILINE)
+_SUM_AND_DISTINCT = re.compile(r"^ *Aggregate: (?=.*\bsum\().*\(DISTINCT ", re.MULTILINE)
 _TRUTH_TEST = re.compile(r"\bIS (NOT )?(TRUE|FALSE|UNKNOWN)\b")
 
 
 def may_lose_rows(plan: str) -> bool:
     """Whether DataFusion may run a logical plan, of which this is the text, wrongly, or refuse
     it."""
-    found = _MAY_BE_RIGHT.search(plan) or _CASE_KEY.search(plan) or _tests_truth(plan)
-    return bool(found) or may_split_sorts(plan) or _orders_skipped_rows(plan)
+    forms = (_MAY_BE_RIGHT, _CASE_KEY, _SUM_AND_DISTINCT)
+    found = any(form.search(plan) for form in forms) or _tests_truth(plan)
+    return found or may_split_sorts(plan) or _orders_skipped_rows(plan)
 
 
 def keeping_rows(frame: BaseFrame) -> DataFrame:
@@ -60,7 +64,8 @@ def _mend(frame: BaseFrame) -> DataFrame:
     tests_truth = _tests_truth(text)
     refused = bool(_CASE_KEY.search(text)) and _is_refused(plain)
     skips = _orders_skipped_rows(text)
-    if not (tests_truth or refused or skips or _MAY_BE_RIGHT.search(text)):
+    sums = bool(_SUM_AND_DISTINCT.search(text)) and _has_decimals(plain)
+    if not (tests_truth or refused or skips or sums or _MAY_BE_RIGHT.search(text)):
         return plain
     from blendfusion.datafusion.bridge import through_substrait
     from blendfusion.datafusion.substrait_io import frame_of
@@ -73,16 +78,32 @@ def _mend(frame: BaseFrame) -> DataFrame:
 
     try:
         plan = plain.optimized_logical_plan()
-        if not (tests_truth or refused or skips or _RIGHT.search(plan.display_indent())):
+        if not (tests_truth or refused or skips or sums or _RIGHT.search(plan.display_indent())):
             return plain
         root = through_substrait(frame.session, plan)
         turned = transform(root.plan, lambda join: as_left_join(readable(join)), ("join",))
         turned = with_computed_cases(turned) if refused else turned
         turned = transform(turned, with_barrier, ("fetch",)) if skips else turned
         made = frame_of(frame.session, write(turned, {}, root.names))
+        made = _with_types(made, plain) if sums else made
         return made if _columns(made) == _columns(plain) else plain
     except Exception:
         return plain
+
+
+def _has_decimals(frame: DataFrame) -> bool:
+    return "Decimal" in frame.logical_plan().display_indent_schema()
+
+
+def _with_types(frame: DataFrame, like: DataFrame) -> DataFrame:
+    """``frame`` with its columns in the types of those of ``like``."""
+    read = zip(columns_of(frame), frame.schema(), like.schema(), strict=True)
+    return frame.select(
+        *(
+            c.expr if own.type == wanted.type else c.expr.cast(wanted.type).alias(wanted.name)
+            for c, own, wanted in read
+        )
+    )
 
 
 def _is_refused(frame: DataFrame) -> bool:
