@@ -10,7 +10,13 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from blendfusion.datafusion.error_translation import exists, form_error, unbound, unfit, words
+from blendfusion.datafusion.error_translation import (
+    exists,
+    form_error,
+    missing_parameter,
+    unfit,
+    words,
+)
 from blendfusion.datafusion.file_errors import csv_error, extension_error, json_error
 from blendfusion.datafusion.foreign_words import foreign, is_planning, text_of
 from blendfusion.datafusion.scan_errors import scan_error
@@ -28,7 +34,7 @@ _FUNCTION = re.compile(r"PyErr \{ type: <class '([\w.]+)'>, value: (.*?), traceb
 """DataFusion's text of an exception in a Python function of the program."""
 _MESSAGE = re.compile(r"""\w++\((['"])(.*)\1,?\)""", re.DOTALL)
 """An exception of one argument, a text."""
-_UNBOUND = re.compile(r"Placeholder '(\$\w+|\?)' was not provided a value")
+_NO_VALUE = re.compile(r"Placeholder '(\$\w+|\?)' was not provided a value")
 _REMEDIES = {
     "Divide by zero": "nullif(x, 0) gives NULL in place of a zero.",
     "Cannot cast string": "TRY_CAST(… AS …) gives NULL for what cannot be cast.",
@@ -124,9 +130,9 @@ def _translate(problem: BaseException, redaction: Redaction) -> BlendFusionError
     second = exists(text_of(problem))
     if second is not None:
         return second
-    nameless = _UNBOUND.search(text_of(problem))
-    if nameless is not None:
-        return unbound(nameless[1])
+    parameter = _NO_VALUE.search(text_of(problem))
+    if parameter is not None:
+        return missing_parameter(parameter[1])
     cause = text_of(problem).rpartition("\ncaused by\n")[2]
     form = form_error(cause) if is_planning(cause) else None
     if form is not None:

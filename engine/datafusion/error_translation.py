@@ -438,7 +438,7 @@ def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None
     return QueryError(f"SQL syntax on line {number}: {message}", hint=hint)
 
 
-def unbound(name: str) -> QueryError:
+def missing_parameter(name: str) -> QueryError:
     """The error of a parameter without a value, as it is written. ``?`` never has one: DataFusion
     looks values up by name or number."""
     if name == "?":
@@ -448,15 +448,15 @@ def unbound(name: str) -> QueryError:
     return QueryError(f"the parameter {name} has no value", hint=remedy)
 
 
-def _unbound(text: str, _context: object, _query: str) -> QueryError | None:
+def _parameter(text: str, _context: object, _query: str) -> QueryError | None:
     found = _NO_VALUE.search(text)
-    return unbound(found[1]) if found else None
+    return missing_parameter(found[1]) if found else None
 
 
 _NO_VALUE = re.compile(r"No value found for placeholder with name (\$\w+|\?)")
 _LOOKS = (
     *(
-        _unbound,
+        _parameter,
         _value,
         _function,
         _arguments,

@@ -57,7 +57,6 @@ class PartViews:
         self._prefix = prefix
         self._relations = relations
         self._calls = calls
-        self._most = _MOST
         self._names: list[str] = []
         self.plans: list[LogicalPlan] = []
         """DataFusion's plans of the views, the inner ones first."""
@@ -68,17 +67,13 @@ class PartViews:
         if not named:
             before = len(self.plans)
             try:
-                return self._frame(plan, names)
+                return self._frame(plan, names, _MOST)
             except Exception:  # columns of one name are a reason
                 del self.plans[before:]
-        self._most = 1
-        try:
-            return self._frame(plan, names)
-        finally:
-            self._most = _MOST
+        return self._frame(plan, names, 1)
 
-    def _frame(self, plan: Plan, names: Sequence[str]) -> DataFrame:
-        data = write(self._shallow(plan)[0], self._relations, names, calls=self._calls)
+    def _frame(self, plan: Plan, names: Sequence[str], most: int) -> DataFrame:
+        data = write(self._shallow(plan, most)[0], self._relations, names, calls=self._calls)
         return frame_of(self._context, data)
 
     def close(self) -> None:
@@ -86,13 +81,13 @@ class PartViews:
             self._context.deregister_table(name)
         self._names = []
 
-    def _shallow(self, plan: Plan) -> tuple[Plan, int]:
+    def _shallow(self, plan: Plan, most: int) -> tuple[Plan, int]:
         """(the plan over views, the number of relations above each other in it)"""
         if not isinstance(plan, Rel):
             return plan, 1
-        below = [self._shallow(p) for p in plan.inputs]
-        inputs = tuple(self._view(p) if depth >= self._most else p for p, depth in below)
-        depth = 1 + max((d for _, d in below if d < self._most), default=1)
+        below = [self._shallow(p, most) for p in plan.inputs]
+        inputs = tuple(self._view(p) if depth >= most else p for p, depth in below)
+        depth = 1 + max((d for _, d in below if d < most), default=1)
         same = all(a is b for a, b in zip(inputs, plan.inputs, strict=True))
         shallow = plan if same else plan.with_inputs(*inputs)
         if plan.kind != "project":

@@ -112,7 +112,7 @@ def _load_packaged(options: Options) -> Model:
 
     if "smollm2" not in BACK_ENDS:
         raise ModelNotFound(
-            "no model was named, and the service blendfusion/models/services/llama is not there",
+            "no model was named, and the service blendfusion/models/services/llama is not installed",
             hint=f"Name a model, here or in the environment variable {VARIABLE}: {forms()}.",
         )
     if packaged_weights() is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,8 +10,9 @@ from blendfusion.models.constraints.constraint import holds, possible_answers
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.prompts.prompt import reference, render
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
-from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each, ignore_answer
-from blendfusion.types import Answer, Constraint, ModelInfo, StructField, Task, Usage
+from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each
+from blendfusion.models.wrappers.joint_prompts import JointAnswers, JointModel
+from blendfusion.types import Answer, Constraint, ModelInfo, StructField, Task
 
 SHORT_KINDS = ("boolean", "choice", "integer", "number", "date", "timestamp")
 """Kinds of answers that are short. A text or a struct costs more than its question."""
@@ -20,16 +20,13 @@ _SHARE = 0.5
 """The share of the window that the values of one prompt may take."""
 
 
-class PackedModel:
+class PackedModel(JointModel):
     """Asks ``inner`` about up to ``most`` values in one prompt, each with a field of its own in the
-    answer. A value without a valid answer there is asked alone.
-
-    The values of a prompt may influence each other's answers, so these are stored apart from those
-    of ``inner``.
-    """
+    answer. A value without a valid answer there is asked alone."""
 
     def __init__(self, inner: Model, most: int) -> None:
-        self.inner, self._most = inner, most
+        super().__init__(inner)
+        self._most = most
 
     @property
     def abilities(self) -> Abilities:
@@ -37,31 +34,12 @@ class PackedModel:
         return replace(able, at_once=able.at_once * self._most, fingerprint="")
 
     @property
-    def outages(self) -> tuple[str, ...]:
-        """Messages about servers that are left out."""
-        return tuple(getattr(self.inner, "outages", ()))
-
-    @property
     def info(self) -> ModelInfo:
-        info = self.inner.info
-        digest = hashlib.sha256(f"{info.fingerprint}\n{self._most}".encode()).hexdigest()
-        fingerprint = f"{info.fingerprint.partition(':')[0]}-packed:{digest[:32]}"
-        settings = {**info.settings, "rows_per_prompt": str(self._most)}
-        return replace(info, fingerprint=fingerprint, settings=settings)
+        return self._info("packed", str(self._most), rows_per_prompt=str(self._most))
 
     @property
     def batch_size(self) -> int:
         return self.inner.batch_size * self._most
-
-    def count_tokens(self, text: str) -> int:
-        return self.inner.count_tokens(text)
-
-    def close(self) -> None:
-        self.inner.close()
-
-    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        """One answer a tuple, in order. Raises what ``inner`` raises."""
-        return self.answer_each(task, values, ignore_answer)
 
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer
@@ -70,14 +48,7 @@ class PackedModel:
         single = task.images or task.aggregate or task.constraint.distribution
         if single or task.constraint.kind not in SHORT_KINDS:
             return answer_each(self.inner, task, values, on_answer)
-        answers: dict[int, Answer] = {}
-        spent: dict[int, Usage] = {}
-
-        def settle(place: int, answer: Answer) -> None:
-            usage = answer.usage + spent.pop(place, Usage())
-            answers[place] = answer.with_usage(replace(usage, values=1))
-            on_answer(place, answers[place])
-
+        answers = JointAnswers(values, on_answer)
         texts = _texts(task, values)
         groups: dict[int, list[list[int]]] = {}
         for group in self._groups(texts):
@@ -92,23 +63,14 @@ class PackedModel:
             ) -> None:
                 group = alike[number]
                 parts = parts_of(answer, packed)
-                share = replace(answer.usage, values=0, failed=0)
-                spent[group[0]] = share
+                answers.spent[group[0]] = replace(answer.usage, values=0, failed=0)
                 for place, text in zip(group, parts, strict=True):
                     if text is not None:
-                        settle(place, Answer(text))
+                        answers.settle(place, Answer(text))
 
             rows = [tuple(texts[place] for place in group) for group in alike]
             answer_each(self.inner, packed, rows, hear)
-        left = [place for place in range(len(values)) if place not in answers]
-        if left:
-            answer_each(
-                self.inner,
-                task,
-                [values[place] for place in left],
-                lambda number, answer: settle(left[number], answer),
-            )
-        return [answers[place] for place in range(len(values))]
+        return answers.complete(self.inner, task)
 
     def _groups(self, texts: Sequence[str]) -> Iterator[list[int]]:
         """The places of the values of each prompt."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
-from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each, ignore_answer
+from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each
 from blendfusion.models.protocol.together import open_questions
+from blendfusion.models.wrappers.joint_prompts import JointAnswers, JointModel
 from blendfusion.models.wrappers.row_packing import SHORT_KINDS, parts_of, stated_question
 from blendfusion.types import Answer, Constraint, ModelInfo, StructField, Task, Usage
 
@@ -18,16 +18,12 @@ _MOST_EARLY = 100_000
 """Answers that may wait for their turn."""
 
 
-class TogetherModel:
+class TogetherModel(JointModel):
     """Asks ``inner`` the open questions about a value in one request, each with a field of its own
-    in a JSON object. A question without a valid answer there is asked alone.
-
-    The questions of a request may influence one another, so these answers are stored apart from
-    those of ``inner``.
-    """
+    in a JSON object. A question without a valid answer there is asked alone."""
 
     def __init__(self, inner: Model) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self._early: dict[tuple[Task, Values], str] = {}
         """Answers that came beside that to another question."""
 
@@ -43,32 +39,8 @@ class TogetherModel:
         )
 
     @property
-    def outages(self) -> tuple[str, ...]:
-        """Messages about servers that are left out."""
-        return tuple(getattr(self.inner, "outages", ()))
-
-    @property
     def info(self) -> ModelInfo:
-        info = self.inner.info
-        digest = hashlib.sha256(f"{info.fingerprint}\ntogether".encode()).hexdigest()
-        fingerprint = f"{info.fingerprint.partition(':')[0]}-together:{digest[:32]}"
-        return replace(
-            info, fingerprint=fingerprint, settings={**info.settings, "together": "true"}
-        )
-
-    @property
-    def batch_size(self) -> int:
-        return self.inner.batch_size
-
-    def count_tokens(self, text: str) -> int:
-        return self.inner.count_tokens(text)
-
-    def close(self) -> None:
-        self.inner.close()
-
-    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        """One answer a tuple, in order. Raises what ``inner`` raises."""
-        return self.answer_each(task, values, ignore_answer)
+        return self._info("together", "together", together="true")
 
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer
@@ -77,19 +49,12 @@ class TogetherModel:
         turn."""
         if not _is_short(task):
             return answer_each(self.inner, task, values, on_answer)
-        answers: dict[int, Answer] = {}
-        spent: dict[int, Usage] = {}
-
-        def settle(place: int, answer: Answer) -> None:
-            usage = answer.usage + spent.pop(place, Usage())
-            answers[place] = answer.with_usage(replace(usage, values=1))
-            on_answer(place, answers[place])
-
+        answers = JointAnswers(values, on_answer)
         groups: dict[tuple[Task, ...], list[int]] = {}
         for place, row in enumerate(values):
             early = self._early.pop((task.in_full, row), None)
             if early is not None:
-                settle(place, Answer(early, usage=Usage(values=1, beside=1)))
+                answers.settle(place, Answer(early, usage=Usage(values=1, beside=1)))
             elif others := self._open_about(task, row):
                 groups.setdefault(others, []).append(place)
         for others, places in groups.items():
@@ -104,21 +69,13 @@ class TogetherModel:
             ) -> None:
                 place = places[number]
                 own, *rest = parts_of(answer, joined)
-                spent[place] = replace(answer.usage, values=0, failed=0)
+                answers.spent[place] = replace(answer.usage, values=0, failed=0)
                 self._keep(others, values[place], rest)
                 if own is not None:
-                    settle(place, Answer(own))
+                    answers.settle(place, Answer(own))
 
             answer_each(self.inner, joined, [values[place] for place in places], hear)
-        left = [place for place in range(len(values)) if place not in answers]
-        if left:
-            answer_each(
-                self.inner,
-                task,
-                [values[place] for place in left],
-                lambda number, answer: settle(left[number], answer),
-            )
-        return [answers[place] for place in range(len(values))]
+        return answers.complete(self.inner, task)
 
     def _open_about(self, task: Task, row: Values) -> tuple[Task, ...]:
         """The other questions about a value that are open, and have no answer here."""

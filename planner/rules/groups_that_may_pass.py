@@ -4,8 +4,8 @@ before: ``filter n > 3`` over ``aggregate count(*) AS n by k, llm(x)`` over ``bl
 after:  the same over the block over ``t semi join (filter n > 3 over aggregate count(*) AS n by k
         over t) on k IS NOT DISTINCT FROM k``
 safe:   a group by more keys is part of a group by fewer, so that it counts no more rows, and has no
-        greater maximum and no smaller minimum. A group that is too small as a whole has no part
-        that passes, and so do its rows nothing for the result.
+        greater maximum and no smaller minimum. Of a group that is too small as a whole no part
+        passes, so its rows are not in the result.
 """
 
 from __future__ import annotations

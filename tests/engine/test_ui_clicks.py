@@ -308,10 +308,8 @@ def test_a_cell_tells_where_it_comes_from_and_is_corrected(person: Person) -> No
     ]  # fmt: skip
 
 
-def test_an_audit_finds_nothing(person: Person) -> None:
-    """Headings, names, contrast in both schemes, targets, width: empty, with rows, with answers."""
-    assert page_faults(person) == {}
-    person.resize(1280, 860)
+def see_rows_and_answers(person: Person) -> None:
+    """Run a query with a call, and open the explanation of a cell and the summary."""
     write(person, "SELECT text, llm_bool('Is it late?', text) AS late FROM reviews WHERE id < 3")
     person.press("Escape")
     person.press("Enter", ctrl=True)
@@ -320,6 +318,13 @@ def test_an_audit_finds_nothing(person: Person) -> None:
     person.sees("#why", "Is it late?")
     person.click("#sum")
     person.sees("#summary", "values")
+
+
+def test_an_audit_finds_nothing(person: Person) -> None:
+    """Headings, names, contrast in both schemes, targets, width: empty, with rows, with answers."""
+    assert page_faults(person) == {}
+    person.resize(1280, 860)
+    see_rows_and_answers(person)
     assert page_faults(person) == {}
     person.resize(1280, 860)
     person.click("#tab-answers")
@@ -329,14 +334,7 @@ def test_an_audit_finds_nothing(person: Person) -> None:
 
 def test_every_control_has_a_name_and_every_list_its_parts(person: Person) -> None:
     """What axe-core asks of names, roles and identifiers, in the state with rows and answers."""
-    write(person, "SELECT text, llm_bool('Is it late?', text) AS late FROM reviews WHERE id < 3")
-    person.press("Escape")
-    person.press("Enter", ctrl=True)
-    person.sees("#status", "3 rows")
-    person.click("#rows tbody tr:nth-child(2) td:last-child button")
-    person.sees("#why", "Is it late?")
-    person.click("#sum")
-    person.sees("#summary", "values")
+    see_rows_and_answers(person)
     assert (
         person.of("""[...document.querySelectorAll('button, input, select, textarea, a[href]')]
         .filter((one) => one.checkVisibility() && !one.textContent.trim() && !one.ariaLabel

@@ -125,17 +125,16 @@ def _show(states: GroupStates, groups: Places) -> None:
     """Asks until what is read of the kept groups has one value."""
     for stage in states.shown:
         assert stage.expr is not None
-        size = 1
-        for round_ in count():
+        for number in count():
             left = groups[~states.is_settled(stage.expr, groups)]
             left = left[states.is_open(stage, left)]
             if not len(left):
                 break
             if stage.whole:
                 places = states.askable(left, stage)
-                if stage.distinct is not None:  # one of equal rows is enough
+                if stage.distinct is not None:  # one of equal rows is enough: 1, 1, 2, 4, … of each
+                    size = 2 ** max(number - 1, 0)
                     places = places[states.ranks_among_equal(places, stage) < size]
-                    size *= 1 + bool(round_)
                 _ask(states, places, stage.columns)
             else:
                 _ask_next(states, left, round_sizes(states, left, states.rows.at_once), stage)

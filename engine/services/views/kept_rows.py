@@ -2,9 +2,8 @@
 
 A stage computes each of its rows from one row of its source. So the rows of the source are divided
 into pieces, whose bounds depend on nothing but the rows around them: rows that were inserted,
-corrected or deleted change the pieces in which they are, and no others. A piece whose digest is
-known gives the rows that it gave before, in which are the answers of the view, and nothing of it is
-looked up.
+corrected or deleted change the pieces in which they are, and no others. For a piece whose digest is
+known, the rows of the last run are used again with their answers: none of them is looked up.
 """
 
 from __future__ import annotations
