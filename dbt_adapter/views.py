@@ -8,6 +8,7 @@ from pathlib import Path
 from blendfusion import BlendFusionError, Session
 from blendfusion.places.whole_file import write_private
 from blendfusion.places.write_lock import write_lock
+from blendfusion.udfs.declare.arguments import quoted_name
 
 CATALOG = "datafusion"
 """The catalog of the session's own tables, in which views lie."""
@@ -59,11 +60,9 @@ class ViewFile:
             left = failed
 
     def _create(self, schema: str, name: str, query: str) -> None:
-        quoted = schema.replace('"', '""')
-        self.session.sql(f'CREATE SCHEMA IF NOT EXISTS {CATALOG}."{quoted}"').collect()
+        self.session.sql(f"CREATE SCHEMA IF NOT EXISTS {_path(schema)}").collect()
         self.session.sql(f"CREATE OR REPLACE VIEW {_path(schema, name)} AS\n{query}").collect()
 
 
-def _path(schema: str, name: str) -> str:
-    parts = (CATALOG, schema, name)
-    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+def _path(*names: str) -> str:
+    return ".".join(map(quoted_name, (CATALOG, *names)))

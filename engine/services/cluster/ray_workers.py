@@ -21,8 +21,8 @@ _WAIT_SECONDS = 0.2
 _START_SECONDS = 120.0
 _HEAD_SECONDS = 5.0
 _HEAD_PATIENCE = {"RAY_gcs_rpc_server_reconnect_timeout_s": str(10**6)}
-"""A process of Ray ends itself a minute after the head of its cluster does. In the program of a
-user, that is for the program to say: eleven days, more than which Ray does not count."""
+"""By itself, Ray ends every process of a cluster a minute after the cluster's head has ended, the
+user's program too. With this setting they wait eleven days, the longest time that Ray counts."""
 _STARTING = threading.Lock()
 """Held by the session that starts Ray for all of this process."""
 _OTHER_CLUSTER = re.compile(r"different cluster|Failed to submit|actor|Ray Client", re.IGNORECASE)
