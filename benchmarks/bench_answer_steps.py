@@ -38,8 +38,8 @@ from blendfusion.models.services.llama.closed_set import ChoiceDecoder
 from blendfusion.models.services.llama.model_cache import OpenModel, borrow
 from blendfusion.models.services.llama.switch import Switch
 from blendfusion.models.services.llama.weights import choose
-from blendfusion.models.verbalizer import calibration as calibrate
-from blendfusion.models.verbalizer.verbalize import Verbalization, verbalize
+from blendfusion.models.services.verbalizer import calibration as calibrate
+from blendfusion.models.services.verbalizer.verbalize import Verbalization, verbalize
 from blendfusion.options import Options
 from blendfusion.types import Task
 

@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 import blendfusion as bf
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.prompts.canonical import canonical
+from blendfusion.models.protocol.python_packages import gemma_weights, packaged_weights
 from blendfusion.models.services.llama.library import library
 from blendfusion.models.services.llama.model import LlamaModel
-from blendfusion.models.weights.python_packages import gemma_weights, packaged_weights
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import blendfusion as bf
-from blendfusion.models.embedders.embedder import load_embedder
+from blendfusion.models.embedders.load import load_embedder
 from blendfusion.models.registry.load import load
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task

@@ -26,7 +26,7 @@ from bench_questions import CHOICES, FILES, rows_of
 
 from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.services.tuning.bank import FOLDER
-from blendfusion.models.verbalizer.ways import Way, way_of
+from blendfusion.models.services.verbalizer.ways import Way, way_of
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

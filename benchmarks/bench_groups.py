@@ -25,7 +25,8 @@ import pyarrow.parquet as pq
 from public_sets import datasets
 
 import blendfusion as bf
-from blendfusion.models.embedders.embedder import Vectors, load_embedder
+from blendfusion.models.embedders.embedder import Vectors
+from blendfusion.models.embedders.load import load_embedder
 from blendfusion.options import Options
 from blendfusion.udfs.services.columns.clusters import clusters
 

@@ -29,7 +29,7 @@ from entity_records import Records
 from public_sets import datasets
 
 import blendfusion as bf
-from blendfusion.models.embedders.embedder import load_embedder
+from blendfusion.models.embedders.load import load_embedder
 from blendfusion.options import Options
 from blendfusion.udfs.declare.pairing import CANDIDATES
 from blendfusion.udfs.joins.matcher import Domain

@@ -32,6 +32,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from blendfusion.models.protocol.python_packages import gemma_weights, packaged_weights
 from blendfusion.models.protocol.run_aside import run_aside
 from blendfusion.models.services.llama import scheduler as slots_module
 from blendfusion.models.services.llama.batch import TaskBatch
@@ -41,7 +42,6 @@ from blendfusion.models.services.llama.cpu_cores import cores
 from blendfusion.models.services.llama.library import library
 from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.services.llama.token_batch import Batch
-from blendfusion.models.weights.python_packages import gemma_weights, packaged_weights
 from blendfusion.options import Options, WeightType
 from blendfusion.types import Answer, Constraint, Task
 

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
 from blendfusion.apps.cli.bench import texts
-from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.http.structured_output import FORMS
-from blendfusion.models.registry.load import server_named
+from blendfusion.models.services.http import server_named
+from blendfusion.models.services.http.model import OpenAIModel
+from blendfusion.models.services.http.structured_output import FORMS
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

@@ -33,8 +33,8 @@ import pyarrow.parquet as pq
 from environments import BLENDSQL, LOTUS, SERVER
 
 import blendfusion as bf
+from blendfusion.models.protocol.python_packages import packaged_weights
 from blendfusion.models.services.llama.model import LlamaModel
-from blendfusion.models.weights.python_packages import packaged_weights
 from blendfusion.options import Options, WeightType
 
 HERE = Path(__file__).parent

@@ -15,11 +15,11 @@ from loopback import Body, Reply, serving
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
-from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.http.retry import Retry
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Model, Values
 from blendfusion.models.scripted_model import ScriptedModel
+from blendfusion.models.services.http.model import OpenAIModel
+from blendfusion.models.services.http.retry import Retry
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.testing import CONTRACT, task_of
 from blendfusion.models.wrappers.answer_check import CheckedModel

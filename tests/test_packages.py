@@ -17,16 +17,15 @@ ABOVE, BELOW = "<!-- packages, from tests/test_packages.py -->\n", "<!-- to here
 ORDER = """
     types redaction native
     errors
-    budget options models.constraints models.weights
+    budget options models.constraints
     models.protocol run.observe
     models.guarantees models.prompts models.stores models.vectors
     models.scores models.wrappers
     models models.services models.services.shared_stores models.stores.store_names
-    models.verbalizer models.http
-    models.registry
+    models.registry models.embedders
+    models.services.verbalizer models.services.weights models.services.http
     models.services.batch models.services.decisions models.services.llama models.services.outlines
     models.services.speech models.services.tuning
-    models.embedders
     udfs.text udfs.declare
     udfs udfs.services
     udfs.ask udfs.services.columns udfs.functions udfs.evaluate udfs.joins udfs.register
@@ -112,8 +111,12 @@ def test_packages_import_those_before_them(module: str) -> None:
 @pytest.mark.parametrize(
     ("module", "text", "wrong"),
     [
-        ("models.http.model", "from blendfusion.models.services.llama import model", True),
-        ("models.services.llama.model", "from blendfusion.models.http import model", False),
+        ("models.services.http.model", "from blendfusion.models.services.llama import model", True),
+        (
+            "models.services.llama.model",
+            "from blendfusion.models.services.http import model",
+            False,
+        ),
         (
             "language.query_text.nulls_last",
             "def f():\n    from blendfusion.session import Session",

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from blendfusion.apps.cli.main import main
-from blendfusion.models.weights.python_packages import packaged_weights
+from blendfusion.models.protocol.python_packages import packaged_weights
 from blendfusion.udfs.register import user_functions as define
 
 ROOT = Path(__file__).parents[1]

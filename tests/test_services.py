@@ -60,9 +60,16 @@ def test_a_service_imports_the_services_that_it_declares(module: str) -> None:
     assert own is not None
     used = {service_of(name) for name, _, _ in imports(ast.parse(FILES[module].read_text("utf-8")))}
     declared = services().get(f"blendfusion.{own}")
-    needs = () if declared is None else declared.needs
+    needs = needs_of(own) if declared is None else declared.needs
     if not own.startswith("apps."):  # a command needs what it is about when it runs
         assert used - {None, own, *needs} == set()
+
+
+def needs_of(own: str) -> list[str]:
+    """The services that a service of models or functions declares as ``NEEDS``."""
+    around, _, _ = own.rpartition(".")
+    needs = getattr(import_module(f"blendfusion.{own}"), "NEEDS", ())
+    return [f"{around}.{need}" for need in needs]
 
 
 def test_the_list_of_methods_is_that_of_the_services() -> None:

@@ -49,7 +49,9 @@ def test_connect_imports_no_planner_and_no_service() -> None:
     found = {m for m in modules - {*AT_CONNECT, *methods, "models"} if not m.startswith(wide)}
     assert found == set()
     assert not {
-        m for m in modules if m.startswith(("models.http", "models.services.llama.", "apps.cli."))
+        m
+        for m in modules
+        if m.startswith(("models.services.http", "models.services.llama.", "apps.cli."))
     }
 
 

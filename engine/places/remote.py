@@ -107,7 +107,7 @@ def open_file(url: str) -> IO[bytes]:
 
 def download(url: str, folder: Path) -> Path:
     """The file at an http(s) URL, in ``folder``. Raises QueryError if it cannot be had."""
-    from blendfusion.models.http.downloads import DownloadFailed, download
+    from blendfusion.places.downloads import DownloadFailed, download
 
     name = Path(unquote(urlsplit(url).path)).name or "download"
     place = folder / name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from blendfusion.errors import QueryError
 from blendfusion.models.embedders.cache import UnknownVectorError
-from blendfusion.models.http.parse_reply import read_answer
+from blendfusion.models.prompts.parse_reply import read_answer
 from blendfusion.prepare.subquery_arguments import option_text, rows_of, text_rows
 from blendfusion.types import Constraint, Example, Task
 from blendfusion.udfs.ask.example_selection import pick

@@ -19,8 +19,8 @@ from blendfusion.models.embedders.embedder import (
     MeteredEmbedder,
     SpendingLimits,
     Vectors,
-    load_embedder,
 )
+from blendfusion.models.embedders.load import load_embedder
 from blendfusion.models.protocol.allowance import OutOfCallsError, allowing
 from blendfusion.models.vectors.vector import vectors_from
 from blendfusion.options import Options

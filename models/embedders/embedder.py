@@ -1,19 +1,14 @@
-"""The protocol of embedders, and the registry of embedders by name."""
+"""The protocol of embedders."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from blendfusion.errors import ModelNotFound, close_matches, connect_with
 from blendfusion.models.vectors.vector import Vectors as Vectors
 from blendfusion.models.vectors.vector import normalise as normalise
 from blendfusion.options import Options
 from blendfusion.types import Usage
-
-VARIABLE = "BLENDFUSION_EMBEDDER"
-FORMS = "'wordllama', 'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'"
 
 
 @runtime_checkable
@@ -98,56 +93,9 @@ BuildEmbedder: TypeAlias = Callable[[str, Options], Embedder]
 """Builds an embedder from the text after the first colon, or ''; loads nothing."""
 
 
-def load_embedder(spec: str | Embedder | None, options: Options) -> Embedder:
-    """The embedder that ``spec`` names; an embedder is returned unchanged.
+class EmbedderKind(NamedTuple):
+    """A kind of embedder that a name may select."""
 
-    "auto" means the embedder that the environment variable BLENDFUSION_EMBEDDER names, else
-    wordllama. Raises ModelNotFound. Loads no weights and sends no request.
-    """
-    if spec is None:
-        raise ModelNotFound(
-            "this session has no embedder: it was made with embedder=None",
-            hint=f"Name one, {connect_with(embedder='wordllama')}: {FORMS}.",
-        )
-    if spec == "auto":
-        spec = os.environ.get(VARIABLE, "").strip() or "wordllama"
-    if not isinstance(spec, str):
-        if not callable(getattr(spec, "embed", None)):
-            raise ModelNotFound(
-                f"{spec!r} is neither an embedder nor the name of one", hint=f"Name one: {FORMS}."
-            )
-        return spec
-    scheme, _, argument = spec.partition(":")
-    build = EMBEDDERS.get(scheme)
-    if build is None:
-        near = close_matches(scheme, [*EMBEDDERS, "auto"])
-        raise ModelNotFound(f"no embedder '{spec}'. {near}", hint=f"Name one: {FORMS}.")
-    return build(argument, options)
-
-
-def no_embedder() -> Embedder:
-    """Raises ModelNotFound."""
-    return load_embedder(None, Options())
-
-
-def _wordllama(argument: str, options: Options) -> Embedder:
-    from blendfusion.models.vectors.wordllama import WordLlamaEmbedder
-
-    return WordLlamaEmbedder()
-
-
-def _openai(argument: str, options: Options) -> Embedder:
-    from blendfusion.models.embedders.openai import OpenAIEmbedder
-    from blendfusion.models.http.address import several
-    from blendfusion.models.registry.load import server_named
-
-    server = server_named(argument)
-    if several(server.url) != [server.url]:
-        raise ModelNotFound(
-            f"'openai:{server.name}' names several servers, and an embedder has one",
-            hint="Name one URL.",
-        )
-    return OpenAIEmbedder(*server, options)
-
-
-EMBEDDERS: dict[str, BuildEmbedder] = {"wordllama": _wordllama, "openai": _openai}
+    build: BuildEmbedder
+    forms: str
+    """The forms of its names, for hints."""

@@ -24,6 +24,8 @@ PROMPT_VERSION = "3"
 
 BEHIND = ("likelihood", "behind")
 """The forms of tasks whose question stands behind the text."""
+SAME = "Are both the same thing, perhaps written differently?"
+"""The question about two names."""
 _LINE_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 """A place of a value in a question; a brace that is doubled is a brace."""

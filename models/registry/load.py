@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from importlib.metadata import EntryPoint, entry_points
-from typing import NamedTuple
 
 from blendfusion.errors import ModelNotFound, close_matches
 from blendfusion.models.protocol.model import Model
@@ -108,7 +107,7 @@ def _from_entry_point(point: EntryPoint, argument: str, options: Options) -> Mod
 
 
 def _load_packaged(options: Options) -> Model:
-    from blendfusion.models.weights.python_packages import packaged_weights
+    from blendfusion.models.protocol.python_packages import packaged_weights
 
     if "smollm2" not in BACK_ENDS:
         raise ModelNotFound(
@@ -125,87 +124,6 @@ def _load_packaged(options: Options) -> Model:
     return BACK_ENDS["smollm2"].build("", options)
 
 
-def _openai(argument: str, options: Options) -> Model:
-    from blendfusion.models.http.address import HOSTED_URL, several
-    from blendfusion.models.http.load_balancer import BalancedModel
-    from blendfusion.models.http.model import OpenAIModel
-    from blendfusion.models.http.server_file import ServerFile
-
-    server = server_named(argument, file=True)
-    if server.url.startswith("file:"):
-        return BalancedModel(server.name, ServerFile(server.url), server.key, options)
-    urls = several(server.url)
-    if len(urls) > 1:
-        return BalancedModel(server.name, urls, server.key, options)
-    says_where = server.url == HOSTED_URL and "@" not in argument
-    return OpenAIModel(server.name, server.url, server.key, options, says_where=says_where)
-
-
-def _anthropic(argument: str, options: Options) -> Model:
-    return _of_provider("anthropic", argument, options)
-
-
-def _gemini_api(argument: str, options: Options) -> Model:
-    return _of_provider("gemini", argument, options)
-
-
-def _of_provider(provider: str, argument: str, options: Options) -> Model:
-    """A model of an API of its own, at its owner's server unless a URL is named."""
-    from blendfusion.models.http.address import split_name, with_path
-    from blendfusion.models.http.api import APIS
-    from blendfusion.models.http.model import OpenAIModel
-
-    api = APIS[provider]
-    name, url = split_name(argument, provider)
-    url = with_path(url or os.environ.get(api.url_variable, "").strip() or api.url, api.url)
-    keys = [os.environ.get(variable, "").strip() for variable in api.key_variables]
-    key = next(filter(None, keys), None)
-    if key is None and url == api.url:
-        raise ModelNotFound(
-            f"'{provider}:{name}' needs a key, and {api.key_variables[0]} is not set",
-            hint=f"Set {api.key_variables[0]}, or name a server: '{provider}:{name}@http://HOST:PORT'.",
-        )
-    return OpenAIModel(name, url, key, options, api=api)
-
-
-class Server(NamedTuple):
-    """A model of a server."""
-
-    name: str
-    url: str
-    key: str | None
-
-
-def server_named(argument: str, *, file: bool = False) -> Server:
-    """The model, the server and the key of what follows ``openai:``. Raises ModelNotFound.
-
-    ``file``: the URL may be that of a file of servers.
-
-    A name without a server is one of the server that OPENAI_BASE_URL names, else of OpenAI's.
-    """
-    from blendfusion.models.http.address import (
-        HOSTED_URL,
-        URL_VARIABLE,
-        checked_url,
-        several,
-        split_name,
-    )
-    from blendfusion.models.http.client import KEY_VARIABLE
-
-    name, url = split_name(argument)
-    url = url or os.environ.get(URL_VARIABLE, "").strip() or HOSTED_URL
-    key = os.environ.get(KEY_VARIABLE)
-    if not (file and url.startswith("file:")):
-        for one in several(url):
-            checked_url(one)
-    if not key and url == HOSTED_URL:
-        raise ModelNotFound(
-            f"'openai:{name}' needs a key for {HOSTED_URL}, and {KEY_VARIABLE} is not set",
-            hint=f"Set {KEY_VARIABLE}, or name a server: 'openai:{name}@http://HOST:PORT/v1'.",
-        )
-    return Server(name, url, key)
-
-
 def _embedding(argument: str, options: Options) -> Model:
     from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
 
@@ -214,9 +132,7 @@ def _embedding(argument: str, options: Options) -> Model:
 
 BACK_ENDS: dict[str, BackEnd] = {
     **offers("LOCAL"),
-    "openai": BackEnd(_openai, "'openai:MODEL@http://HOST:PORT/v1', 'openai:MODEL'", paid=True),
-    "anthropic": BackEnd(_anthropic, "'anthropic:MODEL'", paid=True),
-    "gemini": BackEnd(_gemini_api, "'gemini:MODEL'", paid=True),
+    **offers("SERVERS"),
     "embedding": BackEnd(_embedding, packaged=True),
     **offers("BACK_ENDS"),
 }

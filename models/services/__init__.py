@@ -1,8 +1,9 @@
 """Optional models and stores: each folder can be taken out.
 
 The ``__init__`` of a folder declares what it adds: ``BACK_ENDS`` by the schemes of models' names
-(``LOCAL`` are those that hints name first), ``ADAPTERS`` of foreign models, ``STORES`` by the
-schemes of addresses.
+(``LOCAL``, then ``SERVERS`` are those that hints name first), ``EMBEDDERS`` likewise, ``ADAPTERS``
+of foreign models, ``STORES`` by the schemes of addresses. ``NEEDS`` are the folders without which
+it adds nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any
 @cache
 def offers(field: str) -> dict[str, Any]:
     """The entries of the mapping of this name, of all folders here."""
-    folders = [module.name for module in iter_modules(__path__, f"{__name__}.") if module.ispkg]
-    found = [getattr(import_module(folder), field, {}) for folder in folders]
+    names = [module.name for module in iter_modules(__path__) if module.ispkg]
+    folders = [import_module(f"{__name__}.{name}") for name in names]
+    whole = [folder for folder in folders if {*getattr(folder, "NEEDS", ())} <= {*names}]
+    found = [getattr(folder, field, {}) for folder in whole]
     return {name: one for declared in found for name, one in declared.items()}

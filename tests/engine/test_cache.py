@@ -98,7 +98,9 @@ def test_clear_cache_forgets_for_every_session_of_the_model_and_no_other(path: P
 
 
 def test_a_session_may_forget_before_it_has_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("blendfusion.models.weights.python_packages.packaged_weights", lambda: None)
+    monkeypatch.setattr(
+        "blendfusion.models.protocol.python_packages.packaged_weights", lambda: None
+    )
     bf.connect().clear_cache()
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
 from blendfusion.models.protocol.abilities import Abilities
-from blendfusion.models.weights.gguf import head
+from blendfusion.models.services.weights.gguf import head
 from blendfusion.run.observe.progress import ProgressLine, Reporter
 from blendfusion.services.ask import draft
 

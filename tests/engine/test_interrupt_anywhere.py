@@ -24,7 +24,7 @@ from loopback import Body, Reply, serving
 from loopback_hub import hub
 
 import blendfusion as bf
-from blendfusion.models.weights.hub import fetch, hub_file
+from blendfusion.models.services.weights.hub import fetch, hub_file
 
 LIMIT_SECONDS = 1.0
 LATEST_SECONDS = 0.8

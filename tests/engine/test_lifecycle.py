@@ -19,8 +19,8 @@ from scripts import Counted, hashed, spoken
 
 import blendfusion as bf
 from blendfusion.errors import ProcessError
+from blendfusion.models.protocol.python_packages import packaged_weights
 from blendfusion.models.services.llama import model_cache as opened
-from blendfusion.models.weights.python_packages import packaged_weights
 
 TIME_LIMIT_SECONDS = 300
 """Nothing here takes more than some seconds; only what hangs takes longer."""
@@ -249,7 +249,7 @@ def test_a_model_without_a_session_is_loaded_anew_in_a_forked_child() -> None:
         """
         import os, signal
         from blendfusion.models.services.llama.model import LlamaModel
-        from blendfusion.models.weights.python_packages import packaged_weights
+        from blendfusion.models.protocol.python_packages import packaged_weights
         from blendfusion.options import Options
         from blendfusion.types import Constraint, Task
 

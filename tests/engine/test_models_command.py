@@ -14,10 +14,10 @@ from loopback import Body, Reply, serving
 
 import blendfusion as bf
 from blendfusion.apps.cli import bench as bench_command
+from blendfusion.apps.cli import inventory
+from blendfusion.apps.cli.inventory import servers_here, weights_here
 from blendfusion.apps.cli.main import main
-from blendfusion.models.http.server_kind import ServerKind
-from blendfusion.models.registry import inventory
-from blendfusion.models.registry.inventory import servers_here, weights_here
+from blendfusion.models.services.http.server_kind import ServerKind
 
 
 @pytest.fixture

@@ -145,7 +145,9 @@ def test_the_sessions_own_models_need_no_name() -> None:
 
 
 def test_a_session_may_do_without_a_model_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("blendfusion.models.weights.python_packages.packaged_weights", lambda: None)
+    monkeypatch.setattr(
+        "blendfusion.models.protocol.python_packages.packaged_weights", lambda: None
+    )
     session = bf.connect(cache=None)
     large = bf.ScriptedModel(lambda call: True, name="l")
     session.register_model("large", large)

@@ -17,8 +17,8 @@ from scripts import Counted, spoken
 from telemetry import Seen, watched
 
 import blendfusion as bf
-from blendfusion.models.embedders.openai import OpenAIEmbedder
 from blendfusion.models.protocol import event_fields as f
+from blendfusion.models.services.http.embedder import OpenAIEmbedder
 
 SECRET = "secret value of ann@example.com"
 QUERY = "SELECT x, llm_int('length', x) AS n FROM t WHERE llm_filter('holds e', x)"

@@ -9,8 +9,8 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
-from blendfusion.models.http.response import Response
-from blendfusion.models.http.server_kind import offered_by
+from blendfusion.models.services.http.response import Response
+from blendfusion.models.services.http.server_kind import offered_by
 from blendfusion.redaction import on_one_line
 from blendfusion.types import Answer, Task, Usage
 

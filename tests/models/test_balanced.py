@@ -14,12 +14,12 @@ from loopback import Body, Loopback, Reply, closed_port, said, serving
 
 import blendfusion as bf
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.http.load_balancer import BalancedModel
-from blendfusion.models.http.retry import Retry
-from blendfusion.models.http.server import Server
-from blendfusion.models.http.server_choice import Balance
-from blendfusion.models.http.structured_output import FORMS, Form
 from blendfusion.models.registry.load import load
+from blendfusion.models.services.http.load_balancer import BalancedModel
+from blendfusion.models.services.http.retry import Retry
+from blendfusion.models.services.http.server import Server
+from blendfusion.models.services.http.server_choice import Balance
+from blendfusion.models.services.http.structured_output import FORMS, Form
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

@@ -7,7 +7,7 @@ from public_questions import QUESTIONS, public
 from public_sets import datasets
 
 from blendfusion.models.services.tuning.bank import BankQuestion, bank
-from blendfusion.models.verbalizer.calibration_texts import BANKS
+from blendfusion.models.services.verbalizer.calibration_texts import BANKS
 
 CHOOSE, REPORT = (list(bank("choose", rows=1_000)), list(bank("report", rows=1_000)))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from blendfusion.models.verbalizer.calibration import (
+from blendfusion.models.services.verbalizer.calibration import (
     CONTENT_FREE,
     MOST_LIFTED,
     SURENESS,
@@ -14,8 +14,8 @@ from blendfusion.models.verbalizer.calibration import (
     probes,
     weights,
 )
-from blendfusion.models.verbalizer.calibration_texts import BANKS, bank
-from blendfusion.models.verbalizer.lexicon import idea_of
+from blendfusion.models.services.verbalizer.calibration_texts import BANKS, bank
+from blendfusion.models.services.verbalizer.lexicon import idea_of
 from blendfusion.types import Constraint, Task
 
 BOOLEAN = Constraint("boolean")

@@ -12,9 +12,10 @@ from loopback import Body, Reply, closed_port, embeddings, serving
 
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder
-from blendfusion.models.embedders.embedder import Embedder, load_embedder
-from blendfusion.models.embedders.openai import OpenAIEmbedder
+from blendfusion.models.embedders.embedder import Embedder
+from blendfusion.models.embedders.load import load_embedder
 from blendfusion.models.embedders.scripted_embedder import ScriptedEmbedder
+from blendfusion.models.services.http.embedder import OpenAIEmbedder
 from blendfusion.models.vectors.wordllama import WordLlamaEmbedder
 from blendfusion.options import Options
 

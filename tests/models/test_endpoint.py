@@ -14,12 +14,12 @@ from loopback import Body, Loopback, Reply, closed_port, form_of, said, serving
 
 import blendfusion as bf
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.http.circuit_breaker import Line
-from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.http.rate_limit import Rate
-from blendfusion.models.http.retry import Retry, retry_after_seconds
-from blendfusion.models.http.server_errors import quote_error
-from blendfusion.models.http.task_group import for_each
+from blendfusion.models.services.http.circuit_breaker import Line
+from blendfusion.models.services.http.model import OpenAIModel
+from blendfusion.models.services.http.rate_limit import Rate
+from blendfusion.models.services.http.retry import Retry, retry_after_seconds
+from blendfusion.models.services.http.server_errors import quote_error
+from blendfusion.models.services.http.task_group import for_each
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.options import Options

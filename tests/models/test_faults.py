@@ -19,8 +19,8 @@ from faults import FAULTS, FaultyServer
 from loopback import Loopback, closed_port, serving
 
 import blendfusion as bf
-from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.http.retry import Retry
+from blendfusion.models.services.http.model import OpenAIModel
+from blendfusion.models.services.http.retry import Retry
 from blendfusion.options import Options
 
 SHARE = 0.3

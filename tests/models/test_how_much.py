@@ -7,7 +7,7 @@ from local_model import weights_or_skip
 
 import blendfusion as bf
 from blendfusion.models.services.llama.model import LlamaModel
-from blendfusion.models.verbalizer.score_as_yes_no import rewrite_task
+from blendfusion.models.services.verbalizer.score_as_yes_no import rewrite_task
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Example, Task
 

@@ -13,7 +13,7 @@ from loopback_hub import LoopbackHub, hub
 
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.registry.load import load
-from blendfusion.models.weights.hub import HubFile, fetch, hub_cache, hub_file
+from blendfusion.models.services.weights.hub import HubFile, fetch, hub_cache, hub_file
 from blendfusion.options import Options
 
 pytest.importorskip("huggingface_hub")

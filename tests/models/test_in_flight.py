@@ -12,9 +12,9 @@ import time
 import pytest
 from loopback import Body, Reply, serving
 
-from blendfusion.models.http.adaptive_concurrency import InFlight
-from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.http.retry import Retry
+from blendfusion.models.services.http.adaptive_concurrency import InFlight
+from blendfusion.models.services.http.model import OpenAIModel
+from blendfusion.models.services.http.retry import Retry
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

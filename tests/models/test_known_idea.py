@@ -9,11 +9,11 @@ from local_model import weights_or_skip
 
 from blendfusion.models.services.llama import known_idea
 from blendfusion.models.services.llama.model import LlamaModel
-from blendfusion.models.verbalizer.calibration_texts import ANY
-from blendfusion.models.verbalizer.describe import scored_by
-from blendfusion.models.verbalizer.query_likelihood import Odds, neutral
-from blendfusion.models.verbalizer.score_as_yes_no import model_tasks
-from blendfusion.models.verbalizer.ways import ALONE, Way, way_of
+from blendfusion.models.services.verbalizer.calibration_texts import ANY
+from blendfusion.models.services.verbalizer.describe import scored_by
+from blendfusion.models.services.verbalizer.query_likelihood import Odds, neutral
+from blendfusion.models.services.verbalizer.score_as_yes_no import model_tasks
+from blendfusion.models.services.verbalizer.ways import ALONE, Way, way_of
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Example, Task
 

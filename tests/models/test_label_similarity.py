@@ -8,9 +8,9 @@ from local_model import weights_or_skip
 
 from blendfusion.models.scores.option_trie import build
 from blendfusion.models.services.llama.model import LlamaModel
-from blendfusion.models.verbalizer.label_similarity import label_similarities, label_weight
-from blendfusion.models.verbalizer.similarity import cosines
-from blendfusion.models.verbalizer.ways import Way
+from blendfusion.models.services.verbalizer.label_similarity import label_similarities, label_weight
+from blendfusion.models.services.verbalizer.similarity import cosines
+from blendfusion.models.services.verbalizer.ways import Way
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Example, Task
 

@@ -14,8 +14,8 @@ from local_model import SERVER
 from loopback import closed_port, is_up
 
 import blendfusion as bf
-from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.weights.python_packages import packaged_weights
+from blendfusion.models.protocol.python_packages import packaged_weights
+from blendfusion.models.services.http.model import OpenAIModel
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

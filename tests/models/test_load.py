@@ -10,11 +10,11 @@ import pytest
 from local_model import bindings_or_skip
 
 from blendfusion.errors import ModelNotFound
-from blendfusion.models.http.model import OpenAIModel
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry import load as loading
 from blendfusion.models.registry.load import load
 from blendfusion.models.scripted_model import ScriptedModel
+from blendfusion.models.services.http.model import OpenAIModel
 from blendfusion.options import Options
 
 OPTIONS = Options()
@@ -72,8 +72,10 @@ def test_an_unknown_name_lists_the_forms() -> None:
 
 
 def test_no_model_named_and_none_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("blendfusion.models.weights.python_packages.packaged_weights", lambda: None)
-    monkeypatch.setattr("blendfusion.models.weights.python_packages.gemma_weights", lambda: None)
+    monkeypatch.setattr(
+        "blendfusion.models.protocol.python_packages.packaged_weights", lambda: None
+    )
+    monkeypatch.setattr("blendfusion.models.protocol.python_packages.gemma_weights", lambda: None)
     for spec in (None, "auto", "smollm2"):
         with pytest.raises(ModelNotFound) as raised:
             load(spec, OPTIONS)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Body, Reply, serving
 
-from blendfusion.models.http.model import OpenAIModel
 from blendfusion.models.scores.logprobs import likeliest, written_odds
 from blendfusion.models.scores.token import Token
+from blendfusion.models.services.http.model import OpenAIModel
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

@@ -15,8 +15,8 @@ import pytest
 from loopback import Body, Loopback, Reply, closed_port, form_of, said, serving
 
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.http.retry import Retry
+from blendfusion.models.services.http.model import OpenAIModel
+from blendfusion.models.services.http.retry import Retry
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, StructField, Task
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 from loopback import FORM_FIELDS, Body, Loopback, Reply, form_of, serving
 
-from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.http.retry import Retry
+from blendfusion.models.services.http.model import OpenAIModel
+from blendfusion.models.services.http.retry import Retry
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Task
 from blendfusion.udfs.declare.struct_schema import fields_of

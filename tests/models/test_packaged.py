@@ -6,8 +6,12 @@ import sys
 import pytest
 
 from blendfusion.errors import ModelNotFound
-from blendfusion.models.weights import python_packages as packaged
-from blendfusion.models.weights.python_packages import cache_folder, gemma_weights, packaged_weights
+from blendfusion.models.protocol import python_packages as packaged
+from blendfusion.models.protocol.python_packages import (
+    cache_folder,
+    gemma_weights,
+    packaged_weights,
+)
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.http.api import APIS
 from blendfusion.models.protocol.images import lend_within, name_of
 from blendfusion.models.registry.load import load
+from blendfusion.models.services.http.api import APIS
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

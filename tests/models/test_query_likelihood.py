@@ -8,15 +8,15 @@ from local_model import weights_or_skip
 from blendfusion.models.prompts.prompt import render
 from blendfusion.models.prompts.running_text import plain
 from blendfusion.models.services.llama.model import LlamaModel
-from blendfusion.models.verbalizer.describe import scored_by
-from blendfusion.models.verbalizer.query_likelihood import (
+from blendfusion.models.services.verbalizer.describe import scored_by
+from blendfusion.models.services.verbalizer.query_likelihood import (
     Neutral,
     Odds,
     by_likelihood,
     neutral,
 )
-from blendfusion.models.verbalizer.score_as_yes_no import rewrite_task
-from blendfusion.models.verbalizer.ways import (
+from blendfusion.models.services.verbalizer.score_as_yes_no import rewrite_task
+from blendfusion.models.services.verbalizer.ways import (
     WAYS,
     Way,
     way_of,

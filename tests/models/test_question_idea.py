@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blendfusion.models.verbalizer.lexicon import idea_of
-from blendfusion.models.verbalizer.parse_question import question_idea
+from blendfusion.models.services.verbalizer.lexicon import idea_of
+from blendfusion.models.services.verbalizer.parse_question import question_idea
 from blendfusion.types import Constraint, Task
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from loopback import Body, Reply, serving
 
 from blendfusion.errors import OptionError
-from blendfusion.models.embedders.openai import OpenAIEmbedder
-from blendfusion.models.http import rate_limit as rates
-from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.http.rate_limit import Load, Rate
-from blendfusion.models.http.retry import Retry
+from blendfusion.models.services.http import rate_limit as rates
+from blendfusion.models.services.http.embedder import OpenAIEmbedder
+from blendfusion.models.services.http.model import OpenAIModel
+from blendfusion.models.services.http.rate_limit import Load, Rate
+from blendfusion.models.services.http.retry import Retry
 from blendfusion.options import Options
 from blendfusion.types import Task
 

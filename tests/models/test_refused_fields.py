@@ -13,7 +13,7 @@ from loopback import Body, Loopback, Reply, said, serving
 from provider_refusals import REFUSALS, Refusal, system
 
 import blendfusion as bf
-from blendfusion.models.http.sampling import fold_instruction
+from blendfusion.models.services.http.sampling import fold_instruction
 from blendfusion.run.reports.trace import AnswerWarning
 
 HANDFUL = 8

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blendfusion.models.constraints.constraint import holds
-from blendfusion.models.http.parse_reply import read_reply
+from blendfusion.models.prompts.parse_reply import read_reply
 from blendfusion.types import Constraint, StructField
 
 COLOUR = Constraint("choice", options=("Red", "Light Blue"))

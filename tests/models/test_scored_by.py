@@ -2,7 +2,7 @@
 
 import pytest
 
-from blendfusion.models.verbalizer.describe import scored_by
+from blendfusion.models.services.verbalizer.describe import scored_by
 from blendfusion.types import Constraint, Task
 
 TRUTH = "Yes, correct against No, wrong"

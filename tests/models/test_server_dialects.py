@@ -17,9 +17,9 @@ from server_dialects import (
     speaking,
 )
 
-from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.http.retry import Retry
-from blendfusion.models.http.structured_output import forms_named
+from blendfusion.models.services.http.model import OpenAIModel
+from blendfusion.models.services.http.retry import Retry
+from blendfusion.models.services.http.structured_output import forms_named
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Task
 

@@ -22,12 +22,12 @@ from loopback import Body, Loopback, Reply, is_up, serving
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
 from blendfusion.errors import ModelFailed
-from blendfusion.models.http.model import OpenAIModel
+from blendfusion.models.services.http.model import OpenAIModel
 from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.services.tuning.bank import bank
-from blendfusion.models.verbalizer.calibration_texts import ANY
-from blendfusion.models.verbalizer.parse_question import question_idea
-from blendfusion.models.verbalizer.ways import Way, keep_way, server_digest, weights_digest
+from blendfusion.models.services.verbalizer.calibration_texts import ANY
+from blendfusion.models.services.verbalizer.parse_question import question_idea
+from blendfusion.models.services.verbalizer.ways import Way, keep_way, server_digest, weights_digest
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

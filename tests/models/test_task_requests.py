@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Body, Reply, serving
 
-from blendfusion.models.http.api import ANTHROPIC, GEMINI, OPENAI, Api
-from blendfusion.models.http.exchange import Exchange
-from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.http.retry import Retry
-from blendfusion.models.http.server import Server
-from blendfusion.models.http.structured_output import forms_for
-from blendfusion.models.http.task_requests import TaskRequests, sent_constraint
 from blendfusion.models.protocol.gate import MOST_DEPTH, Unfit, json_of
+from blendfusion.models.services.http.api import ANTHROPIC, GEMINI, OPENAI, Api
+from blendfusion.models.services.http.exchange import Exchange
+from blendfusion.models.services.http.model import OpenAIModel
+from blendfusion.models.services.http.retry import Retry
+from blendfusion.models.services.http.server import Server
+from blendfusion.models.services.http.structured_output import forms_for
+from blendfusion.models.services.http.task_requests import TaskRequests, sent_constraint
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Example, StructField, Task
 

@@ -11,8 +11,8 @@ import pytest
 from loopback import Loopback, Reply, serving
 
 import blendfusion as bf
-from blendfusion.models.http.completion import read_completion
 from blendfusion.models.prompts.thoughts import behind_thoughts, without_thoughts
+from blendfusion.models.services.http.completion import read_completion
 from blendfusion.run.reports.trace import AnswerWarning
 
 CHANNELS = (

@@ -10,9 +10,9 @@ from certificates import certificate_for, serving_context
 from loopback import Reply, serving
 
 from blendfusion.errors import ModelFailed
-from blendfusion.models.http import client
-from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.http.transport import trusted_certificates
+from blendfusion.models.protocol.web_access import trusted_certificates
+from blendfusion.models.services.http import client
+from blendfusion.models.services.http.model import OpenAIModel
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

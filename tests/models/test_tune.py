@@ -6,6 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from blendfusion.models.prompts.prompt import SAME
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.services.tuning.bank import bank
 from blendfusion.models.services.tuning.fit import (
@@ -19,9 +20,8 @@ from blendfusion.models.services.tuning.fit import (
 )
 from blendfusion.models.services.tuning.pairs import name_pairs
 from blendfusion.models.services.tuning.tune import CANDIDATES, tune
-from blendfusion.models.verbalizer.likeness import SAME
-from blendfusion.models.verbalizer.query_likelihood import Odds, Score, neutral, way_for
-from blendfusion.models.verbalizer.ways import Way
+from blendfusion.models.services.verbalizer.query_likelihood import Odds, Score, neutral, way_for
+from blendfusion.models.services.verbalizer.ways import Way
 from blendfusion.types import Answer, Task
 
 RIGHT = {

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from local_model import weights_or_skip
 
+from blendfusion.models.prompts.prompt import SAME
 from blendfusion.models.services.llama.model import LlamaModel
-from blendfusion.models.verbalizer import ways
-from blendfusion.models.verbalizer.likeness import SAME, likeness
-from blendfusion.models.verbalizer.ways import (
+from blendfusion.models.services.verbalizer import ways
+from blendfusion.models.services.verbalizer.likeness import likeness
+from blendfusion.models.services.verbalizer.ways import (
     Way,
     keep_way,
     known_way,

@@ -18,7 +18,7 @@ from blendfusion.errors import ModelFailed
 from blendfusion.models.services.llama import weights
 from blendfusion.models.services.llama.model import LlamaModel, fingerprint
 from blendfusion.models.services.llama.weights import ConversionFailed, WeightsChoice, choose, ready
-from blendfusion.models.weights.gguf import Head, head
+from blendfusion.models.services.weights.gguf import Head, head
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

@@ -26,12 +26,11 @@ from loopback import Reply, serving
 from seconds import least_seconds
 
 import blendfusion as bf
-from blendfusion.models.http.client import Endpoint
-from blendfusion.models.http.parse_reply import read_reply
-from blendfusion.models.http.retry import Retry
-from blendfusion.models.http.server_errors import encodable
-from blendfusion.models.http.transport import BrokenConnection, TooLarge
 from blendfusion.models.prompts.canonical import canonical
+from blendfusion.models.prompts.parse_reply import encodable, read_reply
+from blendfusion.models.services.http.client import Endpoint
+from blendfusion.models.services.http.retry import Retry
+from blendfusion.models.services.http.transport import BrokenConnection, TooLarge
 from blendfusion.types import Constraint, StructField
 
 SECONDS = 0.5  # 0.01 on a machine of its own
@@ -282,7 +281,7 @@ def test_a_key_that_a_server_repeats_is_cut_out(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_content_in_parts_is_read() -> None:
-    from blendfusion.models.http.completion import read_completion
+    from blendfusion.models.services.http.completion import read_completion
 
     parts = [{"type": "text", "text": "4"}, {"type": "image"}, {"type": "text", "text": "2"}]
     reply = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}

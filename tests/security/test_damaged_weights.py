@@ -22,7 +22,7 @@ from blendfusion.models.services.llama import first_load, weights
 from blendfusion.models.services.llama.first_load import ensure_loads, is_known, remember
 from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.services.llama.switch import Interruption
-from blendfusion.models.weights.gguf import TYPES, BrokenFile, check
+from blendfusion.models.services.weights.gguf import TYPES, BrokenFile, check
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

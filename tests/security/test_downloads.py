@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from blendfusion.models.http.downloads import DownloadFailed, download
+from blendfusion.places.downloads import DownloadFailed, download
 
 Page = tuple[int, Mapping[str, str], bytes]
 PLAIN: Page = (200, {}, b"a,b\n1,2\n")

@@ -21,7 +21,7 @@ from blendfusion.datafusion import columns, error_gate, error_translation, forei
 from blendfusion.datafusion.foreign_words import foreign
 from blendfusion.language.query_text.clause_places import clause_place
 from blendfusion.language.query_text.query_tree import Reader
-from blendfusion.models.verbalizer import label_words
+from blendfusion.models.services.verbalizer import label_words
 from blendfusion.redaction import Redaction
 from blendfusion.run.reports import answer_warnings
 from blendfusion.services.documents import margins

@@ -12,8 +12,8 @@ from loopback import Body, Loopback, Reply, form_of, serving
 
 import blendfusion as bf
 from blendfusion.models.constraints.constraint import holds
-from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.http.retry import Retry
+from blendfusion.models.services.http.model import OpenAIModel
+from blendfusion.models.services.http.retry import Retry
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

@@ -19,18 +19,18 @@ import blendfusion as bf
 from blendfusion.apps.cli.main import main
 from blendfusion.errors import ArgumentError, BlendFusionError, QueryError
 from blendfusion.models.constraints.constraint import holds
-from blendfusion.models.http.chat import Chat
-from blendfusion.models.http.client import Endpoint
-from blendfusion.models.http.exchange import Exchange
-from blendfusion.models.http.response import Response
-from blendfusion.models.http.retry import Retry
-from blendfusion.models.http.sampling import Sampling
-from blendfusion.models.http.server_features import FormsTaken
-from blendfusion.models.http.server_kind import kind_of, offered_by, window_of
-from blendfusion.models.http.task_requests import TaskRequests
 from blendfusion.models.protocol.gate import bounded_usage
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.services.batch.jobs import jobs_of
+from blendfusion.models.services.http.chat import Chat
+from blendfusion.models.services.http.client import Endpoint
+from blendfusion.models.services.http.exchange import Exchange
+from blendfusion.models.services.http.response import Response
+from blendfusion.models.services.http.retry import Retry
+from blendfusion.models.services.http.sampling import Sampling
+from blendfusion.models.services.http.server_features import FormsTaken
+from blendfusion.models.services.http.server_kind import kind_of, offered_by, window_of
+from blendfusion.models.services.http.task_requests import TaskRequests
 from blendfusion.models.services.shared_stores.segment import BrokenSegment, Name, Segment, _digest
 from blendfusion.models.stores.entry import Entry
 from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of

@@ -14,7 +14,7 @@ import pytest
 from loopback import Reply, serving
 
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.http.model import OpenAIModel
+from blendfusion.models.services.http.model import OpenAIModel
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

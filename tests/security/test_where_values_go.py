@@ -9,10 +9,10 @@ import pytest
 from yarl import URL
 
 import blendfusion as bf
-from blendfusion.models.http.address import _announced, below, checked_url, split_name
-from blendfusion.models.http.response import Response
-from blendfusion.models.http.transport import Client, NoConnection, Request
-from blendfusion.models.registry.load import server_named
+from blendfusion.models.services.http import server_named
+from blendfusion.models.services.http.address import _announced, below, checked_url, split_name
+from blendfusion.models.services.http.response import Response
+from blendfusion.models.services.http.transport import Client, NoConnection, Request
 from blendfusion.options import Options
 
 WRONG = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from blendfusion.models.weights.gguf import _Reader
+from blendfusion.models.services.weights.gguf import _Reader
 
 TEMPLATE = (
     "{{ '<|im_start|>user\n' + state + '\n\nQuestion: ' + instructions + '\n' }}"

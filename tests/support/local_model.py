@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from blendfusion.models.protocol.python_packages import packaged_weights
 from blendfusion.models.services.llama.library import library
-from blendfusion.models.weights.python_packages import packaged_weights
 
 SERVER = [
     *(sys.executable, "-c"),

@@ -44,7 +44,7 @@ PUBLIC = frozenset(
         "engine/services/evaluate/improve.py:Improvement.changed",
         "engine/types.py:Answer.failed",
         "models/embedders/embedder.py:MeteredEmbedder.metered",
-        "models/embedders/openai.py:OpenAIEmbedder.metered",
+        "models/services/http/embedder.py:OpenAIEmbedder.metered",
         "models/guarantees/accuracy.py:Targets.shared",
     }
 )

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from blendfusion.errors import BlendFusionError, QueryError, connect_with
 from blendfusion.models.embedders.cache import CachedEmbedder, VectorCounts
-from blendfusion.models.embedders.embedder import Embedder, no_embedder
+from blendfusion.models.embedders.embedder import Embedder
+from blendfusion.models.embedders.load import no_embedder
 from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.guarantees.vector_classifier import EmbeddingModel
 from blendfusion.models.protocol.allowance import OutOfCallsError, OutOfTimeError, allowing

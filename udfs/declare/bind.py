@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from blendfusion.errors import ArgumentError, close_matches
 from blendfusion.models.constraints.constraint import holds
-from blendfusion.models.http.parse_reply import read_answer
 from blendfusion.models.prompts.canonical import canonical
+from blendfusion.models.prompts.parse_reply import read_answer
 from blendfusion.options import OnError
 from blendfusion.types import Constraint, Example, Task
 from blendfusion.udfs.declare.answer_predicate import check_predicate

@@ -12,8 +12,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from blendfusion.models.http.client import KEY_VARIABLE, URL_VARIABLE
-from blendfusion.models.registry.inventory import (
+from blendfusion.apps.cli.inventory import (
     FoundServer,
     missing_extras,
     packaged_runs,
@@ -21,6 +20,7 @@ from blendfusion.models.registry.inventory import (
     weights_here,
 )
 from blendfusion.models.registry.load import VARIABLE
+from blendfusion.models.services.http.client import KEY_VARIABLE, URL_VARIABLE
 from blendfusion.redaction import on_one_line
 
 Row: TypeAlias = tuple[str, str, str, str]

@@ -36,7 +36,7 @@ from blendfusion.errors import (
 )
 from blendfusion.files.reading import register_spec
 from blendfusion.language.query_text.scripts import has_open_quote, script, split
-from blendfusion.models.weights.python_packages import cache_folder
+from blendfusion.models.protocol.python_packages import cache_folder
 from blendfusion.redaction import printable
 from blendfusion.run.observe.progress import count_noun, spending_line
 from blendfusion.udfs.register.user_functions import known_ingredients

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from blendfusion.errors import OptionError
-from blendfusion.models.http.model import OpenAIModel
 from blendfusion.models.registry.load import load
+from blendfusion.models.services.http.model import OpenAIModel
 from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.services.tuning.tune import TuningResult, tune
-from blendfusion.models.verbalizer.ways import keep_way, user_file
+from blendfusion.models.services.verbalizer.ways import keep_way, user_file
 from blendfusion.options import Options
 from blendfusion.redaction import printable
 

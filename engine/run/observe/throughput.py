@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
-from blendfusion.models.weights.python_packages import cache_folder
+from blendfusion.models.protocol.python_packages import cache_folder
 from blendfusion.types import Task, Usage
 
 Question: TypeAlias = "tuple[Task, tuple[str, ...]]"

@@ -7,10 +7,12 @@ from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.back_end import BackEnd
 from blendfusion.options import Options
 
+NEEDS = ("http",)
+
 
 def _openai_batch(argument: str, options: Options) -> Model:
-    from blendfusion.models.registry.load import server_named
     from blendfusion.models.services.batch.model import BatchApi, BatchModel
+    from blendfusion.models.services.http import server_named
 
     server = server_named(argument)
     return BatchModel(server.name, BatchApi(server.url, server.key, options), options)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import Json
-from blendfusion.models.http.client import CHAT
 from blendfusion.models.protocol.gate import Unfit, object_of
-from blendfusion.models.weights.python_packages import cache_folder
+from blendfusion.models.protocol.python_packages import cache_folder
+from blendfusion.models.services.http.client import CHAT
 
 Reply = tuple[dict[str, Json] | None, str]
 """The body of a good reply, or None and the reason."""

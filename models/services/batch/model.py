@@ -10,18 +10,23 @@ from urllib.parse import quote
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import Json
-from blendfusion.models.http.api import OPENAI
-from blendfusion.models.http.chat import Chat
-from blendfusion.models.http.client import Endpoint, object_in
-from blendfusion.models.http.exchange import Exchange
-from blendfusion.models.http.model import DEFAULT_WINDOW, OpenAIModel, fingerprint
-from blendfusion.models.http.response import Response
-from blendfusion.models.http.retry import Passing, Retry
-from blendfusion.models.http.sampling import Sampling
-from blendfusion.models.http.server_errors import clean_error, status_of
-from blendfusion.models.http.server_features import FormsTaken
-from blendfusion.models.http.task_requests import TaskRequests
-from blendfusion.models.http.transport import (
+from blendfusion.models.protocol.abilities import Abilities
+from blendfusion.models.protocol.allowance import spend_request
+from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.run_aside import run_confined
+from blendfusion.models.services.batch.jobs import NAME, Job, Reply, jobs_of
+from blendfusion.models.services.http.api import OPENAI
+from blendfusion.models.services.http.chat import Chat
+from blendfusion.models.services.http.client import Endpoint, object_in
+from blendfusion.models.services.http.exchange import Exchange
+from blendfusion.models.services.http.model import DEFAULT_WINDOW, OpenAIModel, fingerprint
+from blendfusion.models.services.http.response import Response
+from blendfusion.models.services.http.retry import Passing, Retry
+from blendfusion.models.services.http.sampling import Sampling
+from blendfusion.models.services.http.server_errors import clean_error, status_of
+from blendfusion.models.services.http.server_features import FormsTaken
+from blendfusion.models.services.http.task_requests import TaskRequests
+from blendfusion.models.services.http.transport import (
     BrokenConnection,
     Client,
     File,
@@ -31,11 +36,6 @@ from blendfusion.models.http.transport import (
     TooLarge,
     json_bytes,
 )
-from blendfusion.models.protocol.abilities import Abilities
-from blendfusion.models.protocol.allowance import spend_request
-from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
-from blendfusion.models.protocol.run_aside import run_confined
-from blendfusion.models.services.batch.jobs import NAME, Job, Reply, jobs_of
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
 

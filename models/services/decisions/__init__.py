@@ -9,6 +9,8 @@ from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.back_end import BackEnd
 from blendfusion.options import Options
 
+NEEDS = ("http",)
+
 
 def _build(protocol: str, argument: str, options: Options) -> Model:
     from blendfusion.models.services.decisions.model import model_named

@@ -14,14 +14,6 @@ from typing import TypeAlias
 
 from blendfusion.errors import ModelFailed, ModelNotFound, ModelWarning, level_of_caller
 from blendfusion.models.constraints.constraint import Json
-from blendfusion.models.http.address import split_name
-from blendfusion.models.http.api import OPENAI
-from blendfusion.models.http.client import Missing, NoAnswer, Refusal, ValueRequests
-from blendfusion.models.http.model import OpenAIModel
-from blendfusion.models.http.retry import Retry
-from blendfusion.models.http.server import Server
-from blendfusion.models.http.task_group import for_each
-from blendfusion.models.http.transport import Client
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.prompts.prompt import render
 from blendfusion.models.protocol.abilities import Abilities
@@ -41,6 +33,14 @@ from blendfusion.models.services.decisions.protocols import (
 from blendfusion.models.services.decisions.question import Question, question_of
 from blendfusion.models.services.decisions.sentinels import Sentinels
 from blendfusion.models.services.decisions.versions import keep_version, version_of
+from blendfusion.models.services.http.address import split_name
+from blendfusion.models.services.http.api import OPENAI
+from blendfusion.models.services.http.client import Missing, NoAnswer, Refusal, ValueRequests
+from blendfusion.models.services.http.model import OpenAIModel
+from blendfusion.models.services.http.retry import Retry
+from blendfusion.models.services.http.server import Server
+from blendfusion.models.services.http.task_group import for_each
+from blendfusion.models.services.http.transport import Client
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from blendfusion.models.weights.python_packages import cache_folder
+from blendfusion.models.protocol.python_packages import cache_folder
 
 _LARGEST = 1 << 20
 

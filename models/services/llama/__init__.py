@@ -10,9 +10,11 @@ from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.back_end import BackEnd
 from blendfusion.options import Options
 
+NEEDS = ("verbalizer", "weights")
+
 
 def _smollm2(argument: str, options: Options) -> Model:
-    from blendfusion.models.weights.python_packages import packaged_weights
+    from blendfusion.models.protocol.python_packages import packaged_weights
 
     weights = packaged_weights()
     if weights is None:
@@ -24,7 +26,7 @@ def _smollm2(argument: str, options: Options) -> Model:
 
 
 def _gemma(argument: str, options: Options) -> Model:
-    from blendfusion.models.weights.python_packages import gemma_weights
+    from blendfusion.models.protocol.python_packages import gemma_weights
 
     weights = gemma_weights()
     if weights is None:
@@ -62,7 +64,7 @@ def _needs_llama_cpp(named: str) -> None:
 
 
 def _hub(argument: str, options: Options) -> Model:
-    from blendfusion.models.weights.hub import fetch, hub_file
+    from blendfusion.models.services.weights.hub import fetch, hub_file
 
     wanted = hub_file(argument)
     _needs_llama_cpp(str(wanted))  # before anything is downloaded

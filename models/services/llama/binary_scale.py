@@ -12,7 +12,7 @@ from typing import Any
 
 from blendfusion.models.services.llama.batch import Row, TaskBatch
 from blendfusion.models.services.llama.closed_set import ChoiceDecoder
-from blendfusion.models.verbalizer.query_likelihood import degree_of
+from blendfusion.models.services.verbalizer.query_likelihood import degree_of
 from blendfusion.types import Constraint
 
 YES = 0

@@ -21,13 +21,13 @@ import numpy as np
 
 from blendfusion.errors import ModelError, ModelFailed
 from blendfusion.models.protocol.events import weights_tried
+from blendfusion.models.protocol.python_packages import PACKAGED_SHA256
 from blendfusion.models.services.llama.context import LlamaContext, Weights
 from blendfusion.models.services.llama.library import reason as llama_reason
 from blendfusion.models.services.llama.switch import Switch
 from blendfusion.models.services.llama.token_batch import Batch
 from blendfusion.models.services.llama.weights import identity, memory_bytes, weights_folder
-from blendfusion.models.weights.gguf import BrokenFile, check
-from blendfusion.models.weights.python_packages import PACKAGED_SHA256
+from blendfusion.models.services.weights.gguf import BrokenFile, check
 
 LIMIT_SECONDS = 120.0
 BYTES_PER_SECOND = 20e6

@@ -17,8 +17,8 @@ from blendfusion.models.services.llama.batch import Row, TaskBatch
 from blendfusion.models.services.llama.binary_scale import YES
 from blendfusion.models.services.llama.closed_set import ChoiceDecoder
 from blendfusion.models.services.llama.query_likelihood import LikelihoodDecoder
-from blendfusion.models.verbalizer.query_likelihood import Odds, answer_of
-from blendfusion.models.verbalizer.ways import Way
+from blendfusion.models.services.verbalizer.query_likelihood import Odds, answer_of
+from blendfusion.models.services.verbalizer.ways import Way
 from blendfusion.types import Constraint
 
 PORTION = 64

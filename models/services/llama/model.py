@@ -55,16 +55,16 @@ from blendfusion.models.services.llama.weights import (
     identity,
     parameters,
 )
-from blendfusion.models.verbalizer.calibration import CALIBRATION_VERSION
-from blendfusion.models.verbalizer.describe import scored_by
-from blendfusion.models.verbalizer.label_similarity import label_weight
-from blendfusion.models.verbalizer.query_likelihood import (
+from blendfusion.models.services.verbalizer.calibration import CALIBRATION_VERSION
+from blendfusion.models.services.verbalizer.describe import scored_by
+from blendfusion.models.services.verbalizer.label_similarity import label_weight
+from blendfusion.models.services.verbalizer.query_likelihood import (
     LIKELIHOOD_VERSION,
     Score,
     question_behind,
 )
-from blendfusion.models.verbalizer.score_as_yes_no import model_tasks
-from blendfusion.models.verbalizer.ways import Way, way_of, weights_digest
+from blendfusion.models.services.verbalizer.score_as_yes_no import model_tasks
+from blendfusion.models.services.verbalizer.ways import Way, way_of, weights_digest
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
 

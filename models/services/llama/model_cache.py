@@ -18,8 +18,8 @@ from blendfusion.models.services.llama.image_encoder import Projector
 from blendfusion.models.services.llama.ref_counts import Loan, Pool
 from blendfusion.models.services.llama.switch import Interruption, Switch
 from blendfusion.models.services.llama.weights import ConversionFailed, WeightsChoice, ready
-from blendfusion.models.verbalizer.lexicon import Idea
-from blendfusion.models.verbalizer.query_likelihood import Neutral, Score
+from blendfusion.models.services.verbalizer.lexicon import Idea
+from blendfusion.models.services.verbalizer.query_likelihood import Neutral, Score
 from blendfusion.options import Options
 from blendfusion.types import Task
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from blendfusion.errors import ModelNotFound
-from blendfusion.models.weights.hub import fetch, hub_file
+from blendfusion.models.services.weights.hub import fetch, hub_file
 
 HUB_SCHEME = "hf:"
 BESIDE = "mmproj*.gguf"

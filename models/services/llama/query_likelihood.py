@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from blendfusion.models.services.llama.batch import Row, Runs, TaskBatch
-from blendfusion.models.verbalizer.label_words import TRUTH
-from blendfusion.models.verbalizer.likeness import likeness
-from blendfusion.models.verbalizer.query_likelihood import (
+from blendfusion.models.services.verbalizer.label_words import TRUTH
+from blendfusion.models.services.verbalizer.likeness import likeness
+from blendfusion.models.services.verbalizer.query_likelihood import (
     Neutral,
     Odds,
     Score,
@@ -27,8 +27,8 @@ from blendfusion.models.verbalizer.query_likelihood import (
     neutral_values,
     way_for,
 )
-from blendfusion.models.verbalizer.similarity import similarities
-from blendfusion.models.verbalizer.ways import Way
+from blendfusion.models.services.verbalizer.similarity import similarities
+from blendfusion.models.services.verbalizer.ways import Way
 from blendfusion.types import Constraint
 
 

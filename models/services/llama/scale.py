@@ -15,7 +15,7 @@ from blendfusion.models.scores.expected_score import chains, expected_score, spr
 from blendfusion.models.scores.option_trie import Fork, Scores, forks
 from blendfusion.models.services.llama.batch import Row, TaskBatch
 from blendfusion.models.services.llama.closed_set import ChoiceDecoder
-from blendfusion.models.verbalizer.ways import Way
+from blendfusion.models.services.verbalizer.ways import Way
 from blendfusion.types import Answer
 
 

@@ -23,10 +23,10 @@ from pathlib import Path
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.protocol.events import weights_converted, weights_kept
+from blendfusion.models.protocol.python_packages import cache_folder
 from blendfusion.models.services.llama.cpu_cores import cores
 from blendfusion.models.services.llama.shared_library import identity as llama_identity
-from blendfusion.models.weights.gguf import Head, head
-from blendfusion.models.weights.python_packages import cache_folder
+from blendfusion.models.services.weights.gguf import Head, head
 from blendfusion.options import Options
 
 VARIABLE = "BLENDFUSION_WEIGHTS"

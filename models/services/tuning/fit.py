@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from blendfusion.models.guarantees.logistic import fit_classifier
-from blendfusion.models.verbalizer.query_likelihood import Score, neutral
-from blendfusion.models.verbalizer.ways import Way
+from blendfusion.models.services.verbalizer.query_likelihood import Score, neutral
+from blendfusion.models.services.verbalizer.ways import Way
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Bools: TypeAlias = npt.NDArray[np.bool_]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Protocol
 
+from blendfusion.models.prompts.prompt import SAME
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.services.tuning.bank import FOLDER, Part
 from blendfusion.models.services.tuning.fit import (
@@ -23,10 +24,10 @@ from blendfusion.models.services.tuning.fit import (
     quality,
     relative_scores,
 )
+from blendfusion.models.services.verbalizer.likeness import likeness
+from blendfusion.models.services.verbalizer.query_likelihood import Score, neutral_values
+from blendfusion.models.services.verbalizer.ways import Way
 from blendfusion.models.vectors.tfidf import Nearest
-from blendfusion.models.verbalizer.likeness import SAME, likeness
-from blendfusion.models.verbalizer.query_likelihood import Score, neutral_values
-from blendfusion.models.verbalizer.ways import Way
 from blendfusion.types import Constraint, Task
 
 TASK = Task("llm_same", SAME, Constraint("boolean"), ("", ""))

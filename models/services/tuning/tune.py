@@ -29,10 +29,10 @@ from blendfusion.models.services.tuning.fit import (
     relative_scores,
 )
 from blendfusion.models.services.tuning.pairs import quality_of_pairs, with_pairs
-from blendfusion.models.verbalizer.calibration_texts import ANY
-from blendfusion.models.verbalizer.parse_question import question_idea
-from blendfusion.models.verbalizer.query_likelihood import Score, about_text
-from blendfusion.models.verbalizer.ways import ALONE, Way, compares_vectors
+from blendfusion.models.services.verbalizer.calibration_texts import ANY
+from blendfusion.models.services.verbalizer.parse_question import question_idea
+from blendfusion.models.services.verbalizer.query_likelihood import Score, about_text
+from blendfusion.models.services.verbalizer.ways import ALONE, Way, compares_vectors
 from blendfusion.types import Answer, Task
 
 WORDS = Way()

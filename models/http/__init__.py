@@ -1,1 +1,0 @@
-"""Models behind servers with OpenAI's protocol."""
