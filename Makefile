@@ -75,6 +75,7 @@ nightly: install $(VENV)/compiled $(VENV)/dbt
 	BLENDFUSION_COMPILED=$(CURDIR)/$(VENV)/compiled/llama_cpp/lib $(BIN)/pytest -q -o faulthandler_timeout=14400 \
 		--cases 2000 tests/models/test_prebuilt_equals_compiled.py
 	$(PARALLEL) -o faulthandler_timeout=14400 --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/engine/test_bridge_catalogue.py tests/security
+	$(PARALLEL) -o faulthandler_timeout=14400 --cases 100000 tests/planner/test_rows_of_all_answers.py
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 --cases 200000 tests/engine/test_interrupt_anywhere.py tests/planner/test_value_bound.py
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 2000 tests/models/test_local_independence.py \
 		tests/models/test_decision_faults.py tests/engine/test_improve.py tests/engine/test_interval_coverage.py

@@ -151,6 +151,12 @@ class GroupNeed:
     offset: int = 0
     count: int | None = None
     """The limit; None: all groups."""
+    per: tuple[Expr, ...] = ()
+    """The keys for each combination of which the limit counts groups by themselves."""
+    ties: bool = False
+    """Whether groups that are equal in the order to the last one within the limit are read, too."""
+    dense: bool = False
+    """Whether ``count`` counts combinations of values of the order instead of groups."""
     shown: tuple[Expr, ...] = ()
     """The expressions that are read of the groups within the limit. Each needs one value."""
 

@@ -22,11 +22,13 @@ from blendfusion.planner.ir.nodes import (
     Field,
     GroupNeed,
     Measure,
+    Node,
     Rel,
     all_fields,
     asks,
     conjuncts,
     fields,
+    has_window,
     inline,
     is_kept,
     is_volatile,
@@ -34,8 +36,10 @@ from blendfusion.planner.ir.nodes import (
     may_move,
     needs_model,
     through_projection,
+    windows,
 )
 from blendfusion.planner.ir.sorts import directions_of
+from blendfusion.planner.ir.windows import first_ranks, numbering, order_of
 from blendfusion.planner.needs.inputs import OF_EXTREME, order_of_value
 
 _ALL = 2**40
@@ -74,7 +78,8 @@ def aggregate_with_need(groups: Rel, above: Sequence[Rel]) -> tuple[Rel, Block, 
     over = tuple(replace(m, exprs=tuple(place.get(e, e) for e in m.exprs)) for m in measures)
     bounded = replace(block, select=select)
     own = replace(agg, keys=all_fields(len(keys)), measures=over)
-    return aggregate(bounded, own), bounded, _need(agg, over, above)
+    need = _need(agg, over, above)
+    return None if need is None else (aggregate(bounded, own), bounded, need)
 
 
 def _count_of_distinct(groups: Rel) -> Rel | None:
@@ -129,18 +134,27 @@ def _may_wait(block: Block, measure: Measure) -> bool:
     )
 
 
-def _need(agg: Aggregation, measures: tuple[Measure, ...], above: Sequence[Rel]) -> GroupNeed:
-    """The parts that the relations ``above`` read of groups, from below."""
+def _need(
+    agg: Aggregation, measures: tuple[Measure, ...], above: Sequence[Rel]
+) -> GroupNeed | None:
+    """The parts that the relations ``above`` read of groups, from below; None where windows number
+    those of a limit."""
     columns: tuple[Expr, ...] = all_fields(len(agg.keys) + len(measures))
-    need = GroupNeed(len(agg.keys), measures)
+    need, ranked = GroupNeed(len(agg.keys), measures), False
     for rel in above:
         exprs = tuple(inline(e, columns) for e in rel.exprs)
         if rel.kind == "project":
+            if need.has_limit and any(map(has_window, rel.exprs)):
+                return None
             columns = exprs
-        elif rel.kind == "fetch" and not need.shown:
+        elif rel.kind == "fetch" and not need.shown and not ranked:
             need = _with_limit(need, *fetch_bounds(rel))
         elif need.has_limit:
             need = replace(need, shown=(*need.shown, *exprs))
+        elif rel.kind == "filter" and any(map(has_window, exprs)):
+            need, ranked = _with_ranks(need, exprs), True
+            if any(not isinstance(e, Field) or e.index >= need.n_keys for e in need.per):
+                return None
         elif rel.kind == "filter":
             tests = tuple(term for e in exprs for term in conjuncts(e))
             need = replace(need, tests=(*need.tests, *tests))
@@ -148,8 +162,58 @@ def _need(agg: Aggregation, measures: tuple[Measure, ...], above: Sequence[Rel])
             need = replace(need, order=exprs, directions=directions_of(rel))
     if not need.has_limit:  # an order that no limit counts is read in full
         need = replace(need, shown=(*need.shown, *need.order), order=(), directions=())
-    shown = dict.fromkeys((*columns, *need.shown))
+    shown = dict.fromkeys(part for e in (*columns, *need.shown) for part in _beside_windows(e))
     return replace(need, shown=tuple(e for e in shown if _reads_measure(e, need)))
+
+
+def numbers_first(plan: Rel, above: Sequence[Rel]) -> bool:
+    """Whether all windows of a projection number its rows in one way, and a filter leaves first
+    numbers only; ``above``: the relations above it, from the top."""
+    columns = plan.exprs
+    orders = {numbering(w) for e in columns for w in windows(e)}
+    if plan.kind != "project" or len(orders) != 1 or None in orders:
+        return False
+    for rel in reversed(above):
+        exprs = tuple(inline(e, columns) for e in rel.exprs)
+        if rel.kind == "filter":
+            return any(_first_numbers(term) for e in exprs for term in conjuncts(e))
+        if rel.kind != "project" or any(map(has_window, rel.exprs)):
+            return False
+        columns = exprs
+    return False
+
+
+def _first_numbers(term: Expr) -> tuple[Node, int] | None:
+    """(a window that numbers rows, how many of the first numbers a predicate may leave)"""
+    rank, count = first_ranks(term)
+    return (rank, count) if count > 0 and isinstance(rank, Node) and numbering(rank) else None
+
+
+def _with_ranks(need: GroupNeed, exprs: Sequence[Expr]) -> GroupNeed:
+    """A need of the groups with the first numbers that a filter leaves."""
+    terms = [term for e in exprs for term in conjuncts(e)]
+    for window, count in filter(None, map(_first_numbers, terms)):
+        order = order_of(window)
+        return replace(
+            need,
+            order=order.keys,
+            directions=order.directions,
+            count=count,
+            per=order.partitions,
+            ties=window.name != "window:row_number",
+            dense=window.name == "window:dense_rank",
+            shown=(*need.shown, *terms),
+        )
+    return need
+
+
+def _beside_windows(expr: Expr) -> tuple[Expr, ...]:
+    """The parts of an expression that windows do not read: the limit decides what those do."""
+    if not has_window(expr):
+        return (expr,)
+    if numbering(expr) is not None:
+        return ()
+    return tuple(part for child in expr.children for part in _beside_windows(child))
 
 
 def _with_limit(need: GroupNeed, offset: int, count: int | None) -> GroupNeed:

@@ -1,8 +1,8 @@
 """Asks about the rows of groups only until what is read of the groups is decided.
 
 before: ``filter n > 3`` over ``aggregate count(*) FILTER (WHERE llm(x)) AS n by k`` over
-        ``block(t)``; also any other test of aggregates, sorts by them with a limit, and comparisons
-        among the columns of a result
+        ``block(t)``; also any other test of aggregates, sorts by them with a limit, first numbers
+        of ranks by them, and comparisons among the columns of a result
 after:  the same over the block ``until`` the tests have one value for each group
 safe:   the block asks until each test of a group has one value, whatever the other answers are.
         Where a column shows an aggregate itself, it asks about all rows of the groups that are
@@ -38,7 +38,7 @@ from blendfusion.planner.ir.traversal import (
     with_subplans,
 )
 from blendfusion.planner.needs.counts import rows_to_count
-from blendfusion.planner.needs.groups import bound_aggregate
+from blendfusion.planner.needs.groups import bound_aggregate, numbers_first
 from blendfusion.planner.needs.reads import read_above, read_of_side, read_of_subquery
 
 
@@ -67,7 +67,7 @@ class _Reader:
         above: list[Rel] = [] if read is None else [Rel("project", b"", (plan,), read, len(read))]
         start = len(above)
         groups: Plan = plan
-        while isinstance(groups, Rel) and _is_above(groups):
+        while isinstance(groups, Rel) and _is_above(groups, above):
             above.append(groups)
             groups = groups.inputs[0]
         result: Plan | None = (
@@ -122,8 +122,13 @@ class _Reader:
         )
 
 
-def _is_above(plan: Rel) -> bool:
-    """Whether each row of a relation is one of a group's row below it."""
+def _is_above(plan: Rel, above: Sequence[Rel]) -> bool:
+    """Whether each row of a relation is one of a group's row below it; windows number them only
+    where a filter above reads first numbers."""
     if plan.kind not in ("project", "filter", "sort", "fetch") or plan.has_subqueries:
         return False
-    return not any(has_window(e) or is_volatile(e) for e in plan.exprs)
+    if any(map(is_volatile, plan.exprs)):
+        return False
+    if not any(map(has_window, plan.exprs)):
+        return True
+    return numbers_first(plan, above)

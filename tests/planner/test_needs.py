@@ -3,31 +3,15 @@ answer is asked for, and the rows are those of all answers."""
 
 from __future__ import annotations
 
-import random
-
 import pyarrow as pa
 import pytest
-from first_row_queries import FirstRowQueries
-from group_queries import Adversary, check_rows, grouped_rows, seeded_script
 from scripts import Counted
 from seconds import least_seconds
 
 import blendfusion as bf
-from blendfusion.run.execution import first_rows
 
 F = "llm_filter('f', x)"
 N = 400
-
-
-@pytest.mark.filterwarnings("ignore:.*got no valid answer:blendfusion.AnswerWarning")
-def test_random_queries_of_first_rows_have_the_rows_of_all_answers(
-    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for seed in range(pytestconfig.getoption("--cases") // 20):
-        monkeypatch.setattr(first_rows, "_PART", (1, 1_024)[seed % 2])
-        sql = FirstRowQueries(random.Random(f"query {seed}")).query()
-        script = Adversary() if seed % 4 == 3 else seeded_script(seed)
-        check_rows(sql, grouped_rows(random.Random(seed)), script)
 
 
 def _third(call: object) -> bool:

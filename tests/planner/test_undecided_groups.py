@@ -9,9 +9,6 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 from group_queries import (
-    Adversary,
-    DistinctQueries,
-    GroupQueries,
     check_rows,
     grouped_rows,
     rows_and_values,
@@ -25,26 +22,6 @@ N = 400
 F = "llm_filter('q', x)"
 SCORE = "llm_score('s', x, low => 0, high => 4)"
 COUNT = f"count(*) FILTER (WHERE {F})"
-
-
-@pytest.mark.filterwarnings("ignore:.*got no valid answer:blendfusion.AnswerWarning")
-def test_random_queries_over_groups_have_the_rows_of_all_answers(
-    pytestconfig: pytest.Config,
-) -> None:
-    for seed in range(pytestconfig.getoption("--cases") // 20):
-        sql = GroupQueries(random.Random(f"query {seed}")).query()
-        script: Script = Adversary() if seed % 4 == 3 else seeded_script(seed)
-        check_rows(sql, grouped_rows(random.Random(seed)), script)
-
-
-@pytest.mark.filterwarnings("ignore:.*got no valid answer:blendfusion.AnswerWarning")
-def test_random_numbers_of_distinct_values_are_those_of_all_answers(
-    pytestconfig: pytest.Config,
-) -> None:
-    for seed in range(pytestconfig.getoption("--cases") // 20):
-        sql = DistinctQueries(random.Random(f"distinct {seed}")).query()
-        script: Script = Adversary() if seed % 4 == 3 else seeded_script(seed)
-        check_rows(sql, grouped_rows(random.Random(seed)), script)
 
 
 def test_one_of_equal_rows_is_enough_for_a_number_that_is_shown() -> None:
@@ -113,6 +90,24 @@ def test_the_largest_group_is_found_without_its_size() -> None:
     table = table.set_column(1, "g", pa.array([0 if i < 300 else i % 7 + 1 for i in range(N)]))
     sql = f"SELECT g FROM t GROUP BY g ORDER BY {COUNT} DESC LIMIT 1"
     assert check_rows(sql, table, _hashed) <= 100
+    for kind in ("rank", "dense_rank", "row_number"):
+        number = f"{kind}() OVER (ORDER BY {COUNT} DESC)"
+        assert check_rows(f"SELECT g FROM t GROUP BY g QUALIFY {number} = 1", table, _hashed) <= 100
+
+
+def test_the_first_groups_of_each_kind_are_found_without_their_sizes() -> None:
+    ids = range(900)
+    kinds = pa.table(
+        {
+            "id": [*ids],
+            "h": [i % 3 for i in ids],
+            "g": [i % 7 if i % 9 < 3 else 0 for i in ids],
+            "x": [f"text {i}" for i in ids],
+        }
+    )
+    number = f"rank() OVER (PARTITION BY h ORDER BY {COUNT} DESC)"
+    sql = f"SELECT h, g FROM t GROUP BY h, g QUALIFY {number} = 1"
+    assert check_rows(sql, kinds, _hashed) <= 450
 
 
 def test_a_second_run_asks_nothing() -> None:

@@ -86,12 +86,27 @@ class GroupQueries:
         text += f" WHERE {' AND '.join(where)}" if where else ""
         text += f" GROUP BY {', '.join(keys)}" if keys else ""
         text += f" HAVING {self._joined(having)}" if having else ""
+        if keys and one() < 0.25:
+            return self._ranked(text, keys)
         if keys and one() < 0.5:
             order = [self._ordered(self._measure()) for _ in range(self._source.choice([0, 1, 1]))]
             order += [self._ordered(key) for key in keys]
             text += f" ORDER BY {', '.join(order)} LIMIT {self._source.choice([1, 2, 3, 20])}"
             text += self._source.choice(["", "", " OFFSET 1"])
         return self._nested(text) if one() < 0.1 else text
+
+    def _ranked(self, text: str, keys: Sequence[str]) -> str:
+        """The first groups by their number in an order, of all or of each combination of keys."""
+        one, name = self._source.random, self._source.choice(("row_number", "rank", "dense_rank"))
+        order = [self._ordered(self._measure()) for _ in range(self._source.choice([0, 1, 1, 2]))]
+        if name == "row_number" or not order:
+            order += [self._ordered(key) for key in keys]
+        part = f"PARTITION BY {self._source.choice(keys)} " if one() < 0.3 else ""
+        window = f"{name}() OVER ({part}ORDER BY {', '.join(order)})"
+        head, _, rest = text.partition(" FROM t")
+        shown = ", ".join((*keys, "r") if one() < 0.5 else keys)
+        test = self._source.choice(("r <= 2", "r = 1", "r < 4", "r IN (1, 2)", "r = 2"))
+        return f"SELECT {shown} FROM ({head}, {window} AS r FROM t{rest}) AS q WHERE {test}"
 
     def _nested(self, text: str) -> str:
         return f"SELECT count(*) AS n FROM ({text}) AS q"

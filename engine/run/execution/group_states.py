@@ -45,7 +45,7 @@ from blendfusion.run.execution.ranges import (
     range_of_values,
     unknown_range,
 )
-from blendfusion.run.execution.row_answers import RowAnswers, ranges
+from blendfusion.run.execution.row_answers import RowAnswers, codes_of, ranges
 
 _RANKED = (
     *(pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_date),
@@ -95,6 +95,10 @@ class GroupStates:
         self.starts: Places = np.r_[first, len(codes)]
         self.sizes: Places = np.diff(self.starts)
         self._keys = self._key_columns(order[first])
+        self.line = self._line()
+        """The number of those groups which a limit counts with each group."""
+        self.kept_of_lines: dict[int, Places] = {}
+        """The groups that are kept of those with such a number, where that is decided."""
         for measure in need.measures:
             if is_of_distinct(measure) and is_bounded(measure):
                 for expr in measure.args:
@@ -316,6 +320,11 @@ class GroupStates:
         columns = [self.rows.value(i).take(at) for i in range(self.need.n_keys)]
         columns = columns or [pa.nulls(len(first), pa.bool_())]
         return pa.table(columns, [str(i) for i in range(len(columns))])
+
+    def _line(self) -> Places:
+        per = [e for e in self.need.per if isinstance(e, Field)]
+        codes = codes_of([self._keys.column(e.index) for e in per], self.n) if per else None
+        return np.zeros(self.n, dtype=np.int64) if codes is None else codes
 
     def _stage(self, expr: Expr) -> Stage:
         measures = self._measures(expr)

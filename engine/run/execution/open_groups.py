@@ -46,51 +46,97 @@ def round_sizes(states: GroupStates, groups: Places, at_once: int) -> Places:
 
 def _of_limit(states: GroupStates, at_once: int) -> OpenGroups:
     """The groups that may be among the first, or change their order."""
-    need = states.need
-    assert need.count is not None
     alive = np.flatnonzero(~states.fails)
     least, most = _places(states, alive)
-    passes = states.passes[alive]
-    least = np.where(passes, least, -1.0)
+    least = np.where(states.passes[alive], least, -1.0)
+    found: list[tuple[Places, Places, Places]] = []
+    lines = _lines(states, alive)
+    for number, own in lines:
+        kept, groups, mosts = _of_line(states, alive[own], least[own], most[own])
+        if len(groups):
+            found.append(_next_groups(states, groups, mosts, at_once, len(lines)))
+        else:
+            states.kept_of_lines[number] = kept
+    kept_of_all = np.zeros(states.n, dtype=bool)
+    for kept in states.kept_of_lines.values():
+        kept_of_all[kept] = True
+    groups, tests, sizes = (
+        (np.concatenate(parts) for parts in zip(*found, strict=True))
+        if found
+        else (np.arange(0),) * 3
+    )
+    return OpenGroups(groups, tests, sizes, kept_of_all)
+
+
+def _lines(states: GroupStates, alive: Places) -> list[tuple[int, Places]]:
+    """The groups that a limit counts together, as places in ``alive``, with their number; those of
+    which all is decided are left out."""
+    if not states.need.per:
+        return [(0, np.arange(len(alive)))]
+    numbers = states.line[alive]
+    order = np.argsort(numbers, kind="stable")
+    own, starts = np.unique(numbers[order], return_index=True)
+    parts = np.split(order, starts[1:]) if len(own) else []
+    pairs = zip(own.tolist(), parts, strict=True)
+    return [(number, part) for number, part in pairs if number not in states.kept_of_lines]
+
+
+def _of_line(
+    states: GroupStates, alive: Places, least: Numbers, most: Numbers
+) -> tuple[Places, Places, Numbers]:
+    """(the groups that are kept; those about which something must be asked first, and the greatest
+    place of each)"""
+    need, passes = states.need, states.passes[alive]
+    assert need.count is not None
     line = np.lexsort((-most, -least))
     end = min(need.offset + need.count, len(line))
-    kept = np.zeros(states.n, dtype=bool)
-    kept[alive[line[:end]]] = True
     most_behind = np.r_[np.maximum.accumulate(most[line][::-1])[::-1], -2.0]
     least_so_far = np.minimum.accumulate(least[line]) if len(line) else np.zeros(0)
+    if need.dense:  # as many places as there are for certain
+        apart = np.cumsum(least_so_far[:-1] > most_behind[1:-1])
+        end = int((np.r_[0, apart][: len(line)] < need.count).sum())
+    kept = np.zeros(len(alive), dtype=bool)
+    kept[line[:end]] = True
+    settled = passes & (least == most)
     for edge in range(max(need.offset, 1), end + 1):
         # What the groups before and behind an edge can be must not overlap.
-        rivals_most = most_behind[edge]
-        if least_so_far[edge - 1] >= max(rivals_most, 0.0):
+        rivals_most, least_before = most_behind[edge], least_so_far[edge - 1]
+        if least_before > rivals_most and least_before >= 0:
             continue
         before, behind = line[:edge], line[edge:]
-        wanted = np.r_[
-            before[(least[before] < rivals_most) | ~passes[before]],
-            behind[most[behind] > least_so_far[edge - 1]],
-        ]
-        groups, tests, sizes = _next_groups(states, alive[wanted], most[wanted], at_once)
-        if len(groups):
-            return OpenGroups(groups, tests, sizes, kept)
-        kept[alive[wanted]] = True  # all is known of them: DataFusion decides
-    none = np.arange(0)
-    return OpenGroups(none, none, none, kept)
+        if need.ties:
+            near = before[(least[before] <= rivals_most) | ~passes[before]]
+            far = behind[most[behind] >= least_before]
+        elif least_before < max(rivals_most, 0.0):
+            near = before[(least[before] < rivals_most) | ~passes[before]]
+            far = behind[most[behind] > least_before]
+        else:
+            continue
+        wanted = np.r_[near, far]
+        left = wanted[~settled[wanted]]
+        left = left[states.next_test(alive[left], order=True) >= 0]
+        if len(left):
+            return alive[kept], alive[left], most[left]
+        kept[near] = True  # all is known of them: DataFusion decides
+        if not need.ties or edge == end:
+            kept[far] = True
+    return alive[kept], alive[:0], most[:0]
 
 
 def _next_groups(
-    states: GroupStates, groups: Places, most: Numbers, at_once: int
+    states: GroupStates, groups: Places, most: Numbers, at_once: int, n_lines: int
 ) -> tuple[Places, Places, Places]:
     """The groups among these that may come first, with the numbers of their next tests and of rows:
     as many as make up a round."""
-    tests = states.next_test(groups, order=True)
-    some = np.flatnonzero(tests >= 0)
-    some = some[np.lexsort((groups[some], -states.asked[groups[some]], -most[some]))]
+    order = np.lexsort((groups, -states.asked[groups], -most))
+    groups = groups[order]
     part = 16 if len(states.rows) > MANY_ROWS else 32
-    wanted = max(at_once, int(states.asked.sum()) // part)
-    sizes = np.minimum(np.maximum(states.asked[groups[some]], 4), states.sizes[groups[some]])
-    before = np.cumsum(np.r_[0, sizes])[: len(some)]
+    wanted = max(1, max(at_once, int(states.asked.sum()) // part) // n_lines)
+    sizes = np.minimum(np.maximum(states.asked[groups], 4), states.sizes[groups])
+    before = np.cumsum(np.r_[0, sizes])[: len(groups)]
     sizes = np.minimum(sizes, wanted - before)
     first = sizes > 0
-    return groups[some[first]], tests[some[first]], sizes[first]
+    return groups[first], states.next_test(groups[first], order=True), sizes[first]
 
 
 def _places(states: GroupStates, alive: Places) -> tuple[Numbers, Numbers]:

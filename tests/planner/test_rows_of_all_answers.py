@@ -1,0 +1,52 @@
+"""Random queries over groups, orders, limits and what is composed of them, up to four deep, have
+the rows of all answers, whatever the answers are that nobody asked for.
+
+``pytest tests/planner/test_rows_of_all_answers.py --cases 100000`` runs 20,000 queries, and
+ROWS_FROM=100000 others. A quarter of the models keep each group open as long as they can.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+
+import pytest
+from composed_queries import ComposedQueries
+from first_row_queries import FirstRowQueries
+from group_queries import (
+    Adversary,
+    DistinctQueries,
+    GroupQueries,
+    check_rows,
+    grouped_rows,
+    seeded_script,
+)
+
+import blendfusion as bf
+from blendfusion.run.execution import first_rows
+
+FIRST = int(os.environ.get("ROWS_FROM", "0"))
+KINDS: dict[str, Callable[[random.Random], str]] = {
+    "groups": lambda source: GroupQueries(source).query(),
+    "distinct": lambda source: DistinctQueries(source).query(),
+    "first rows": lambda source: FirstRowQueries(source).query(),
+    "composed": lambda source: ComposedQueries(source).query(),
+}
+PARTS = 2
+
+
+@pytest.mark.filterwarnings("ignore:.*got no valid answer:blendfusion.AnswerWarning")
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_queries(kind: str, part: int, cases: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(FIRST + part, FIRST + cases // 20, PARTS):
+        monkeypatch.setattr(first_rows, "_PART", (1, 1_024)[seed // PARTS % 2])
+        sql = KINDS[kind](random.Random(f"{kind} {seed}"))
+        script: Callable[[bf.Request], object] = (
+            Adversary() if seed // PARTS % 4 == 3 else seeded_script(seed)
+        )
+        try:
+            check_rows(sql, grouped_rows(random.Random(seed)), script)
+        except Exception as problem:
+            raise AssertionError((kind, seed, sql)) from problem
