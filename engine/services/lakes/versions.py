@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.token_tree import TokenTree
-from blendfusion.udfs.declare.arguments import quoted_name
+from blendfusion.language.query_text.versioned_tables import with_parameters
 
 if TYPE_CHECKING:
     from blendfusion.services.lakes.session import LakeReading
@@ -20,10 +20,6 @@ _KINDS: Mapping[str, str] = {
     "SYSTEM_TIME": "at",
 }
 _FORM = "FROM orders VERSION AS OF 3, or FROM orders TIMESTAMP AS OF '2024-01-31T10:00:00Z'."
-_NO_ALIAS = frozenset(
-    "WHERE GROUP ORDER LIMIT HAVING JOIN INNER LEFT RIGHT FULL CROSS NATURAL ON USING UNION EXCEPT "
-    "INTERSECT WINDOW QUALIFY OFFSET FETCH ANTI SEMI LATERAL".split()
-)
 
 
 def with_versions(session: LakeReading, sql: str) -> tuple[str, dict[str, Any]]:
@@ -31,7 +27,7 @@ def with_versions(session: LakeReading, sql: str) -> tuple[str, dict[str, Any]]:
     its length, and the frames of these. Raises QueryError for a table that has no versions."""
     tree = TokenTree(sql)
     frames: dict[str, Any] = {}
-    edits = []
+    clauses = []
     for at in range(2, len(tree.tokens) - 2):
         if [tree.word(at + i) for i in range(1, 3)] != ["AS", "OF"] or tree.word(at) not in _KINDS:
             continue
@@ -41,19 +37,8 @@ def with_versions(session: LakeReading, sql: str) -> tuple[str, dict[str, Any]]:
             start -= 2
         name = f"v{len(frames)}"
         frames[name] = _frame(session, tree, (start, end), at)
-        text = f"${name}"
-        if not _has_alias(tree, at + 4):
-            text += f" AS {quoted_name(tree.name(end - 1))}"
-        first, last = tree.span(start, at + 4)
-        lines = "\n" * sql[first:last].count("\n")
-        edits.append((start, at + 4, text.ljust(last - first - len(lines)) + lines))
-    return str(tree.edit(edits)), frames
-
-
-def _has_alias(tree: TokenTree, at: int) -> bool:
-    if tree.word(at) == "AS":
-        return True
-    return at < len(tree.tokens) and tree.is_name(at) and tree.word(at) not in _NO_ALIAS
+        clauses.append((name, start, end - 1, at + 4))
+    return with_parameters(tree, clauses), frames
 
 
 def _frame(session: LakeReading, tree: TokenTree, path: tuple[int, int], at: int) -> Any:

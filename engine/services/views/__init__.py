@@ -5,6 +5,7 @@ from blendfusion.services import Service
 SERVICE = Service(
     needs=("services.replay",),
     session="session:ViewKeeping",
+    versions="versions:with_versions",
     statements={
         "CREATE MATERIALIZED VIEW": "statements:create_view",
         "CREATE OR REPLACE MATERIALIZED VIEW": "statements:create_view",

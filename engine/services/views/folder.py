@@ -4,7 +4,7 @@
 blendfusion_views/
   complaints/          the name, with all but a-z, 0-9, _ and - escaped
     view.json          the query and what the served version was made of: replaced in one step
-    rows-3.parquet     the rows of version 3
+    rows-3.parquet     the rows of version 3: those of the last versions stay
     answers.sqlite     the answers to all questions so far
     writing            a lock, held during a refresh
 ```
@@ -18,7 +18,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -34,7 +34,7 @@ from blendfusion.places.write_lock import write_lock
 
 FORMAT = 1
 _STATE, _LOCK, _ANSWERS = "view.json", "writing", "answers.sqlite"
-_MOST_LETTERS = 100
+_MOST_LETTERS, _MOST_VERSIONS = 100, 10
 _ROWS = re.compile(r"rows-(\d+)\.parquet")
 _SHAPE: Shape = {
     **dict.fromkeys(("version", "rows", "failed", "values", "format"), int),
@@ -42,6 +42,7 @@ _SHAPE: Shape = {
     "inputs": {"...": (str, None)},
     "settings": {"...": object},
     "drift": {"...": int},
+    "history": [{"version": int, "served": str, "models": {"...": str}}],
 }
 
 
@@ -69,7 +70,25 @@ class View:
     """Options, versions and models that may change the rows."""
     drift: Mapping[str, int] = field(default_factory=dict, repr=False)
     """The counts of ``drift.Drift``; {}: no answer was asked again."""
+    history: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    """The versions that can be read, the oldest first: the number of each, the time from which it
+    was served, and the fingerprints of its models by name."""
     format: int = field(default=FORMAT, repr=False)
+
+
+def history_with(view: View) -> list[Mapping[str, Any]]:
+    """The history of a view whose version is served now: its last versions, and the last one of
+    each model before them."""
+    models = view.settings.get("models", {"own": [], "named": {}})
+    known = {**dict(models["own"]), **models["named"]}
+    now = {"version": view.version, "served": view.refreshed, "models": known}
+    found = [one for one in view.history if one["version"] <= view.version]
+    if found and all(found[-1][name] == now[name] for name in ("version", "models")):
+        return found
+    found.append(now)
+    latest = {repr(one["models"]): place for place, one in enumerate(found)}
+    first = len(found) - _MOST_VERSIONS
+    return [one for at, one in enumerate(found) if at >= first or at in latest.values()]
 
 
 def escape(name: str) -> str:
@@ -104,9 +123,9 @@ class ViewFolder:
             return None
         return found.st_mtime_ns, found.st_ino
 
-    def rows_of(self, view: View) -> Path:
-        """The file of the rows of the served version."""
-        return self.path / f"rows-{view.version}.parquet"
+    def rows_of(self, view: View, version: int | None = None) -> Path:
+        """The file of the rows of a version, by default of the served one."""
+        return self.path / f"rows-{view.version if version is None else version}.parquet"
 
     def load(self) -> View | None:
         """The served version; None if there is none. Raises QueryError for a file that is no
@@ -116,7 +135,7 @@ class ViewFolder:
             found = object_of(file.read_bytes(), {"checksum": str})
             if found.pop("checksum") != _checksum(found):
                 raise Unfit("its checksum differs")
-            check_shape(found, _SHAPE)
+            check_shape(found := {"history": (), **found}, _SHAPE)
             view = View(**found)
             if view.format != FORMAT or view.name != self.name:
                 raise Unfit("it is of another version of BlendFusion, or of another view")
@@ -160,14 +179,16 @@ class ViewFolder:
             ) from problem
 
     def serve(self, view: View) -> None:
-        """Serve a version to readers from now on. The one before stays, for those who read it."""
+        """Serve a version to readers from now on. Those of its history stay, and the one before, for
+        those who read it."""
         state = asdict(view)
         whole = {**state, "checksum": _checksum(state)}
         write_private(self.path / _STATE, (json.dumps(whole, indent=1) + "\n").encode())
+        kept = {view.version - 1, view.version, *(one["version"] for one in view.history)}
         for file in self.path.iterdir():
             found = _ROWS.fullmatch(file.name)
             left = file.name.endswith(".part")  # by a refresh that was killed
-            if left or (found and not view.version - 1 <= int(found[1]) <= view.version):
+            if left or (found and int(found[1]) not in kept):
                 file.unlink(missing_ok=True)
 
     def remove(self) -> None:

@@ -23,7 +23,7 @@ from blendfusion.prepare.session_text import SessionText
 from blendfusion.prepare.translators import OURS
 from blendfusion.services.replay.digests import table_digest
 from blendfusion.services.views.drift import Draw, Drift
-from blendfusion.services.views.folder import View, ViewFolder, names_in, stamps_in
+from blendfusion.services.views.folder import View, ViewFolder, history_with, names_in, stamps_in
 from blendfusion.services.views.kept_answers import UNLIMITED_MB, store_of
 from blendfusion.services.views.kept_rows import KeptRows
 from blendfusion.services.views.sources import (
@@ -181,8 +181,8 @@ class KeptViews:
                     f"there is a materialised view '{name}' already",
                     hint=f"REFRESH {name} brings it up to date, CREATE OR REPLACE replaces it.",
                 )
-            version = 0 if before is None else before.version
-            empty = View(name, query.strip(), version, 0, "", 0, 0, "", {}, {})
+            version, history = (0, ()) if before is None else (before.version, before.history)
+            empty = View(name, query.strip(), version, 0, "", 0, 0, "", {}, {}, history=history)
             made = self._run(place, empty, facts, ("it is new",))
         self.update()
         return made
@@ -293,6 +293,7 @@ class KeptViews:
             inputs=facts.inputs,
             settings=settings,
         )
+        now = replace(now, history=history_with(now))
         if is_new:
             place.write_rows(now, _plain(rows))
         place.serve(now)  # a budget may end what follows
