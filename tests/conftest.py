@@ -89,3 +89,10 @@ def no_model_in_memory() -> None:
 def cases(request: pytest.FixtureRequest) -> int:
     """How many random queries to run, all tests together."""
     return int(request.config.getoption("--cases"))
+
+
+@pytest.fixture
+def given_cases(request: pytest.FixtureRequest) -> int | None:
+    """The number of ``--cases``; None: the command does not have it."""
+    is_given = any(word.startswith("--cases") for word in request.config.invocation_params.args)
+    return int(request.config.getoption("--cases")) if is_given else None

@@ -14,7 +14,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from amounts import RANDOM_CASES
 from cluster_program import STILL_SECONDS, Run, running
 
 pytestmark = [
@@ -104,8 +103,8 @@ def test_nothing_is_left_of_a_session_that_is_killed(
         assert not run.left()
 
 
-def test_random_moments(tmp_path: Path, data: Path, cases: int) -> None:
-    for seed in range(min(cases, 60) if cases != RANDOM_CASES else CASES):
+def test_random_moments(tmp_path: Path, data: Path, given_cases: int | None) -> None:
+    for seed in range(CASES if given_cases is None else min(given_cases, 60)):
         folder = tmp_path / str(seed)
         folder.mkdir()
         run_one(folder, data, seed)

@@ -21,7 +21,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from amounts import RANDOM_CASES
 from datafusion import SessionConfig
 
 import blendfusion as bf
@@ -181,10 +180,10 @@ def same(found: Sequence[Sequence[object]], due: Sequence[Sequence[object]]) -> 
 
 
 def test_random_files_are_read_as_they_were_written(
-    cases: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    given_cases: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(csv_tables, "_CUT_BYTES", 0)  # every file may be cut
-    count = 150 if cases == RANDOM_CASES else cases
+    count = 150 if given_cases is None else given_cases
     first = int(os.environ.get("CSV_FROM", "0"))
     numbers = range(first, first + count)
     wrong = [found for n in numbers if (found := _differs(n, tmp_path)) is not None]

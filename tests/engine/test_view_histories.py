@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from amounts import RANDOM_CASES
 from view_kinds import BOUNDED, KINDS, Shop, script
 
 import blendfusion as bf
@@ -152,11 +151,11 @@ PARTS = 4
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.filterwarnings("ignore::blendfusion.AnswerWarning")
 def test_random_histories(
-    part: int, cases: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    part: int, given_cases: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By default one history of each kind; ``--cases 1000`` runs so many. Of three seeds, two
     divide the rows of a table into pieces of one or a few rows."""
-    number = len(KINDS) if cases == RANDOM_CASES else cases
+    number = len(KINDS) if given_cases is None else given_cases
     for n, (kind, seed) in enumerate(histories(number)):
         if n % PARTS == part:
             if seed % 3 < 2:

@@ -1,4 +1,4 @@
-"""How much a run tries: the random cases where it does not say ``--cases``, and what waits for ``make long``."""
+"""How much a run tries: the random cases without ``--cases``, and what waits for ``make long``."""
 
 from __future__ import annotations
 

@@ -179,8 +179,8 @@ class ViewFolder:
             ) from problem
 
     def serve(self, view: View) -> None:
-        """Serve a version to readers from now on. Those of its history stay, and the one before, for
-        those who read it."""
+        """Serve a version to readers from now on. Those of its history stay, and the one before,
+        for those who read it."""
         state = asdict(view)
         whole = {**state, "checksum": _checksum(state)}
         write_private(self.path / _STATE, (json.dumps(whole, indent=1) + "\n").encode())

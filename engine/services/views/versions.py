@@ -50,13 +50,13 @@ def _frame(session: ViewKeeping, tree: TokenTree, at: int) -> Any:
     if file is None or not file.is_file():
         raise QueryError(
             f"the view {view.name} has no version of {kind.lower()} {literal.text}",
-            hint=_known(view, kind, literal.text),
+            hint=_versions_instead(view, kind, literal.text),
         )
     return session.as_frame(session.read_parquet(str(file)))
 
 
-def _known(view: View, kind: str, text: str) -> str:
-    """What a view has instead."""
+def _versions_instead(view: View, kind: str, text: str) -> str:
+    """The versions or models that a view has instead."""
     names = sorted({name for one in view.history for name in one["models"]})
     if kind == "MODEL":
         return close_matches(text, names) or "Its query asks no model."
