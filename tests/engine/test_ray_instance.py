@@ -4,8 +4,12 @@ played by a script; ``test_two_sessions`` takes the real one, where it is instal
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -125,8 +129,74 @@ def test_a_place_that_is_gone_closes(ray: FakeRay) -> None:
 def test_a_head_that_is_gone_is_found_before_ray_waits_for_it(ray: FakeRay) -> None:
     context = SimpleNamespace(gcs_address="127.0.0.1:1")
     ray.get_runtime_context = lambda: context  # type: ignore[attr-defined]
-    with pytest.raises(bf.ModelFailed, match="the Ray cluster cannot be reached"):
+    with pytest.raises(
+        bf.ModelFailed, match=r"the Ray cluster at 127\.0\.0\.1:1 cannot be reached"
+    ):
         ray_workers._check_head(ray, None)
+
+
+@contextmanager
+def listening(*said: bytes) -> Iterator[str]:
+    """The address of a server that says something to whoever connects, or nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        kept: list[socket.socket] = []
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    kept.append(server.accept()[0])
+                    for part in said:
+                        kept[-1].sendall(part)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        for one in kept:
+            one.close()
+
+
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+@pytest.mark.parametrize(
+    ("said", "problem"), [((), "timed out"), ((b"HTTP/1.1 400 Bad Request",), "no Ray")]
+)
+@pytest.mark.parametrize("of_environment", [False, True])
+def test_a_place_that_is_no_ray_is_named_before_ray_tries_it(
+    ray: FakeRay,
+    monkeypatch: pytest.MonkeyPatch,
+    scheme: str,
+    said: tuple[bytes, ...],
+    problem: str,
+    of_environment: bool,
+) -> None:
+    monkeypatch.setattr(ray_workers, "_HEAD_SECONDS", 0.2)
+    with listening(*said) as place:
+        address = scheme + place
+        if of_environment:
+            monkeypatch.setenv("RAY_ADDRESS", address)
+        with pytest.raises(bf.ModelFailed, match=f"at {address} cannot be reached: .*{problem}"):
+            assert RayWorkers(None if of_environment else address).size
+    assert ray.started == 0
+    with pytest.raises(
+        bf.ModelFailed, match=f"at {address} cannot be reached: .*refused"
+    ) as raised:
+        assert RayWorkers(address).size
+    assert "RAY_ADDRESS" in str(raised.value.hint)
+
+
+@pytest.mark.parametrize("address", ["h", "ray://h", ":1", "h:port"])
+def test_an_address_has_a_port(ray: FakeRay, address: str) -> None:
+    with pytest.raises(bf.ModelFailed, match=f"at {address} cannot be reached: .*HOST:PORT"):
+        assert RayWorkers(address).size
+
+
+@pytest.mark.parametrize("address", [None, "auto", "local"])
+def test_an_address_that_ray_finds_itself_is_not_tried(ray: FakeRay, address: str | None) -> None:
+    assert RayWorkers(address).size == 2
+
+
+def test_a_server_of_grpc_is_taken(ray: FakeRay) -> None:
+    with listening(b"\0\0\0", b"\4\0\0\0\0\0") as place:
+        assert RayWorkers(place).size == RayWorkers(f"ray://{place}").size == 2
 
 
 def test_a_program_outlives_the_head_of_its_cluster(

@@ -40,6 +40,7 @@ def run(names: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         encoding="utf-8",
     )
     assert (found.returncode, found.stdout.splitlines()[-1:]) == (0, ["lives"]), found.stderr
+    assert "raylet" not in found.stdout  # which may be a file of rows
     return dict(re.findall(r"^(\w+): (right|ours|NOT OURS.*)", found.stdout, re.MULTILINE))
 
 

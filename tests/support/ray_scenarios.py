@@ -41,6 +41,8 @@ def yes(request: bf.Request) -> bool:
 
 
 def connected(cluster: str = "ray") -> bf.Session:
+    from ray_scenarios import yes  # workers import it by this name; none of ``__main__`` can travel
+
     made = bf.connect(
         bf.ScriptedModel(yes, fingerprint="yes"), cache=None, cluster=cluster, progress="off"
     )

@@ -9,6 +9,8 @@ import sys
 import threading
 import time
 from contextlib import AbstractContextManager, suppress
+from functools import partial
+from importlib import import_module
 from typing import Any
 from uuid import uuid4
 
@@ -20,6 +22,9 @@ from blendfusion.services.cluster.protocol import Place, PlaceGone
 _WAIT_SECONDS = 0.2
 _START_SECONDS = 120.0
 _HEAD_SECONDS = 5.0
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+"""What a client of gRPC says first; the server's first frame has the type 4, too."""
+_SETTINGS = 4
 _HEAD_PATIENCE = {"RAY_gcs_rpc_server_reconnect_timeout_s": str(10**6)}
 """By itself, Ray ends every process of a cluster a minute after the cluster's head has ended, the
 user's program too. With this setting they wait eleven days, the longest time that Ray counts."""
@@ -167,6 +172,8 @@ class RayWorkers:
 
 def _start(ray: Any, address: str | None) -> None:
     here = {"PYTHONPATH": os.pathsep.join(sys.path)}  # modules of models
+    where = address or os.environ.get("RAY_ADDRESS") or None
+    _check_reach(where)
     added = [name for name in _HEAD_PATIENCE if name not in os.environ]
     os.environ.update({name: _HEAD_PATIENCE[name] for name in added})
     try:
@@ -177,9 +184,10 @@ def _start(ray: Any, address: str | None) -> None:
             include_dashboard=False,
             configure_logging=False,
         )
+        _keep_output_clean()
     except Exception as problem:
-        if address or os.environ.get("RAY_ADDRESS"):
-            raise _unreachable(address, problem) from problem
+        if where:
+            raise _unreachable(where, problem) from problem
         with suppress(Exception):  # the processes that did start
             ray.shutdown()
         raise ModelFailed(
@@ -193,16 +201,63 @@ def _start(ray: Any, address: str | None) -> None:
             del os.environ[name]
 
 
+def _keep_output_clean() -> None:
+    """What Ray says of workers that ended goes to the standard error, as it has no setting for it:
+    the standard output may be a file of rows."""
+    with suppress(ImportError, AttributeError):
+        worker = import_module("ray._private.worker")
+        write: Any = worker.print_worker_logs
+        if not isinstance(write, partial):
+            worker.print_worker_logs = partial(_write_to_error, write)  # type: ignore[attr-defined]
+
+
+def _write_to_error(write: Any, data: object, _: object, *rest: Any, **named: Any) -> None:
+    write(data, sys.stderr, *rest, **named)
+
+
 def _check_head(ray: Any, address: str | None) -> None:
     """Raises ModelFailed where the head of the cluster is gone: Ray itself waits for it, and then
     ends the process."""
     if (address or "").startswith("ray://"):
         return
-    host, _, port = str(ray.get_runtime_context().gcs_address).rpartition(":")
+    head = str(ray.get_runtime_context().gcs_address)
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_HEAD_SECONDS).close()
+        _greet(head)
     except OSError as problem:
-        raise _unreachable(address, problem) from problem
+        raise _unreachable(address or head, problem) from problem
+
+
+def _check_reach(address: str | None) -> None:
+    """Raises ModelFailed where nobody answers at an address: Ray itself would try for minutes, and
+    might then end the process."""
+    scheme, _, place = (address or "").rpartition("://")
+    if scheme not in ("", "ray") or place in ("", "auto", "local"):
+        return
+    try:
+        _greet(place.partition("/")[0].partition("?")[0])
+    except (OSError, ValueError) as problem:
+        raise ModelFailed(
+            f"the Ray cluster at {address} cannot be reached: {_words(problem)}",
+            hint="Look at the address, which RAY_ADDRESS gives where cluster= has none, and whether "
+            "the cluster runs (ray status).",
+            foreign=True,
+        ) from problem
+
+
+def _greet(place: str) -> None:
+    """Connect to a server of gRPC. Raises OSError where none answers, and ValueError for a place
+    that has no port."""
+    host, _, port = place.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ValueError("an address is HOST:PORT")
+    with socket.create_connection((host.strip("[]"), int(port)), _HEAD_SECONDS) as found:
+        if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
+            return
+        found.settimeout(_HEAD_SECONDS)
+        found.sendall(_HELLO)
+        with found.makefile("rb") as said:
+            if said.read(4)[3:] != bytes((_SETTINGS,)):
+                raise ConnectionError("what answers there is no Ray")
 
 
 def _unreachable(address: str | None, problem: Exception) -> ModelFailed:

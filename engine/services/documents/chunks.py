@@ -20,7 +20,9 @@ def tokens_in(text: str) -> int:
     >>> tokens_in("Extraordinarily good, isn't it?")
     10
     """
-    return sum(1 for _ in _TOKEN.finditer(text))
+    if text.isalnum():
+        return -(-len(text) // 6)
+    return len(_TOKEN.findall(text))
 
 
 def cut_chunks(rows: Sequence[Row], most: int) -> list[Row]:
@@ -88,13 +90,12 @@ def _parts(text: str, most: int) -> Iterator[str]:
 
 def _pieces(text: str, most: int) -> Iterator[tuple[str, str]]:
     """Sentences or lines, with the space before each; words where a sentence is too long."""
-    for pattern in (_SENTENCE,):
-        for piece, gap in _split(pattern, text):
-            if tokens_in(piece) <= most:
-                yield piece, gap
-                continue
-            for word, space in _split(_SPACE, piece):
-                yield from _cut(word, space or gap, most)
+    for piece, gap in _split(_SENTENCE, text):
+        if tokens_in(piece) <= most:
+            yield piece, gap
+            continue
+        for word, space in _split(_SPACE, piece):
+            yield from _cut(word, space or gap, most)
 
 
 def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
@@ -110,7 +111,7 @@ def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
 
 def _cut(word: str, gap: str, most: int) -> Iterator[tuple[str, str]]:
     """A word that has more tokens than a chunk, in pieces."""
-    while tokens_in(word) > most:
+    while len(word) > most and tokens_in(word) > most:
         ends = [found.end() for found in _TOKEN.finditer(word)]
         yield word[: ends[most - 1]], gap
         word, gap = word[ends[most - 1] :], ""

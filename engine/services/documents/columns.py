@@ -27,6 +27,10 @@ from blendfusion.services.documents.words import (
 _DEEPEST = 12
 _SURE_LINES = 6
 """The minimum number of lines that a gap between columns spans."""
+_HEIGHT = 10.0
+"""The height of words where none tells it, in points."""
+_WIDTH = 0.9
+"""The least width of a gap between columns, in heights of the words around it."""
 _VALUE_WORDS = 3
 """The most words of a value: an amount with its currency, a date."""
 _Gap = tuple[float, float]
@@ -54,7 +58,11 @@ def regions(words: Sequence[Word], depth: int = 0) -> list[Region]:
         if rows is not None:
             return [Region(list(words), rows)]
         return [region for column in columns for region in regions(column, depth + 1)]
-    bands = _bands(words)
+    strips = _strips(words)
+    low = _least_gap(words)
+    if all(end - start < low for strip in strips for start, end in _blanks(strip)):
+        return [Region(list(words))]  # most pages
+    bands = _bands(strips, typical_height(words) or _HEIGHT)
     if len(bands) == 1:
         return [Region(list(words))]
     return [
@@ -66,11 +74,13 @@ def regions(words: Sequence[Word], depth: int = 0) -> list[Region]:
 
 def _gutters(words: Sequence[Word]) -> list[_Gap]:
     """The vertical strips without words, from top to bottom, that divide ``words``."""
-    height = typical_height(words) or 10.0
+    if not _open(words):
+        return []
+    height = typical_height(words) or _HEIGHT
     lines = len({round(word.middle / max(height, 1.0)) for word in words})
     if lines < 2:
         return []
-    least = 0.9 if lines >= 3 else 2.0
+    least = _WIDTH if lines >= 3 else 2.0
     gaps = _between_columns(_open(words, least), _strips(words))
     return [gap for gap in gaps if lines >= _SURE_LINES or _wide(words, gap, gaps)]
 
@@ -109,18 +119,16 @@ def _divide(words: Sequence[Word], gutters: Sequence[_Gap]) -> list[list[Word]]:
     return columns
 
 
-def _bands(words: Sequence[Word]) -> list[list[Word]]:
+def _bands(strips: Sequence[list[Word]], height: float) -> list[list[Word]]:
     """Parts of a region from top to bottom: those with gutters, and those between them."""
-    height = typical_height(words) or 10.0
     bands: list[_Band] = []
-    for strip in _strips(words):
+    for strip in strips:
         if not bands:
             bands.append(_Band([strip]))
             continue
         band = bands[-1]
         open_before, open_alone = _between_columns(band.gaps(), band.strips), _open(strip)
-        both = _is_shared(band, open_before, strip)
-        if open_before and not both:
+        if open_before and not _is_shared(band, open_before, open_alone, strip):
             loose = _loose_end(band.strips, height)
             bands.append(_Band([*loose, strip]))
         elif not open_before and open_alone:
@@ -138,47 +146,75 @@ class _Band:
         self.strips: list[list[Word]] = []
         self._covered: list[_Gap] = []
         self._lengths: Counter[float] = Counter()
+        self._counted = 0
+        """The strips whose heights are counted."""
         for strip in strips:
             self.add(strip)
 
     def add(self, strip: list[Word]) -> None:
         self.strips.append(strip)
-        self._lengths += lengths_by_height(strip)
-        spans = sorted([*self._covered, *((word.box[0], word.box[2]) for word in strip)])
-        covered = [spans[0]]
+        spans = sorted([*self._covered, *[(word.box[0], word.box[2]) for word in strip]])
+        covered: list[_Gap] = []
+        begin, reach = spans[0]
         for left, right in spans:
-            if left <= covered[-1][1]:
-                covered[-1] = covered[-1][0], max(covered[-1][1], right)
-            else:
-                covered.append((left, right))
-        self._covered = covered
+            if left > reach:
+                covered.append((begin, reach))
+                begin, reach = left, right
+            elif right > reach:
+                reach = right
+        self._covered = [*covered, (begin, reach)]
 
     @property
     def height(self) -> float:
-        return median_height(self._lengths) or 10.0
+        for strip in self.strips[self._counted :]:
+            self._lengths += lengths_by_height(strip)
+        self._counted = len(self.strips)
+        return median_height(self._lengths) or _HEIGHT
 
     def gaps(self) -> list[_Gap]:
         """The gaps between words that go through all strips."""
-        least = 0.9 * self.height if len(self._covered) > 1 else 0.0
+        if len(self._covered) == 1:
+            return []
+        least = _WIDTH * self.height
         gaps = [(before[1], after[0]) for before, after in pairwise(self._covered)]
         return [(start, end) for start, end in gaps if end - start >= least]
 
 
-def _open(words: Sequence[Word], least: float = 0.9) -> list[_Gap]:
+def _open(words: Sequence[Word], least: float = _WIDTH) -> list[_Gap]:
     """The gaps between words that go through all of ``words``, ``least`` heights wide."""
-    height = typical_height(words) or 10.0
+    gaps = _blanks(words)
+    low = _least_gap(words)
+    if all(end - start < low for start, end in gaps):
+        return []
+    width = least * (typical_height(words) or _HEIGHT)
+    return [(start, end) for start, end in gaps if end - start >= width]
+
+
+def _blanks(words: Sequence[Word]) -> list[_Gap]:
+    """The gaps between words of any width, from left to right."""
     gaps: list[_Gap] = []
-    reach = float("-inf")
-    for left, right in sorted((word.box[0], word.box[2]) for word in words):
-        if reach != float("-inf") and left - reach >= least * height:
+    spans = sorted([(word.box[0], word.box[2]) for word in words])
+    reach = spans[0][1]
+    for left, right in spans:
+        if left > reach:
             gaps.append((reach, left))
-        reach = max(reach, right)
+            reach = right
+        elif right > reach:
+            reach = right
     return gaps
 
 
-def _is_shared(band: _Band, before: Sequence[_Gap], strip: Sequence[Word]) -> bool:
-    """Whether a gutter of the lines above goes on through ``strip``, which may be on one side."""
-    height, alone = band.height, _open(strip)
+def _least_gap(words: Sequence[Word]) -> float:
+    """No gap of ``words`` that is narrower is open, whatever height is typical of them."""
+    return _WIDTH * min(_HEIGHT, min([word.height for word in words]))
+
+
+def _is_shared(
+    band: _Band, before: Sequence[_Gap], alone: Sequence[_Gap], strip: Sequence[Word]
+) -> bool:
+    """Whether a gutter of the lines above goes on through ``strip``, which may be on one side and
+    has the gaps ``alone``."""
+    height = band.height
     spare = 0.3 * height
     left = min(word.box[0] for word in strip)
     right = max(word.box[2] for word in strip)
@@ -220,11 +256,13 @@ def _strips(words: Sequence[Word]) -> list[list[Word]]:
     strips: list[list[Word]] = []
     reach = float("-inf")
     for word in sorted(words, key=lambda word: word.box[1]):
+        _, top, _, bottom = word.box
         # Boxes of neighbouring lines may touch: a tenth of the height does not count.
-        if word.box[1] >= reach - 0.15 * word.height:
+        if top >= reach - 0.15 * word.height:
             strips.append([])
         strips[-1].append(word)
-        reach = max(reach, word.box[3])
+        if bottom > reach:
+            reach = bottom
     return strips
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from blendfusion.services.documents.words import Line, Word, lines_of
+from blendfusion.services.documents.words import Line, Word
 
 _EDGE = 0.13
 """The part of a page's height that is its upper or lower edge."""
@@ -37,9 +37,8 @@ class Edge:
     numbers: tuple[int, ...]
 
 
-def edges_of(words: Sequence[Word], height: float) -> dict[Edge, list[Word]]:
-    """The lines at the edges of a page that no other line of it is like."""
-    lines = lines_of(words)
+def edges_of(lines: Sequence[Line], height: float) -> dict[Edge, list[Word]]:
+    """Those of the lines of a page at its edges that no other line is like."""
     shapes = [_shape(line.text) for line in lines]
     above = {at for at, line in enumerate(lines[:_MOST]) if line.box[3] < _EDGE * height}
     below = {

@@ -13,6 +13,7 @@ from blendfusion.services.documents.margins import Edge, edges_of, margins
 from blendfusion.services.documents.paragraphs import blocks_of, notes_of
 from blendfusion.services.documents.ruled_tables import with_tables
 from blendfusion.services.documents.words import (
+    Line,
     Word,
     joined_labels,
     lengths_by_height,
@@ -57,12 +58,18 @@ class Page:
     @cached_property
     def edges(self) -> dict[Edge, list[Word]]:
         """The lines at its edges, for ``blocks`` of neighbouring pages."""
-        return edges_of(self.upright, self.upright_height)
+        return edges_of(self.lines, self.upright_height)
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """The lines of the main direction."""
+        return lines_of(self.upright)
 
     @cached_property
     def compounds(self) -> set[str]:
         """The words with a hyphen, for those that the end of a line divides."""
-        return {word.text.strip(_MARKS).lower() for word in self.upright if "-" in word.text[1:-1]}
+        hyphened = [word.text for word in self.upright if "-" in word.text]
+        return {text.strip(_MARKS).lower() for text in hyphened if "-" in text[1:-1]}
 
     @cached_property
     def heights(self) -> Counter[float]:
@@ -92,7 +99,9 @@ class Page:
         found: list[Block] = []
         if header:
             found.append(_line_block("header", header))
-        parts = regions(joined_labels(with_tables(body, rules, known)))
+        whole = not (header or footer or rules)
+        lines = self.lines if whole else lines_of(with_tables(body, rules, known))
+        parts = regions(joined_labels(lines))
         notes = notes_of(parts, {word.raised for word in body if word.raised}, size)
         for region in parts:
             found += blocks_of(region, size, known, notes)

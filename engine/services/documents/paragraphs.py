@@ -35,12 +35,12 @@ def blocks_of(
     if region.rows is not None:
         box = union([word.box for word in region.words])
         return [Block("table", table_text(region.rows), box)]
-    lines = lines_of(region.words)
-    begins = [at for at, line in enumerate(lines) if _begins_note(line, notes, body)]
-    first = begins[0] if begins else len(lines)
     for word in region.words:
         if word.raised in notes:
             word.text = f"{word.text.removesuffix(word.raised)}[{word.raised}]"
+    lines = lines_of(region.words)
+    begins = [at for at, line in enumerate(lines) if _begins_note(line, notes, body)]
+    first = begins[0] if begins else len(lines)
     found = _text_blocks(lines[:first], body, known)
     for start, stop in pairwise([*begins, len(lines)]):
         number, _, text = join_lines([ln.text for ln in lines[start:stop]], known).partition(" ")

@@ -103,16 +103,16 @@ class PdfFile:
         self._raw.FPDF_GetPageBoundingBox(page, around)
         low, high = around.bottom, around.top
         start, end = around.left, around.right
-        turn = self._raw.FPDFPage_GetRotation(page)
+        turn = max(self._raw.FPDFPage_GetRotation(page), 0)
 
         def place(left: float, bottom: float, right: float, top: float) -> Box:
+            if not turn:
+                return left - start, high - top, right - start, high - bottom
             if turn == 1:
                 return bottom - low, left - start, top - low, right - start
             if turn == 2:
                 return end - right, bottom - low, end - left, top - low
-            if turn == 3:
-                return high - top, end - right, high - bottom, end - left
-            return left - start, high - top, right - start, high - bottom
+            return high - top, end - right, high - bottom, end - left
 
         self._turn = turn
         return place

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 from blendfusion.services.documents.blocks import Box, union
@@ -19,15 +20,20 @@ UNKNOWN = "\ufffd"
 _DIVIDED = "\x02"  # what PDFium gives for a hyphen at the end of a line
 _IN_BULK = "\ufffe"  # and in the text of a page at once
 _DIGITS = re.compile(r"(?<!\d)[0-9]{1,2}\Z")
+_OTHER = re.compile(r"[^\s!-~]")
+"""What may have to be spelled out."""
 _WORD = re.compile(r"[^\s\x02]*\x02|[^\s\x02]+")
 
 
 class PageWords:
-    """Reads the words of one page; ``turn`` are the page's quarter turns."""
+    """Reads the words of one page; ``turn`` are the page's quarter turns. PDFium is asked about all
+    words at once: a loop in Python over the characters would take most of the time."""
 
     def __init__(self, raw: Any, text: Any, place: Place, turn: int) -> None:
         self._raw, self._text, self._place, self._turn = raw, text, place, turn
-        self._loose = raw.FS_RECTF()
+        self._address = ctypes.cast(text, ctypes.c_void_p).value
+        self._object_of = _by_address(raw.FPDFText_GetTextObject)
+        self._read_box = _by_address(raw.FPDFText_GetLooseCharBox)
         self._name = ctypes.create_string_buffer(128)
         self._flags = ctypes.c_int()
 
@@ -35,16 +41,24 @@ class PageWords:
         """The words of ``count`` characters, in the order of the file, by their direction."""
         found: dict[int, list[Word]] = {}
         characters = self._characters(count)
-        for match in _WORD.finditer(characters):
-            text = match[0]
-            start, stop = match.span()
-            way = self._way(start)
-            for first, last, box in self._pieces(start, stop, way):
-                piece = spell_out(text[first - start : last - start].replace(_DIVIDED, "-"))
+        spans = [match.span() for match in _WORD.finditer(characters)]
+        starts = [start for start, _ in spans]
+        firsts, lasts = self._boxes(starts), self._boxes([stop - 1 for _, stop in spans])
+        is_plain = _OTHER.search(characters) is None
+        each = zip(spans, firsts, lasts, self._styles(starts), strict=True)
+        for (start, stop), first, last, (way, bold) in each:
+            if first and last and not _apart(first, last, way, stop - start):
+                pieces = [(start, stop, _around(first, last))]
+            else:
+                pieces = [*self._slowly(start, stop, way)]
+            for begin, end, box in pieces:
+                piece = characters[begin:end]
+                if not is_plain:
+                    piece = spell_out(piece.replace(_DIVIDED, "-"))
                 if piece:
-                    raised = "" if way else self._superscript(piece, first, last)
-                    word = Word(piece, box, self._is_bold(first), raised=raised)
-                    found.setdefault(way, []).append(word)
+                    raised = "" if way else self._superscript(piece, begin, end)
+                    strong = bold if begin == start else self._style(begin)[1]
+                    found.setdefault(way, []).append(Word(piece, box, strong, raised))
         return found
 
     def _characters(self, count: int) -> str:
@@ -58,25 +72,49 @@ class PageWords:
         codes = (raw.FPDFText_GetUnicode(text, at) for at in range(count))
         return "".join(chr(code) if 0 < code < 0x110000 else UNKNOWN for code in codes)
 
-    def _way(self, at: int) -> int:
-        """The direction of a character in quarter turns."""
-        angle = self._raw.FPDFText_GetCharAngle(self._text, at)
-        return (round(angle / (math.pi / 2)) - self._turn) % 4 if angle >= 0 else 0
+    def _styles(self, places: Sequence[int]) -> list[tuple[int, bool]]:
+        """The styles of characters; those of one object of the page, as a line is, have the same."""
+        objects = map(self._object_of, repeat(self._address), places)
+        found: list[tuple[int, bool]] = []
+        style, before = (0, False), None
+        for at, what in zip(places, objects, strict=True):
+            if what is None or what != before:
+                style, before = self._style(at), what
+            found.append(style)
+        return found
 
-    def _pieces(self, start: int, stop: int, way: int) -> Iterator[tuple[int, int, Box]]:
-        """The parts of a word that stand together: mostly all of it."""
-        first = self._box(start)
-        last = first if stop - start == 1 else self._box(stop - 1)
-        if first and last and not _apart(first, last, way, stop - start):
-            yield start, stop, union([first, last])
-        else:
-            yield from self._slowly(start, stop, way)
+    def _style(self, at: int) -> tuple[int, bool]:
+        """The direction of a character in quarter turns, and whether its font is bold."""
+        raw, text, name = self._raw, self._text, self._name
+        angle = raw.FPDFText_GetCharAngle(text, at)
+        way = (round(angle / (math.pi / 2)) - self._turn) % 4 if angle >= 0 else 0
+        if raw.FPDFText_GetFontWeight(text, at) >= 600:
+            return way, True
+        length = raw.FPDFText_GetFontInfo(text, at, name, len(name), self._flags)
+        # A longer name is not written.
+        lower = name.value.lower() if 0 < length <= len(name) else b""
+        return way, b"bold" in lower or b"black" in lower
+
+    def _boxes(self, places: Sequence[int]) -> list[Box | None]:
+        """The boxes of characters; None where PDFium knows none."""
+        if not places:
+            return []
+        held = (ctypes.c_float * (4 * len(places)))()  # left, top, right, bottom
+        rooms = range(ctypes.addressof(held), ctypes.addressof(held) + ctypes.sizeof(held), 16)
+        known = [*map(self._read_box, repeat(self._address), places, rooms)]
+        sides = list(held)
+        boxes: list[Box | None] = [
+            *map(self._place, sides[0::4], sides[3::4], sides[2::4], sides[1::4])
+        ]
+        if all(known):
+            return boxes
+        return [box if is_known else None for box, is_known in zip(boxes, known, strict=True)]
 
     def _slowly(self, start: int, stop: int, way: int) -> Iterator[tuple[int, int, Box]]:
+        """The parts of a word that stand together."""
         begin = start
         boxes: list[Box] = []
-        for at in range(start, stop):
-            box = self._box(at)
+        for at, box in zip(range(start, stop), self._boxes(range(start, stop)), strict=True):
             if box is None:
                 continue
             if boxes and _apart(boxes[-1], box, way, 2):
@@ -88,35 +126,42 @@ class PageWords:
 
     def _superscript(self, piece: str, first: int, last: int) -> str:
         """The digits at the end of a word that stand higher than its beginning."""
-        digits = _DIGITS.search(piece)
+        digits = _DIGITS.search(piece) if piece[-1].isdigit() else None
         if digits is None or last - first <= len(digits[0]):
             return ""
-        start, end = self._box(first), self._box(last - 1)
+        start, end = self._boxes([first, last - 1])
         if start is None or end is None:
             return ""
         height = end[3] - end[1]
         smaller = height <= 0.9 * (start[3] - start[1])
         return digits[0] if smaller and end[3] <= start[3] - 0.3 * height else ""
 
-    def _box(self, at: int) -> Box | None:
-        loose = self._loose
-        if not self._raw.FPDFText_GetLooseCharBox(self._text, at, loose):
-            return None
-        return self._place(loose.left, loose.bottom, loose.right, loose.top)
 
-    def _is_bold(self, at: int) -> bool:
-        raw = self._raw
-        if raw.FPDFText_GetFontWeight(self._text, at) >= 600:
-            return True
-        length = raw.FPDFText_GetFontInfo(self._text, at, self._name, 128, self._flags)
-        name = self._name.raw[: min(max(length, 0), 128)].lower()
-        return b"bold" in name or b"black" in name
+def _by_address(function: Any) -> Any:
+    """A function of PDFium that takes and gives addresses as numbers, in half of the time."""
+    names = [function.restype, *function.argtypes]
+    plain = [kind if kind is ctypes.c_int else ctypes.c_void_p for kind in names]
+    return ctypes.CFUNCTYPE(*plain)(ctypes.cast(function, ctypes.c_void_p).value or 0)
+
+
+def _around(first: Box, last: Box) -> Box:
+    """The smallest box around two, most of which stand side by side."""
+    left, top, right, bottom = first
+    other_left, other_top, other_right, other_bottom = last
+    return (
+        left if left <= other_left else other_left,
+        top if top <= other_top else other_top,
+        right if right >= other_right else other_right,
+        bottom if bottom >= other_bottom else other_bottom,
+    )
 
 
 def _apart(first: Box, last: Box, way: int, count: int) -> bool:
     """Whether the first and the last of ``count`` characters are too far apart for one word."""
-    along, across = (0, 1) if way % 2 == 0 else (1, 0)
-    height = max(first[across + 2] - first[across], last[across + 2] - last[across])
-    gap = max(last[along] - first[along + 2], first[along] - last[along + 2])
-    shift = abs(last[across + 2] - first[across + 2])
-    return gap > (1.3 * (count - 2) + 0.6) * height or shift > 0.7 * height
+    if way % 2:
+        (top, left, bottom, right), (up, start, down, end) = first, last
+    else:
+        (left, top, right, bottom), (start, up, end, down) = first, last
+    height = bottom - top if bottom - top > down - up else down - up
+    gap = start - right if start - right > left - end else left - end
+    return gap > (1.3 * (count - 2) + 0.6) * height or abs(down - bottom) > 0.7 * height

@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,7 @@ class Reader:
     def __init__(self, seconds: float, megabytes: int, ocr: bool) -> None:
         self._seconds, self._megabytes, self._ocr = seconds, megabytes, ocr
         self._process: subprocess.Popen[str] | None = None
+        self._watch: _Watch | None = None
 
     def read(
         self, path: str, wanted: Callable[[int], Collection[int] | None] | None
@@ -81,8 +84,8 @@ class Reader:
         if self._process is None or self._process.poll() is not None:
             self.close()
             package = str(Path(__file__).parents[2])
-            seconds = self._seconds, self._seconds * _PATIENCE
-            limits = map(str, (*seconds, self._megabytes))
+            waiting = self._seconds * _PATIENCE
+            limits = map(str, (self._seconds, waiting, self._megabytes))
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _START, package, *limits],
                 stdin=subprocess.PIPE,
@@ -91,6 +94,7 @@ class Reader:
                 encoding="utf-8",
                 env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
             )
+            self._watch = _Watch(waiting + _GRACE_SECONDS, self._process.kill)
         return self._process
 
     def _send(self, process: subprocess.Popen[str], message: object) -> None:
@@ -100,13 +104,9 @@ class Reader:
 
     def _answer(self, process: subprocess.Popen[str]) -> dict[str, Any]:
         assert process.stdout is not None
-        limit = threading.Timer(self._seconds * _PATIENCE + _GRACE_SECONDS, process.kill)
-        limit.daemon = True
-        limit.start()
-        try:
+        assert self._watch is not None
+        with self._watch:
             line = process.stdout.readline()
-        finally:
-            limit.cancel()
         if not line.endswith("\n"):
             raise EOFError
         answer = json.loads(line)
@@ -133,12 +133,41 @@ class Reader:
         process, self._process = self._process, None
         if process is None:
             return
+        assert self._watch is not None
+        self._watch.close()
         process.kill()
         process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
+
+
+class _Watch:
+    """Calls a function once a block takes longer than ``seconds``; a thread for all blocks, since
+    one for each would take longer than most pages."""
+
+    def __init__(self, seconds: float, end: Callable[[], None]) -> None:
+        self._seconds, self._end = seconds, end
+        self._until = inf
+        self._closed = threading.Event()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def __enter__(self) -> None:
+        self._until = time.monotonic() + self._seconds
+
+    def __exit__(self, *_: object) -> None:
+        self._until = inf
+
+    def _run(self) -> None:
+        while not self._closed.wait(min(self._until - time.monotonic(), self._seconds)):
+            if time.monotonic() >= self._until:
+                self._end()
+                return
+
+    def close(self) -> None:
+        """End the thread."""
+        self._closed.set()
 
 
 def _row(row: list[Any]) -> Row:

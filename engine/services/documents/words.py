@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import median
 
 from blendfusion.services.documents.blocks import Box, union
@@ -22,8 +23,8 @@ class Word:
     text: str
     box: Box
     bold: bool = False
-    rows: list[list[str]] | None = None
     raised: str = ""
+    rows: list[list[str]] | None = None
     height: float = field(init=False, repr=False, compare=False)
     middle: float = field(init=False, repr=False, compare=False)
 
@@ -32,25 +33,25 @@ class Word:
         self.height, self.middle = bottom - top, (top + bottom) / 2
 
 
-@dataclass(slots=True)
+@dataclass
 class Line:
-    """Words side by side, from left to right."""
+    """Words side by side, from left to right. They are complete before anything else is read."""
 
     words: list[Word]
 
-    @property
+    @cached_property
     def box(self) -> Box:
         return union([word.box for word in self.words])
 
-    @property
+    @cached_property
     def text(self) -> str:
-        return " ".join(word.text for word in self.words)
+        return " ".join([word.text for word in self.words])
 
-    @property
+    @cached_property
     def height(self) -> float:
-        return median(word.height for word in self.words)
+        return median([word.height for word in self.words])
 
-    @property
+    @cached_property
     def bold(self) -> bool:
         return all(word.bold for word in self.words)
 
@@ -78,11 +79,11 @@ def typical_height(words: Iterable[Word]) -> float:
 
 def lengths_by_height(words: Iterable[Word]) -> Counter[float]:
     """The number of characters of each height."""
-    found: Counter[float] = Counter()
+    found: dict[float, int] = {}
     for word in words:
         if word.rows is None:
-            found[word.height] += len(word.text)
-    return found
+            found[word.height] = found.get(word.height, 0) + len(word.text)
+    return Counter(found)
 
 
 def median_height(lengths: Counter[float]) -> float:
@@ -98,25 +99,31 @@ def median_height(lengths: Counter[float]) -> float:
 
 def lines_of(words: Sequence[Word]) -> list[Line]:
     """Words in lines, from top to bottom."""
-    lines: list[Line] = []
+    lines: list[list[Word]] = []
+    tangled: list[list[Word]] = []
     middle, height = 0.0, 0.0
-    for word in sorted(words, key=lambda word: (word.middle, word.box[0])):
-        near = lines and abs(word.middle - middle) < 0.5 * min(height, word.height)
-        if near and word.rows is None and lines[-1].words[0].rows is None:
-            lines[-1].words.append(word)
+    order = sorted([(word.middle, word.box[0], at) for at, word in enumerate(words)])
+    for _, left, at in order:
+        word = words[at]
+        near = 0.5 * (height if height < word.height else word.height)
+        if lines and abs(word.middle - middle) < near and word.rows is lines[-1][0].rows is None:
+            line = lines[-1]
+            if left < line[-1].box[0]:
+                tangled.append(line)
+            line.append(word)
         else:
-            lines.append(Line([word]))
+            lines.append([word])
             middle, height = word.middle, word.height
-    for line in lines:
-        line.words.sort(key=lambda word: word.box[0])
-    return lines
+    for line in tangled:
+        line.sort(key=lambda word: word.box[0])
+    return [Line(line) for line in lines]
 
 
-def joined_labels(words: Sequence[Word]) -> list[Word]:
-    """``words`` with the labels of items joined to the words behind them, so that no column is
-    found between the two."""
+def joined_labels(lines: Sequence[Line]) -> list[Word]:
+    """The words of ``lines`` with the labels of items joined to the words behind them, so that no
+    column is found between the two."""
     found: list[Word] = []
-    for line in lines_of(words):
+    for line in lines:
         before: Word | None = None
         waiting: Word | None = None
         for word in line.words:
