@@ -6,7 +6,8 @@ Each line is one size of group and one share of yes answers; each run draws a gr
 within 0.02 with confidence 0.95: the number of yes answers, the sum of a number that is 1, 2, 5, 10
 or 40 over these, and the mean of a score from 0 to 10 (normal, deviation 2). "held" is the share of
 runs whose bounds contain the result of all answers, "asked" the mean number of rows, and "of textbook"
-that number as a part of the size that textbooks give for a share of a half. The groups of many runs
+that number as a part of the mean size that textbooks give: (1.96 s / half of the width)² for the
+deviation s of what a row adds, with the correction for the size of the group. The groups of many runs
 are those of one query."""
 
 from __future__ import annotations
@@ -58,35 +59,41 @@ def answer(call: bf.Request) -> bool | float:
     return yes == "1" if call.constraint.kind == "boolean" else float(score)
 
 
-def exact(name: str, table: pa.Table) -> np.ndarray:
-    n = int(table["g"][-1].as_py()) + 1
-    group, yes = table["g"].to_numpy(), table["yes"].to_numpy()
-    if name == "avg":
-        return np.bincount(group, table["score"].to_numpy()) / np.bincount(group)
-    weights = yes if name == "count" else table["p"].to_numpy() * yes
-    return np.bincount(group, weights, minlength=n)
+def added(name: str, table: pa.Table, size: int) -> np.ndarray:
+    """What each row adds to the statistic of its group, a group a line."""
+    yes, score, p = (table[column].to_numpy() for column in ("yes", "score", "p"))
+    values = {"count": yes.astype(float), "sum": p * yes, "avg": score}[name]
+    return values.reshape(-1, size)
+
+
+def textbook(name: str, table: pa.Table, size: int) -> np.ndarray:
+    """The size of a sample of each group, by textbooks."""
+    weights = table["p"].to_numpy().reshape(-1, size).mean(axis=1)
+    half = 0.02 * {"count": 1.0, "sum": weights, "avg": 10.0}[name]
+    n = (1.96 * added(name, table, size).std(axis=1) / half) ** 2
+    return n / (1 + n / size)
 
 
 def measured(name: str, size: int, share: float, runs: int) -> str:
-    held = questions = 0.0
+    held = questions = needed = 0.0
     for seed, table in enumerate(groups(size, share, runs)):
         session = bf.connect(bf.ScriptedModel(answer), cache=None, progress="off")
         session.from_arrow(table, name="t")
         sql = f"SELECT g, {STATISTICS[name]} AS v FROM t GROUP BY g"
         frame = session.sql(sql, approximate=bf.Within(0.02, seed=seed))
         frame.collect()
-        truth, bounds = exact(name, table), frame.bounds()
+        own = added(name, table, size)
+        truth, bounds = own.mean(axis=1) if name == "avg" else own.sum(axis=1), frame.bounds()
+        needed += textbook(name, table, size).sum()
         held += len(truth) - bounds.num_rows
         questions += size * (len(truth) - bounds.num_rows)
         if bounds.num_rows:
-            own = truth[bounds["t.g"].to_numpy()]
-            room = 1e-9 * np.abs(own)
+            right = truth[bounds["t.g"].to_numpy()]
+            room = 1e-9 * np.abs(right)
             low, high = bounds["low"].to_numpy(), bounds["high"].to_numpy()
-            held += ((low <= own + room) & (own <= high + room)).sum()
+            held += ((low <= right + room) & (right <= high + room)).sum()
             questions += bounds["asked"].to_numpy().sum()
-    textbook = 1.96**2 / 4 / 0.02**2
-    textbook = textbook / (1 + (textbook - 1) / size)
-    return f"{held / runs:8.3f}{questions / runs:9.0f}{questions / runs / textbook:8.2f}"
+    return f"{held / runs:8.3f}{questions / runs:9.0f}{questions / needed:8.2f}"
 
 
 def main() -> None:

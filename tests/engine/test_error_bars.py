@@ -11,7 +11,7 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.errors import ArgumentError
-from blendfusion.services.approximate.bounds import half_width, shares, size_of_share
+from blendfusion.services.approximate.bounds import means, shares, size_of_share
 
 F = "llm_filter('f', x)"
 CASE = f"CASE WHEN {F} THEN 1.0 ELSE 0.0 END"
@@ -97,8 +97,51 @@ def test_the_sizes_of_samples_are_those_of_textbooks() -> None:
     assert 2_401 <= size(0.5, 1_000_000) <= 2_480
     assert 2_017 <= size(0.3, 1_000_000) <= 2_100
     assert 706 <= size(0.5, 1_000) <= 760
-    wide = half_width(*(np.array([n]) for n in (0.5, 2_401.0, 1e6, 1.0)), 0.05)
-    assert 0.02 < wide[0] < 0.022
+    half = np.array([1_200.5])
+    low, high = means((half, half, half), *(np.array([n]) for n in (2_401.0, 1e6)), 0.05)
+    assert 0.04 < high[0] - low[0] < 0.042
+
+
+def test_the_bounds_of_means_of_two_values_are_those_of_the_binomial_distribution() -> None:
+    for found, n, greatest in ((0, 100, 0.0362), (1, 100, 0.0545), (10, 100, 0.1762)):
+        power = np.array([float(found)])
+        high = means((power, power, power), np.array([float(n)]), np.array([1e12]), 0.05)[1]
+        assert abs(high[0] - greatest) < 0.0006
+        low = means((n - power,) * 3, np.array([float(n)]), np.array([1e12]), 0.05)[0]
+        assert abs(low[0] - (1 - high[0])) < 1e-12
+
+
+SKEWED = {
+    "scores": (lambda source, n: np.clip(source.normal(5, 2, n), 0, 10), 1.3),
+    "low scores": (lambda source, n: np.clip(source.normal(1, 2, n), 0, 10), 1.4),
+    "lognormal": (lambda source, n: np.minimum(source.lognormal(0, 1, n), 10), 1.4),
+    "a few high": (lambda source, n: np.where(source.random(n) < 0.05, 9.5, 0.5), 1.4),
+    "a few low": (lambda source, n: np.where(source.random(n) < 0.05, 0.5, 9.5), 1.4),
+}
+
+
+@pytest.mark.parametrize("kind", SKEWED)
+def test_bounds_of_skewed_means_hold_and_ask_hardly_more_than_textbooks(kind: str) -> None:
+    drawn, most = SKEWED[kind]
+    runs, size = 150, 3_000
+    values = drawn(np.random.default_rng(7), runs * size).round(2)
+    texts = [f"{i} {value}" for i, value in enumerate(values)]
+    rows = pa.table({"g": np.repeat(np.arange(runs), size), "x": texts})
+    model = bf.ScriptedModel(lambda call: float(str(call.values[0]).split()[1]))
+    session = bf.connect(model, cache=None, progress="off")
+    session.from_arrow(rows, name="t")
+    frame = session.sql(
+        f"SELECT g, avg({SCORE}) AS v FROM t GROUP BY g", approximate=bf.Within(0.02)
+    )
+    frame.collect()
+    bounds = frame.bounds().to_pydict()
+    groups = values.reshape(runs, size)[bounds["t.g"]]
+    truth = groups.mean(axis=1)
+    held = (np.array(bounds["low"]) <= truth) & (truth <= np.array(bounds["high"]))
+    assert held.sum() >= 0.9 * runs  # 0.95 on average; the probability of fewer is 1 %
+    needed = (1.96 * groups.std(axis=1) / 0.2) ** 2
+    needed /= 1 + needed / size
+    assert np.sum(bounds["asked"]) <= most * needed.sum()
 
 
 @pytest.mark.parametrize("share", [0.5, 0.3])

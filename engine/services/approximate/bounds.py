@@ -1,8 +1,8 @@
 """Bounds of totals from a sample without replacement.
 
 ``shares`` inverts the hypergeometric distribution: its bounds are exact for each size of sample and
-population. ``half_width`` of means adds to the normal bound one for values that the sample may have
-missed; how often it holds is measured (docs/approximate.md).
+population. ``means`` has the mean of the sample and of one more value at an end of the scale, with
+random weights; how often it holds is measured (docs/approximate.md).
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 Numbers: TypeAlias = "NDArray[np.float64]"
 Places: TypeAlias = "NDArray[np.int64]"
 
-_MISSED = 2.0
-"""So many rows of the sample may have lacked the greatest value."""
 _TINY = 1e-13
 _AT_ONCE = 64
 """The terms of a sum that are computed together."""
@@ -82,18 +80,45 @@ def _factorials(n: Numbers) -> Numbers:
 _SMALL = np.r_[0.0, np.cumsum(np.log(np.arange(1.0, 16.0)))]
 
 
-def half_width(
-    deviation: Numbers, sampled: Numbers, rows: Numbers, span: Numbers, alpha: float
+def means(
+    powers: tuple[Numbers, Numbers, Numbers], sampled: Numbers, rows: Numbers, alpha: float
+) -> tuple[Numbers, Numbers]:
+    """The bounds of the mean of ``rows`` values from 0 to 1 by a sample of these: together wrong
+    with a probability of about ``alpha``. ``powers``: the sums of its values, of their squares and
+    of their cubes.
+
+    The upper bound is a quantile of the mean of the sample and of one more value, 1, under weights
+    that are uniform among all that add up to 1. Where all values are 0 or 1, it is the exact one of
+    the binomial distribution. The lower bound mirrors it.
+    """
+    n = np.maximum(sampled, 1.0)
+    one, two, three = powers
+    mirrored = n - one, n - 2 * one + two, n - 3 * one + 3 * two - three
+    left = np.clip(1 - n / np.maximum(rows, 1.0), 0.0, 1.0)
+    high = _upper(powers, n, left, alpha / 2)
+    low = 1 - _upper(mirrored, n, left, alpha / 2)
+    return np.where(sampled > 0, low, 0.0), np.where(sampled > 0, high, 1.0)
+
+
+def _upper(
+    powers: tuple[Numbers, Numbers, Numbers], n: Numbers, left: Numbers, alpha: float
 ) -> Numbers:
-    """How far the mean of ``rows`` may be from that of a sample of these: half of an interval that
-    is wrong with a probability of about ``alpha``. ``deviation``: the standard deviation in the
-    sample; ``span``: the greatest difference of two values."""
-    n = np.maximum(sampled, 2.0)
-    left = np.maximum(1 - sampled / np.maximum(rows, 1.0), 0.0)
-    z = NormalDist().inv_cdf(1 - alpha / 2)
-    student = z + (z**3 + z) / (4 * (n - 1))
-    half: Numbers = student * deviation * np.sqrt(left / n) + _MISSED * span * left / n
-    return np.where(sampled > 0, np.minimum(half, span), span)
+    one, two, three = ((power + 1) / (n + 1) for power in powers)
+    variance = np.maximum(two - one**2, 0.0) / (n + 2)
+    deviation = np.sqrt(np.maximum(variance, 1e-24))
+    third = 2 * (three - 3 * one * two + 2 * one**3) / ((n + 2) * (n + 3))
+    skew = np.clip(third / deviation**3, -2.5, 2.5)
+    own = powers[0] / n
+    quantile = _gamma_quantile(NormalDist().inv_cdf(1 - alpha), skew)
+    return np.minimum(own + left * (one - own) + np.sqrt(left) * deviation * quantile, 1.0)
+
+
+def _gamma_quantile(z: float, skew: Numbers) -> Numbers:
+    """The quantile of a gamma distribution with mean 0, deviation 1 and some skewness, where that
+    of the normal distribution is ``z`` (Wilson and Hilferty)."""
+    skew = np.where(np.abs(skew) < 1e-4, 1e-4, skew)
+    root: Numbers = np.maximum(1 - skew**2 / 36 + skew * z / 6, 0.0)
+    return 2 / skew * (root**3 - 1)
 
 
 def size_of_share(share: Numbers, rows: Places, half: Numbers, alpha: float) -> Places:
@@ -116,25 +141,3 @@ def size_of_share(share: Numbers, rows: Places, half: Numbers, alpha: float) -> 
         if not enough.any():
             break
     return size
-
-
-def size_of_mean(
-    deviation: Numbers, rows: Places, span: Numbers, half: Numbers, alpha: float
-) -> Places:
-    """The rows to sample so that ``half_width`` is at most ``half``."""
-    own = rows.astype(np.float64)
-
-    def is_enough(n: Places) -> Any:
-        return half_width(deviation, n.astype(np.float64), own, span, alpha) <= half
-
-    return _least(is_enough, rows)
-
-
-def _least(is_enough: Any, rows: Places) -> Places:
-    low, high = np.minimum(np.ones_like(rows), rows), rows.copy()
-    while (low < high).any():
-        middle = (low + high) // 2
-        enough = is_enough(middle)
-        low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
-        low = np.minimum(low, high)
-    return low

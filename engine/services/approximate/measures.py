@@ -11,43 +11,30 @@ from blendfusion.run.execution.group_ranges import MeasureRows
 from blendfusion.services.approximate.bounds import (
     Numbers,
     Places,
-    half_width,
+    means,
     shares,
-    size_of_mean,
     size_of_share,
 )
 
 _OF_COUNT = 0.004
 """The part of the probability of an error that an average keeps for the number of its values."""
+_CAUTION, _FEW = 0.85, 100
+"""The part of the rows that seem to be needed that come next, where these are many more than those
+so far: a small sample may let expect too many. Of less than ``_FEW``, three times as many at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The rows of each group with a value, the sum of the values, and that of their squares."""
+    """The rows of each group with a value, the sum of the values, and the sums of the powers of
+    their places on the scale of the group, from 0 to 1."""
 
     count: Numbers
     sum: Numbers
-    squares: Numbers
-
-    @classmethod
-    def of(cls, part: MeasureRows, group: Places, n: int) -> Totals:
-        """The totals of rows of which all is known; ``group``: the number of each row's group."""
-        there = part.certain & part.value.value
-        value = np.where(there, part.value.low, 0.0)
-        parts = (there.astype(np.float64), value, value * value)
-        return cls(*(_sums(own, group, n) for own in parts))
+    powers: tuple[Numbers, Numbers, Numbers]
 
     def at(self, groups: Places) -> Totals:
-        return Totals(self.count[groups], self.sum[groups], self.squares[groups])
-
-    def variance(self, n: Numbers, *, of_values: bool, counts: bool) -> Numbers:
-        """The variance of the values in a sample of ``n`` rows, or of what the rows add."""
-        size = np.maximum(self.count if of_values else n, 1.0)
-        sums, squares = (self.count, self.count) if counts else (self.sum, self.squares)
-        mean = sums / size
-        wide = np.maximum(squares / size - mean * mean, 0.0)
-        variance: Numbers = wide * size / np.maximum(size - 1, 1.0)
-        return variance
+        one, two, three = (power[groups] for power in self.powers)
+        return Totals(self.count[groups], self.sum[groups], (one, two, three))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +44,9 @@ class Bounds:
     low: Numbers
     value: Numbers
     high: Numbers
+
+    def replace_at(self, groups: Places, new: Bounds) -> None:
+        self.low[groups], self.value[groups], self.high[groups] = new.low, new.value, new.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +76,6 @@ class Estimate:
     ) -> None:
         self._of_values = name == "avg"
         self._counts = name == "count"
-        closed = MeasureRows(part.possible & ~open_, part.certain & ~open_, part.value)
-        self.known = Totals.of(closed, group, n)
-        """The totals of rows about which there is nothing to ask."""
         value, possible = part.value, part.possible & part.value.value
         low, high = (np.ones(len(group)),) * 2 if self._counts else (value.low, value.high)
         some = possible & open_
@@ -105,45 +92,81 @@ class Estimate:
         self._least = -_greatest(np.where(some, -low, -np.inf), group, n)
         width = _widths(np.where(some, low, np.inf), np.where(some, high, -np.inf), group, n)
         self._width = np.where(width > 0, width, 0.0)
-        self._binary = np.full(n, self._counts)
+        self.binary = np.full(n, self._counts)
+        """The groups whose bounds are those of a number of rows, and exact."""
         if two_values or value.kind in ("int", "bool"):
             from_zero = self._of_values | (self._least == 0)
-            self._binary |= from_zero & (two_values | (self._width <= 1)) & (self._width > 0)
+            self.binary |= from_zero & (two_values | (self._width <= 1)) & (self._width > 0)
+        closed = MeasureRows(part.possible & ~open_, part.certain & ~open_, part.value)
+        self.known = self.totals(closed, group)
+        """The totals of rows about which there is nothing to ask."""
 
     @property
     def is_bounded(self) -> NDArray[np.bool_]:
         """The groups of which a sample says something."""
         return np.isfinite(self.span) & np.isfinite(self._width)
 
+    def totals(self, part: MeasureRows, group: Places) -> Totals:
+        """The totals of rows of which all is known; ``group``: the number of each row's group."""
+        n, there = len(self.span), part.certain & part.value.value
+        value = np.where(there, part.value.low, 0.0)
+        least, width = self._scale
+        place = np.clip((value - least[group]) / width[group], 0.0, 1.0)
+        one, two, three = (_sums(np.where(there, place**k, 0.0), group, n) for k in (1, 2, 3))
+        count = _sums(there.astype(np.float64), group, n)
+        return Totals(count, _sums(value, group, n), (one, two, three))
+
+    @property
+    def _scale(self) -> tuple[Numbers, Numbers]:
+        """The least value of each group, and its distance from the greatest one."""
+        least = np.where(np.isfinite(self._least), self._least, 0.0)
+        width = np.where(np.isfinite(self._width) & (self._width > 0), self._width, 1.0)
+        return least, width
+
     def size(
         self, groups: Places, first: Sample, alpha: float, sure: float, share: float
     ) -> tuple[Places, NDArray[np.bool_]]:
         """(the rows that make the bounds of some groups narrow enough, as a ``first`` sample lets
         expect, with bounds that are wrong with a probability of ``alpha``; where they are enough
-        for any sample, if ``sure`` is that probability)"""
-        binary, left = self._binary[groups], first.left.astype(np.float64)
+        for any sample, if ``sure`` is that probability); of groups with ``binary`` ones."""
+        left = first.left.astype(np.float64)
         n = np.maximum(first.rows, 1).astype(np.float64)
-        half, width = 0.9995 * share * self.span[groups], self._width[groups]
+        half = 0.9995 * self._half(groups, share)
         if self._of_values:
             alpha, sure = alpha * (1 - _OF_COUNT), sure * (1 - _OF_COUNT)
         half = half if self._of_values else half / np.maximum(left, 1)
         some = np.maximum(first.totals.count / n, 0.5 / n) if self._of_values else np.ones(len(n))
         rows = np.rint(left * some).astype(np.int64)
-        size, found = (a[binary] for a in self._numbers(groups, first))
+        size, found = self._numbers(groups, first)
         part = (found + 0.5) / (size + 1)
         part = np.minimum(part, 1 - part)
         part = np.minimum(part + 1.3 * np.sqrt(part * (1 - part) / np.maximum(size, 1)), 0.5)
-        wide = (half / np.maximum(width, 1e-300) * rows)[binary]
-        as_shares = size_of_share(part, rows[binary], wide, alpha)
-        for_any = size_of_share(np.full(len(part), 0.5), rows[binary], wide, sure)
-        variance = self._variance(first) * (1 + 1.3 * np.sqrt(2 / n))
-        deviation = np.sqrt(np.minimum(variance, width * width / 4))
-        needed = size_of_mean(deviation, rows, width, half, alpha)
-        enough = np.zeros(len(groups), dtype=bool)
-        enough[binary] = as_shares > 0.95 * for_any
-        needed[binary] = np.where(enough[binary], for_any, as_shares)
+        wide = half / np.maximum(self._width[groups], 1e-300) * rows
+        as_shares = size_of_share(part, rows, wide, alpha)
+        for_any = size_of_share(np.full(len(part), 0.5), rows, wide, sure)
+        enough = as_shares > 0.95 * for_any
+        needed = np.where(enough, for_any, as_shares)
         needed = np.ceil(np.minimum(needed / some, left)).astype(np.int64)
         return needed, enough & (some >= 1)
+
+    def size_of_more(self, groups: Places, sample: Sample, bounds: Bounds, share: float) -> Places:
+        """The rows to ask about in all, by how wide bounds are so far; those that are there where
+        they are narrow enough."""
+        wide = (bounds.high - bounds.low) / (2 * self._half(groups, share) * (1 + 1e-9))
+        n, rows = sample.rows.astype(np.float64), sample.left.astype(np.float64)
+        with np.errstate(all="ignore"):
+            variance = n / (1 - n / rows) * wide**2
+            size = np.where(n < rows, variance / (1 + variance / rows), rows)
+        size = np.where(size > 1.3 * n, _CAUTION * size, 1.01 * size)
+        most = np.where(n < _FEW, 3 * n, rows)
+        size = np.maximum(np.minimum(size, most), n + np.maximum(2, n // 40))
+        needed = np.where(wide > 1, np.ceil(np.minimum(size, rows)), n)
+        return np.asarray(needed).astype(np.int64)
+
+    def _half(self, groups: Places, share: float) -> Numbers:
+        """Half of the width that bounds may have."""
+        half: Numbers = share * self.span[groups]
+        return half
 
     def bounds(self, groups: Places, first: Totals, sample: Sample, alpha: float) -> Bounds:
         """The bounds of some groups, from what is known of ``first`` rows and from a sample of the
@@ -172,19 +195,17 @@ class Estimate:
         self, groups: Places, sample: Sample, rows: Numbers, alpha: float
     ) -> tuple[Numbers, Numbers]:
         """The bounds of the mean of ``rows`` that a sample is of."""
-        width, least = self._width[groups], self._least[groups]
+        least, width = (own[groups] for own in self._scale)
         size, found = self._numbers(groups, sample)
-        totals = sample.totals
-        added = totals.count if self._counts else totals.sum
-        mean = np.where(size > 0, added / np.maximum(size, 1), least + width / 2)
-        half = half_width(np.sqrt(self._variance(sample)), size, rows, width, alpha)
-        low, high = mean - half, mean + half
-        binary = self._binary[groups] & (size > 0)
+        absent = (-least / width, size - sample.totals.count)
+        powers = [own + absent[1] * absent[0] ** k for k, own in enumerate(sample.totals.powers, 1)]
+        low, high = means((powers[0], powers[1], powers[2]), size, rows, alpha)
+        binary = self.binary[groups] & (size > 0)
         sampled = size[binary].astype(np.int64)
         whole = np.maximum(np.rint(rows[binary]).astype(np.int64), sampled)
         bounds = shares(np.rint(found[binary]).astype(np.int64), sampled, whole, alpha)
-        low[binary], high[binary] = (least[binary] + width[binary] * b / whole for b in bounds)
-        return low, high
+        low[binary], high[binary] = (b / whole for b in bounds)
+        return least + width * low, least + width * high
 
     def _numbers(self, groups: Places, sample: Sample) -> tuple[Numbers, Numbers]:
         """(the rows of a sample that have a value, or all; those with the greater one of two
@@ -193,14 +214,8 @@ class Estimate:
         if self._counts:
             return n, totals.count
         size = totals.count if self._of_values else n
-        width = np.where(self._width[groups] > 0, self._width[groups], 1.0)
-        least = np.where(np.isfinite(self._least[groups]), self._least[groups], 0.0)
-        return size, np.where(self._binary[groups], (totals.sum - least * size) / width, 0.0)
-
-    def _variance(self, sample: Sample) -> Numbers:
-        return sample.totals.variance(
-            sample.rows.astype(np.float64), of_values=self._of_values, counts=self._counts
-        )
+        least, width = (own[groups] for own in self._scale)
+        return size, np.where(self.binary[groups], (totals.sum - least * size) / width, 0.0)
 
 
 def _widths(low: Numbers, high: Numbers, group: Places, n: int) -> Numbers:

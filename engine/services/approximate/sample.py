@@ -1,10 +1,11 @@
 """The operator of a stage that asks about a sample of the rows of each group.
 
-The rows of a group come in a random order. A first few show how many are needed; the next ones,
-which are a sample of the rest whatever the first ones were, give the bounds. Where these turn out
-too wide, more rows come, for a part of the probability of an error that was kept for them. So the
-bounds hold together, at whichever of them a group ends. In the end all rows of a group are asked
-about, and it has no error.
+The rows of a group come in a random order. For numbers of rows, a first few show how many are
+needed; the next ones, which are a sample of the rest whatever the first ones were, give the bounds.
+Where these turn out too wide, more rows come, for a part of the probability of an error that was
+kept for them. So the bounds hold together, at whichever of them a group ends. For means, a few more
+rows come, and all so far give the bounds, until these are narrow enough. In the end all rows of a
+group are asked about, and it has no error.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ these, and their part of what is needed."""
 _KEPT, _KEPT_OF_SURE = 0.1, 0.002
 """The part of the probability of an error that is kept for further rows; and where none should be
 needed."""
+_PART_OF_MEANS = 0.9
+"""The part of the probability of an error that bounds of means use: they are approximations, and
+are looked at several times."""
 
 
 class SampledStage:
@@ -183,14 +187,20 @@ class _Groups:
 
     def ask_all(self) -> None:
         """Asks until the bounds of all groups are narrow enough."""
-        every, error = np.arange(self._n), 1 - self._within.confidence
         unbounded = ~np.all([e.is_bounded for e in self._estimates.values()], axis=0)
         self._ask(np.where(unbounded, self.rows, _FIRST))
-        left = every[self.questions < self.rows]
+        exact = np.any([e.binary for e in self._estimates.values()], axis=0)
+        left = np.flatnonzero(self.questions < self.rows)
+        self._ask_for_numbers(left[exact[left]])
+        self._ask_for_means(np.flatnonzero(self.questions < self.rows))
+
+    def _ask_for_numbers(self, left: Places) -> None:
+        """Asks until bounds of numbers of rows are narrow enough."""
+        error = 1 - self._within.confidence
         self._first = self.questions.copy()
         size, enough = self._sizes(left, error)
         self._ask_at(left[~enough], np.maximum(_MORE, size[~enough] // _PART))
-        left = every[self.questions < self.rows]
+        left = left[self.questions[left] < self.rows[left]]
         self._first = self.questions.copy()
         alphas = np.full(self._n, error * (1 - _KEPT))
         size, enough = self._sizes(left, error)
@@ -206,16 +216,38 @@ class _Groups:
             left, size = left[wide], np.ceil(size[wide] * 1.3).astype(np.int64)
             alphas[left] = kept[left] = kept[left] / 2
 
+    def _ask_for_means(self, left: Places) -> None:
+        """Asks until bounds of means are narrow enough."""
+        alpha = _PART_OF_MEANS * (1 - self._within.confidence)
+        while len(left):
+            wanted = self.questions[left]
+            for i, estimate in self._estimates.items():
+                own = ~estimate.binary[left]
+                groups = left[own]
+                sample = Sample(self.questions[groups], self._totals(i, groups), self.rows[groups])
+                none = np.zeros(len(groups))
+                first = Totals(none, none, (none, none, none))
+                new = estimate.bounds(groups, first, sample, alpha)
+                self.bounds[i].replace_at(groups, new)
+                size = estimate.size_of_more(groups, sample, new, self._within.share)
+                wanted[own] = np.maximum(wanted[own], size)
+            wide = wanted > self.questions[left]
+            self._ask_at(left[wide], wanted[wide])
+            left = left[wide]
+            left = left[self.questions[left] < self.rows[left]]
+
     def _sizes(self, groups: Places, error: float) -> tuple[Places, NDArray[np.bool_]]:
         """(the rows that some groups need behind the first ones; whether these are enough whatever
         the answers are, so that nothing must be kept for further ones)"""
         share, alphas = self._within.share, (error * (1 - _KEPT), error * (1 - _KEPT_OF_SURE))
-        found = [
-            estimate.size(groups, self._sample(i, groups, first=True), *alphas, share)
-            for i, estimate in self._estimates.items()
-        ]
-        sizes, enough = zip(*found, strict=True)
-        return np.max(sizes, axis=0), np.all(enough, axis=0)
+        sizes, enough = np.zeros(len(groups), dtype=np.int64), np.ones(len(groups), dtype=bool)
+        for i, estimate in self._estimates.items():
+            own = estimate.binary[groups]
+            some = groups[own]
+            size, sure = estimate.size(some, self._sample(i, some, first=True), *alphas, share)
+            sizes[own] = np.maximum(sizes[own], size)
+            enough[own] &= sure
+        return sizes, enough
 
     def _has_two_values(self, i: int) -> bool:
         """Whether an aggregate reads one of two constants, or a truth value."""
@@ -224,21 +256,23 @@ class _Groups:
             self._answers.block.select[value.index], self._rowwise
         )
 
-    def _narrow(self, groups: Places, alpha: float) -> None:
-        """Narrows the bounds of some groups by all that was asked."""
+    def _narrow(self, some: Places, alpha: float) -> None:
+        """Narrows the bounds of numbers of rows of some groups by all that was asked."""
         for i, estimate in self._estimates.items():
+            groups = some[estimate.binary[some]]
             first = self._sample(i, groups, first=True).totals
             new = estimate.bounds(groups, first, self._sample(i, groups, first=False), alpha)
             old = self.bounds[i]
-            old.low[groups] = np.maximum(old.low[groups], new.low)
-            old.high[groups] = np.minimum(old.high[groups], new.high)
-            old.value[groups] = np.clip(new.value, old.low[groups], old.high[groups])
+            low = np.maximum(old.low[groups], new.low)
+            high = np.minimum(old.high[groups], new.high)
+            old.replace_at(groups, Bounds(low, np.clip(new.value, low, high), high))
 
     def _is_wide(self, groups: Places) -> NDArray[np.bool_]:
         wide = np.zeros(len(groups), dtype=bool)
         for i, estimate in self._estimates.items():
             width = self.bounds[i].high[groups] - self.bounds[i].low[groups]
-            wide |= width > 2 * self._within.share * estimate.span[groups] * (1 + 1e-9)
+            too_wide = width > 2 * self._within.share * estimate.span[groups] * (1 + 1e-9)
+            wide |= estimate.binary[groups] & too_wide
         return wide
 
     def _sample(self, i: int, groups: Places, *, first: bool) -> Sample:
@@ -248,15 +282,15 @@ class _Groups:
             rows = start
         return Sample(rows, self._totals(i, groups, first=first), left)
 
-    def _totals(self, i: int, groups: Places, *, first: bool) -> Totals:
+    def _totals(self, i: int, groups: Places, *, first: bool | None = None) -> Totals:
+        """The totals of what was asked of some groups; of the first rows, or of those behind."""
         chosen = np.zeros(self._n, dtype=bool)
         chosen[groups] = True
-        is_first = self._rank < self._first[self._group]
-        some = (
-            chosen[self._group] & (self._rank < self.questions[self._group]) & (is_first == first)
-        )
+        some = chosen[self._group] & (self._rank < self.questions[self._group])
+        if first is not None:
+            some &= (self._rank < self._first[self._group]) == first
         part = self._rows_of(i, self._places[some])
-        return Totals.of(part, self._group[some], self._n).at(groups)
+        return self._estimates[i].totals(part, self._group[some]).at(groups)
 
     def _ask_at(self, groups: Places, sizes: Places | int) -> None:
         wanted = self.questions.copy()
