@@ -20,7 +20,8 @@ _OF_COUNT = 0.004
 """The part of the probability of an error that an average keeps for the number of its values."""
 _CAUTION, _FEW = 0.85, 100
 """The part of the rows that seem to be needed that come next, where these are many more than those
-so far: a small sample may let expect too many. Of less than ``_FEW``, three times as many at most."""
+so far: a small sample may let expect too many. Of less than ``_FEW``, three times as many at most.
+"""
 
 
 @dataclass(frozen=True, slots=True)
