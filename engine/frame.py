@@ -48,7 +48,7 @@ from blendfusion.prepare.verbs.methods import writer
 from blendfusion.prepare.verbs.names import apply, expression, found_names
 from blendfusion.prepare.verbs.placement import in_place_of
 from blendfusion.redaction import WITHHELD, printable
-from blendfusion.run.hooks import BaseSession, Latest, Origin, Verb
+from blendfusion.run.hooks import BaseSession, Engine, Latest, Origin, Verb
 from blendfusion.services import missing_method, parts
 from blendfusion.services.frame_methods import FrameMethods
 from blendfusion.udfs.declare.call_registry import readable
@@ -260,7 +260,7 @@ class Frame(FrameMethods):
 
     def select_exprs(self, *args: str) -> Frame:
         """One column per SQL expression, which may contain calls."""
-        ready = [self._session.calls.type_calls(self._session, f"SELECT {text}") for text in args]
+        ready = [self._session.calls.type_calls(self.engine, f"SELECT {text}") for text in args]
         ours = [rewrite(r.sql, EXPRESSIONS) for r in ready]
         texts = [text.removeprefix("SELECT ") for text in ours]
         written = {name: ways for r in ready for name, ways in r.written.items()}
@@ -305,7 +305,7 @@ class Frame(FrameMethods):
 
     def _parse(self, text: str, place: str) -> Expr:
         """``text`` as an expression; ``place`` is the SQL before it, which determines its type."""
-        ready = self._session.calls.type_calls(self._session, f"{place}{text}").sql
+        ready = self._session.calls.type_calls(self.engine, f"{place}{text}").sql
         ready = rewrite(ready, EXPRESSIONS).removeprefix(place)
         try:
             return expression(self, self._up_to_date(self), ready)
@@ -569,6 +569,11 @@ class Frame(FrameMethods):
     def columns(self) -> list[str]:
         """The names of the columns, in order."""
         return list(DataFrame.schema(self).names)
+
+    @property
+    def engine(self) -> Engine:
+        """The services of the session that this frame belongs to."""
+        return self._session.engine
 
     @property
     def session(self) -> BaseSession:

@@ -65,7 +65,7 @@ INTERNAL = frozenset(
     "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept kept_views lance_place model_columns registered_tables version_of "
     "lazy_embedder leaf_maker new_frame new_table new_unnamed own_names places_of plain_dispatcher plain_frame "
     "plan_warnings pooled query_files reads_paths remembered_vectors rules_off similar_first_pays small_rows "
-    "add_hidden_schema foreign_table note_registration registration_of scan_notes speeds table_functions telling time_zone update_tables views workbench_source".split()
+    "add_hidden_schema engine foreign_table note_registration registration_of scan_notes speeds table_functions telling time_zone update_tables views workbench_source".split()
 )
 """The names of a session for other modules of the package; completion and the reference omit
 them."""
@@ -288,7 +288,7 @@ class Session(SessionMethods):
         from blendfusion.run.execution.expectations import expectations
         from blendfusion.run.reports.trace import Trace
 
-        return expectations(self, lambda: self.dispatcher(Trace()))
+        return expectations(self.engine, lambda: self.dispatcher(Trace()))
 
     @cached_property
     def answer_outcomes(self) -> Outcomes:

@@ -106,3 +106,62 @@ def test_imports_point_one_way(file: Path) -> None:
 def test_this_test_sees_what_it_looks_for(file: str, text: str, problem: str) -> None:
     found = wrong(ROOT / file, text)
     assert (problem in found[0]) if problem else not found
+
+
+FACES = {
+    "blendfusion": {"Session", "Frame", "session", "frame"},
+    "blendfusion.session": {"Session"},
+    "blendfusion.frame": {"Frame"},
+    "blendfusion.run.hooks": {"BaseSession"},
+}
+"""The names, by their modules, that only what lies above the record ``Engine`` imports."""
+BELOW_ENGINE = [
+    ROOT / "engine" / "prepare" / "function_registry.py",
+    *sorted((ROOT / "engine" / "prepare").glob("subquery_*.py")),
+    ROOT / "engine" / "prepare" / "result_names.py",
+    *(
+        file
+        for folder in ("language", "run", "datafusion", "files", "places", "prepare/verbs")
+        for file in sorted((ROOT / "engine" / folder).rglob("*.py"))
+        if file != ROOT / "engine" / "run" / "hooks.py"
+    ),
+    *(file for file in SOURCES if file.relative_to(ROOT).parts[0] != "engine"),
+]
+"""The modules that know a session by its ``Engine`` alone; ``run.hooks`` declares it."""
+
+
+def known_faces(text: str) -> list[str]:
+    """What a module knows of sessions: imported classes, and attributes called ``session``."""
+    tree = ast.parse(text)
+    return [
+        *(
+            name.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module in FACES
+            for name in node.names
+            if name.name in FACES[node.module]
+        ),
+        *(
+            f"{ast.unparse(node)}, line {node.lineno}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and node.attr == "session"
+        ),
+    ]
+
+
+@pytest.mark.parametrize("file", BELOW_ENGINE, ids=lambda file: str(file.relative_to(ROOT)))
+def test_nothing_below_the_engine_knows_sessions_or_frames(file: Path) -> None:
+    assert known_faces(file.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("if TYPE_CHECKING:\n    from blendfusion.session import Session", ["Session"]),
+        ("def f():\n    from blendfusion.run.hooks import BaseSession", ["BaseSession"]),
+        ("def f(frame):\n    return frame.session.options", ["frame.session, line 2"]),
+        ("from blendfusion.run.hooks import BaseFrame, Engine", []),
+    ],
+)
+def test_this_test_sees_faces(text: str, found: list[str]) -> None:
+    assert known_faces(text) == found

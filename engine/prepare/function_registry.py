@@ -26,38 +26,39 @@ from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.register.user_functions import known_ingredients, names_a_function
 
 if TYPE_CHECKING:
-    from blendfusion.run.hooks import BaseFrame, BaseSession, Reading
+    from blendfusion.datafusion.context import OwnContext
+    from blendfusion.run.hooks import BaseFrame, Engine, Reading
     from blendfusion.udfs.ask.dispatcher import Dispatcher
     from blendfusion.udfs.register.udf import DispatcherSource
 
 
-def plain_dispatcher(session: BaseSession) -> DispatcherSource:
+def plain_dispatcher(engine: Engine) -> DispatcherSource:
     """The source of answers for calls that DataFusion evaluates itself. DataFusion holds it, where
     Python's garbage collector does not look: it must not hold the session."""
-    held = weakref.ref(session)
+    held = weakref.ref(engine.runs)
 
     def dispatcher() -> Dispatcher:
-        session = held()
-        if session is None:
+        runs = held()
+        if runs is None:
             raise QueryError(
                 "the session of this plan is gone",
                 hint="Keep a reference to it as long as its plans.",
             )
-        return session.plain_dispatcher()
+        return runs.plain_dispatcher()
 
     return dispatcher
 
 
-def ingredients(session: BaseSession) -> dict[str, Ingredient]:
+def ingredients(tables: OwnContext) -> dict[str, Ingredient]:
     """The ingredients by name; a function that the user registered there goes before them."""
-    own = session.own_names
+    own = tables.own_names
     return {n: i for n, i in known_ingredients().items() if n not in own}
 
 
-def _columns(session: BaseSession, table: str) -> Sequence[str] | None:
+def _columns(tables: OwnContext, table: str) -> Sequence[str] | None:
     """The columns of a table, given its name as SQL; None if there is no such table."""
     try:
-        return list(SessionContext.table(session, table).schema().names)
+        return list(SessionContext.table(tables, table).schema().names)
     except Exception:  # what is wrong with it shows when the query is planned
         return None
 
@@ -79,7 +80,7 @@ class KnownCalls:
 
     def type_calls(
         self,
-        session: BaseSession,
+        engine: Engine,
         query: str,
         parameters: Mapping[str, str] | None = None,
         *,
@@ -87,11 +88,11 @@ class KnownCalls:
     ) -> TypedQuery:
         """The query with its calls as functions, which are known to DataFusion from here on.
         ``whole``: it is no part of a larger one."""
-        return self.reading(session, query, parameters, whole=whole)()
+        return self.reading(engine, query, parameters, whole=whole)()
 
     def reading(
         self,
-        session: BaseSession,
+        engine: Engine,
         query: str,
         parameters: Mapping[str, str] | None = None,
         *,
@@ -104,10 +105,10 @@ class KnownCalls:
             return lambda types=None, in_bytes=None: TypedQuery(identity(query))
         from blendfusion.language.query_text.type_calls import read_calls
 
-        whole = whole and COMPARISON_STOP not in session.rules_off
-        known = ingredients(session)
-        stored = with_stored_calls(query, session.questions, known)
-        columns = partial(_columns, session)
+        whole = whole and COMPARISON_STOP not in engine.plans.rules_off
+        known = ingredients(engine.tables)
+        stored = with_stored_calls(query, engine.texts.questions, known)
+        columns = partial(_columns, engine.tables)
         try:
             found = read_calls(stored.sql, known, parameters, whole=whole, columns=columns)
         except QueryError as problem:
@@ -121,28 +122,28 @@ class KnownCalls:
                 ready = found.type_calls(types, in_bytes)
             except QueryError as problem:
                 raise within(problem, stored) from None
-            self._know(session, ready.calls)
+            self._know(engine, ready.calls)
             return replace(ready, translation=stored.then(ready.translation))
 
         return type_calls
 
-    def _know(self, session: BaseSession, calls: Sequence[Call]) -> None:
+    def _know(self, engine: Engine, calls: Sequence[Call]) -> None:
         """Register ``calls``, and read what their arguments name: models, and the frames of their
         subqueries."""
-        options = session.options
+        options = engine.options
         for call in calls:
-            self._register(session, call)
+            self._register(engine, call)
             if call.models:
-                session.models.of(call.model_names(targets_in(options)), options)
+                engine.models.models.of(call.model_names(targets_in(options)), options)
             if call.options_query is not None:
-                frame = self.option_frame(session, call.options_query)
+                frame = self.option_frame(engine, call.options_query)
                 self._option_frames[call.options_query] = frame
             if call.task.examples_query is not None:
-                self._labelled_frames[call.task] = self.labelled_frame(session, call.task)
+                self._labelled_frames[call.task] = self.labelled_frame(engine, call.task)
             if call.task.sample_query is not None:
-                self._sample_frames[call.task] = self.sample_frame(session, call.task)
+                self._sample_frames[call.task] = self.sample_frame(engine, call.task)
 
-    def settle(self, session: BaseSession, calls: Iterable[Call], dispatcher: Dispatcher) -> None:
+    def settle(self, engine: Engine, calls: Iterable[Call], dispatcher: Dispatcher) -> None:
         """Read the options, examples and samples that subqueries give to ``calls``; ``dispatcher``
         answers the calls in these subqueries."""
         for call in calls:
@@ -155,55 +156,55 @@ class KnownCalls:
             from blendfusion.prepare.subquery_sample import read_sample
 
             if options is not None:
-                found = read_options(self.option_frame(session, options), options, dispatcher)
+                found = read_options(self.option_frame(engine, options), options, dispatcher)
                 task = _with_options(task, found)
             if examples is not None:
-                rows = self.labelled_frame(session, call.task)
+                rows = self.labelled_frame(engine, call.task)
                 picked = read_examples(rows, examples, task, dispatcher)
                 task = replace(task, examples=picked, examples_query=None)
             if sample is not None:
-                rows = self.sample_frame(session, call.task)
+                rows = self.sample_frame(engine, call.task)
                 task = replace(
                     task, sample=read_sample(rows, sample, dispatcher), sample_query=None
                 )
             dispatcher.settle(call.task, task)
 
-    def labelled_frame(self, session: BaseSession, task: Task) -> BaseFrame:
+    def labelled_frame(self, engine: Engine, task: Task) -> BaseFrame:
         """The rows of which some become the examples of ``task``: see
         ``labelled_rows.labelled_frame``."""
         from blendfusion.prepare.subquery_examples import labelled_frame
 
         known = self._labelled_frames.get(task)
-        return known or labelled_frame(session, task.examples_query or "", task)
+        return known or labelled_frame(engine, task.examples_query or "", task)
 
-    def sample_frame(self, session: BaseSession, task: Task) -> BaseFrame:
+    def sample_frame(self, engine: Engine, task: Task) -> BaseFrame:
         """The rows of the sample of ``task``: see ``subquery_sample.sample_frame``."""
         from blendfusion.prepare.subquery_sample import sample_frame
 
         known = self._sample_frames.get(task)
-        return known or sample_frame(session, task.sample_query or "", len(task.columns))
+        return known or sample_frame(engine, task.sample_query or "", len(task.columns))
 
-    def option_frame(self, session: BaseSession, query: str) -> BaseFrame:
+    def option_frame(self, engine: Engine, query: str) -> BaseFrame:
         """The options that the subquery of a call gives: see ``option_values.option_frame``."""
         from blendfusion.prepare.subquery_options import option_frame
 
-        return self._option_frames.get(query) or option_frame(session, query)
+        return self._option_frames.get(query) or option_frame(engine, query)
 
-    def know(self, session: BaseSession, text: str) -> None:
+    def know(self, engine: Engine, text: str) -> None:
         """Register the calls whose functions are named in ``text``, a part of a plan."""
         for call in calls_in(text):
-            self._register(session, call)
+            self._register(engine, call)
 
-    def name_of_media(self, session: BaseSession) -> ScalarUDF:
+    def name_of_media(self, engine: Engine) -> ScalarUDF:
         """The function of the names of bytes. As the user's own, it is known wherever parts of
         plans run."""
         if self._name_of_media is None:
-            made = udf(session.media.names, [BYTES], pa.string(), "stable", NAME_OF_BYTES)
-            session.register_udf(made)
+            made = udf(engine.runs.media.names, [BYTES], pa.string(), "stable", NAME_OF_BYTES)
+            engine.tables.register_udf(made)
             self._name_of_media = made
         return self._name_of_media
 
-    def _register(self, session: BaseSession, call: Call) -> None:
+    def _register(self, engine: Engine, call: Call) -> None:
         """Make the function that stands for ``call`` known to DataFusion. Raises QueryError for one
         that is not granted."""
         if self.granted is not None and call.ingredient.name not in self.granted:
@@ -215,10 +216,10 @@ class KnownCalls:
             return
         from blendfusion.udfs.register.udf import scalar_function
 
-        function = scalar_function(call, plain_dispatcher(session))
-        SessionContext.register_udf(session, function)
+        function = scalar_function(call, plain_dispatcher(engine))
+        SessionContext.register_udf(engine.tables, function)
         if call.in_bytes and call.names_bytes:
-            self.name_of_media(session)
+            self.name_of_media(engine)
         self._registered.add(call.name)
 
 

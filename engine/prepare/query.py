@@ -194,7 +194,7 @@ class Query:
         known = partial(_columns, session, self.options, "")
         warn_of_doubts(quoted_names(self.text, known), session.plan_warnings)
         parameters = spelled_parameters(self.param_values, self.named_params)
-        typed: Reading = session.calls.reading(session, self.text, parameters, whole=True)
+        typed: Reading = session.calls.reading(session.engine, self.text, parameters, whole=True)
         ready = typed()
         warn_of_doubts(ready.doubts, session.plan_warnings)
         frame = self._frame(session, ready, parameters)
@@ -344,7 +344,7 @@ class Query:
         dispatcher, pump = session.dispatcher(trace, self.budget), Pump()
         try:
             with trace.begin(session.options, self.text, len(calls)), session.answering(dispatcher):
-                session.calls.settle(session, calls, dispatcher)
+                session.calls.settle(session.engine, calls, dispatcher)
                 with dispatcher.served_by(pump.serve):
                     yield pump.call
         except Exception:

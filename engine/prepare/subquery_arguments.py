@@ -12,18 +12,18 @@ from blendfusion.errors import Hint, QueryError
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
-    from blendfusion.run.hooks import BaseFrame, BaseSession
+    from blendfusion.run.hooks import BaseFrame, Engine
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 MAX_ROWS = 10_000
 """Rows of examples or of a sample: a few of them count, and a part of more is as good."""
 
 
-def standing_alone(session: BaseSession, query: str, shown: str) -> BaseFrame:
+def standing_alone(engine: Engine, query: str, shown: str) -> BaseFrame:
     """The frame of a query that stands alone; nothing runs. Raises QueryError, which names it as
     ``shown``."""
     try:
-        return session.sql(query)
+        return engine.texts.sql(query)
     except QueryError as problem:
         hint = problem.hint
         if problem.message.startswith("unknown column"):
@@ -37,12 +37,12 @@ def option_text(option: str, query: str) -> str:
     return f"{option} => ({' '.join(query.split())})"
 
 
-def text_rows(session: BaseSession, query: str, shown: str, width: int, hint: str) -> BaseFrame:
+def text_rows(engine: Engine, query: str, shown: str, width: int, hint: str) -> BaseFrame:
     """A frame of the distinct rows of a query that stands alone, as ``width`` texts. Nothing runs.
 
     Raises QueryError for other columns, with ``hint``.
     """
-    frame = standing_alone(session, query, shown)
+    frame = standing_alone(engine, query, shown)
     columns = len(frame.schema().names)
     if columns != width:
         raise QueryError(f"{shown} gives {columns} columns where {width} are needed", hint=hint)

@@ -14,7 +14,7 @@ from blendfusion.udfs.ask.example_selection import pick
 from blendfusion.udfs.declare.sample import filled_rows
 
 if TYPE_CHECKING:
-    from blendfusion.run.hooks import BaseFrame, BaseSession
+    from blendfusion.run.hooks import BaseFrame, Engine
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 MAX_CHARACTERS = 1_000
@@ -24,7 +24,7 @@ prompt."""
 Row = tuple[str, ...]
 
 
-def labelled_frame(session: BaseSession, query: str, task: Task) -> BaseFrame:
+def labelled_frame(engine: Engine, query: str, task: Task) -> BaseFrame:
     """A frame of the rows that ``query`` gives: the values of ``task``, then the right answer, as
     texts.
 
@@ -32,7 +32,7 @@ def labelled_frame(session: BaseSession, query: str, task: Task) -> BaseFrame:
     """
     width = 1 if task.aggregate else len(task.columns)
     hint = "Select the values in the order of the call, then the right answer."
-    return text_rows(session, query, option_text("examples", query), width + 1, hint)
+    return text_rows(engine, query, option_text("examples", query), width + 1, hint)
 
 
 def read_examples(

@@ -14,20 +14,20 @@ from blendfusion.run.reports.trace import AnswerWarning
 from blendfusion.udfs.declare.arguments import INFERRED
 
 if TYPE_CHECKING:
-    from blendfusion.run.hooks import BaseFrame, BaseSession
+    from blendfusion.run.hooks import BaseFrame, Engine
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 MAX_OPTIONS = 1_000
 """A model chooses among options one by one: more than these are a task for a join."""
 
 
-def option_frame(session: BaseSession, query: str) -> BaseFrame:
+def option_frame(engine: Engine, query: str) -> BaseFrame:
     """A frame of the options that ``query`` gives: one column of distinct texts, in no order.
 
     Nothing runs. Raises QueryError for a query that does not stand alone or has not one column.
     """
     shown = option_text("options", query)
-    frame = standing_alone(session, query, shown)
+    frame = standing_alone(engine, query, shown)
     columns = len(frame.schema().names)
     if columns != 1:
         raise QueryError(f"{shown} gives {columns} columns", hint="Select one column.")

@@ -9,17 +9,17 @@ from blendfusion.prepare.subquery_arguments import option_text, rows_of, text_ro
 from blendfusion.udfs.declare.sample import sample_rows
 
 if TYPE_CHECKING:
-    from blendfusion.run.hooks import BaseFrame, BaseSession
+    from blendfusion.run.hooks import BaseFrame, Engine
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 
-def sample_frame(session: BaseSession, query: str, width: int) -> BaseFrame:
+def sample_frame(engine: Engine, query: str, width: int) -> BaseFrame:
     """A frame of the rows that ``query`` gives: ``width`` values, as texts. Nothing runs.
 
     Raises QueryError for a query that does not stand alone or has other columns.
     """
     hint = "Select the values in the order of the call, and no answer."
-    return text_rows(session, query, option_text("sample", query), width, hint)
+    return text_rows(engine, query, option_text("sample", query), width, hint)
 
 
 def read_sample(

@@ -34,24 +34,24 @@ if TYPE_CHECKING:
 
 def tables_of(frame: BaseFrame, *, eager: bool) -> Generator[pa.Table, None, None]:
     """The result as tables of the frame's schema; at least one."""
-    session, latest, options = frame.session, frame.latest, frame.session.options
+    engine, latest, options = frame.engine, frame.latest, frame.engine.options
     if options.confirm_above:
         confirm(frame, options.confirm_above)
-    reporter = session.reporter or progress(options.progress)
-    latest.trace = trace = Trace(reporter, session.speeds, options.redaction)
-    dispatcher = session.dispatcher(trace, frame.budget)
+    reporter = engine.runs.reporter or progress(options.progress)
+    latest.trace = trace = Trace(reporter, engine.runs.speeds, options.redaction)
+    dispatcher = engine.runs.dispatcher(trace, frame.budget)
     trace.given = parameter_texts(frame) if options.show_values == "off" else set()
     dispatcher.ledger.expected, latest.expected = latest.expected, None
     prepared = frame.prepared
-    warn_of_plain(prepared.reason, session.plan_warnings)
+    warn_of_plain(prepared.reason, engine.plans.plan_warnings)
     run = trace.begin(options, written_sql(frame), len(prepared.calls), prepared.shape)
-    with reporter, run, session.media.running(), frame.running():
+    with reporter, run, engine.runs.media.running(), frame.running():
         try:
             yield from answer_frame(frame, dispatcher, eager=eager)
         finally:
             run.plan, run.counts = frame.prepared.shape, frame.last_counts
             trace.keep_rates()
-            session.note_usage(trace)
+            engine.runs.note_usage(trace)
     trace.warn(dispatcher.outages, dispatcher.compared.differences())
 
 
@@ -67,8 +67,8 @@ def answer_frame(
         yield frame.statement(rows).to_arrow_table()
         return
     schema = frame.schema()
-    session = frame.session
-    session.calls.settle(session, frame.prepared.calls, dispatcher)
+    engine = frame.engine
+    engine.calls.settle(engine, frame.prepared.calls, dispatcher)
     refused: str | None = None
     try:
         yield from _staged_tables(frame, dispatcher, schema, eager=eager)
@@ -80,28 +80,28 @@ def answer_frame(
         try:
             yield from _plain_tables(frame, dispatcher, schema)
         except BlendFusionError:  # any other: DataFusion refuses the query in whatever form
-            warn_of_refusal(refused, session.plan_warnings)
+            warn_of_refusal(refused, engine.plans.plan_warnings)
             raise
-        warn_of_refusal(refused, session.plan_warnings)
+        warn_of_refusal(refused, engine.plans.plan_warnings)
 
 
 def _staged_tables(
     frame: BaseFrame, dispatcher: Dispatcher, schema: pa.Schema, *, eager: bool
 ) -> Iterator[pa.Table]:
     """The result by the staged plan; nothing without one. PlanError comes before any table."""
-    session = frame.session
+    engine = frame.engine
     frame.latest.execution = None
     if frame.prepared.staged is None:
         return
     frame.latest.execution = execution = Execution(
-        session,
-        session.as_run(frame.prepared.staged),
+        engine.tables,
+        engine.plans.as_run(frame.prepared.staged),
         dispatcher,
-        session.workbench_source(),
-        session.options,
-        rules_off=session.rules_off,
+        engine.runs.workbench_source(),
+        engine.options,
+        rules_off=engine.plans.rules_off,
         fed=frame.prepared.fed or NOTHING,
-        elsewhere=session.elsewhere(),
+        elsewhere=engine.runs.elsewhere(),
         scans=_scan_run(frame, dispatcher),
     )
     with closing(execution.tables(eager=eager)) as tables:
@@ -112,21 +112,21 @@ def _staged_tables(
 def _plain_tables(
     frame: BaseFrame, dispatcher: Dispatcher, schema: pa.Schema
 ) -> Iterator[pa.Table]:
-    with frame.session.answering(dispatcher), binding(frame.prepared.calls, dispatcher):
+    with frame.engine.runs.answering(dispatcher), binding(frame.prepared.calls, dispatcher):
         yield pa.Table.from_batches([], schema)  # Arrow has no empty array of some types
         for batch in _plain_batches(frame, dispatcher):
             yield as_schema(pa.Table.from_batches([batch]), schema)
 
 
 def _scan_run(frame: BaseFrame, dispatcher: Dispatcher) -> ScanRun:
-    run = frame.session.scan_run()
+    run = frame.engine.runs.scan_run()
     run.on_left_out = dispatcher.observer.on_left_out
     return run
 
 
 def _own_frame(frame: BaseFrame) -> DataFrame:
     if frame.prepared.calls:
-        return with_one_sort(frame.session, DataFrame(frame.df))
+        return with_one_sort(frame.engine.tables, DataFrame(frame.df))
     return keeping_rows(frame)
 
 

@@ -89,7 +89,7 @@ class Calls(Protocol):
 
     def type_calls(
         self,
-        session: Any,
+        engine: Engine,
         query: str,
         parameters: Mapping[str, str] | None = None,
         *,
@@ -100,7 +100,7 @@ class Calls(Protocol):
 
     def reading(
         self,
-        session: Any,
+        engine: Engine,
         query: str,
         parameters: Mapping[str, str] | None = None,
         *,
@@ -109,27 +109,27 @@ class Calls(Protocol):
         """The query, read once, for ``type_calls`` with more known types."""
         ...
 
-    def know(self, session: Any, text: str) -> None:
+    def know(self, engine: Engine, text: str) -> None:
         """Register the calls whose functions a part of a plan names."""
         ...
 
-    def settle(self, session: Any, calls: Iterable[Call], dispatcher: Dispatcher) -> None:
+    def settle(self, engine: Engine, calls: Iterable[Call], dispatcher: Dispatcher) -> None:
         """Read the options, examples and samples that subqueries give to calls."""
         ...
 
-    def name_of_media(self, session: Any) -> ScalarUDF:
+    def name_of_media(self, engine: Engine) -> ScalarUDF:
         """The function of the names of bytes."""
         ...
 
-    def option_frame(self, session: Any, query: str) -> BaseFrame:
+    def option_frame(self, engine: Engine, query: str) -> BaseFrame:
         """The options that the subquery of a call gives."""
         ...
 
-    def sample_frame(self, session: Any, task: Task) -> BaseFrame:
+    def sample_frame(self, engine: Engine, task: Task) -> BaseFrame:
         """The rows of the sample of ``task``."""
         ...
 
-    def labelled_frame(self, session: Any, task: Task) -> BaseFrame:
+    def labelled_frame(self, engine: Engine, task: Task) -> BaseFrame:
         """The rows of which some become the examples of ``task``."""
         ...
 
@@ -175,13 +175,107 @@ class Latest:
     expected: int | None = None
 
 
-class BaseSession(OwnContext):
-    """A session, as the modules below ``Session`` know it."""
+class Tables(OwnContext):
+    """The tables of a session, and frames over them."""
+
+    if TYPE_CHECKING:  # what ``Session`` has
+
+        @cached_property
+        def leaf_maker(self) -> LeafMaker: ...
+        @cached_property
+        def views(self) -> Views: ...
+        def new_frame(
+            self, df: DataFrame, origin: Origin = None, budget: Budget | None = None
+        ) -> BaseFrame: ...
+        def new_table(self, table: pa.Table) -> BaseFrame: ...
+        def new_unnamed(self, df: DataFrame) -> BaseFrame: ...
+        def table(self, name: str) -> BaseFrame: ...
+
+
+class Texts(Protocol):
+    """Reads queries in a session."""
+
+    questions: dict[str, StoredCall]
+
+    def sql(self, query: str, *, budget: Budget | None = None) -> BaseFrame:
+        """The frame of a query."""
+        ...
+
+
+class Plans(Protocol):
+    """What the planner knows of a session."""
+
+    plan_warnings: set[str]
+    rules_off: Sequence[str]
+
+    @property
+    def answer_outcomes(self) -> Outcomes: ...
+    @property
+    def expectations(self) -> Expected: ...
+    @property
+    def similar_first_pays(self) -> Pays: ...
+    def as_run(self, plan: StagedPlan) -> StagedPlan: ...
+    def places_of(self, plan: StagedPlan | None) -> list[list[str]]: ...
+
+
+class Runs(Protocol):
+    """Runs plans in a session, and counts what they spend."""
+
+    kept: NamedResults
+    ledger: Ledger
+    reporter: Reporter | None
+
+    @property
+    def media(self) -> Media: ...
+    @property
+    def speeds(self) -> MeasuredUsage: ...
+    def answering(self, dispatcher: Dispatcher) -> AbstractContextManager[None]: ...
+    def dispatcher(self, trace: Trace, budget: Budget | None = None) -> Dispatcher: ...
+    def elsewhere(self) -> Elsewhere | None: ...
+    def note_usage(self, trace: Trace) -> None: ...
+    def plain_dispatcher(self) -> Dispatcher: ...
+    def scan_run(self) -> ScanRun: ...
+    def workbench_source(self) -> Callable[[], Workbench]: ...
+
+
+class SessionModels(Protocol):
+    """The models and the embedder of a session."""
+
+    models: NamedModels
+
+    @property
+    def model(self) -> CachedModel: ...
+    @property
+    def model_names(self) -> tuple[str, ...]: ...
+    def remembered_vectors(self) -> Embedder: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The services of a session: all that the modules below sessions and frames know of one."""
+
+    texts: Texts
+    plans: Plans
+    runs: Runs
+    tables: Tables
+    models: SessionModels
+    calls: Calls
+    options: Options
+
+
+class BaseSession(Tables):
+    """A session, as its services know it."""
 
     options: Options
     lazy_embedder: LazyEmbedder
     kept: NamedResults
     """The groups and entities that queries keep by names."""
+    ledger: Ledger
+    models: NamedModels
+    plan_warnings: set[str]
+    questions: dict[str, StoredCall]
+    reporter: Reporter | None
+    rules_off: Sequence[str]
     cluster: Workers | None = None
     """The workers; None: everything runs in this process."""
     configured = False
@@ -190,23 +284,13 @@ class BaseSession(OwnContext):
     if TYPE_CHECKING:  # what ``Session`` has
         _store: AnswerStore
         csv_texts: dict[str, Sequence[CsvFile]]
-        ledger: Ledger
-        models: NamedModels
-        plan_warnings: set[str]
-        questions: dict[str, StoredCall]
-        reporter: Reporter | None
-        rules_off: Sequence[str]
 
         @cached_property
         def answer_outcomes(self) -> Outcomes: ...
         @cached_property
-        def leaf_maker(self) -> LeafMaker: ...
-        @cached_property
         def speeds(self) -> MeasuredUsage: ...
         @cached_property
         def media(self) -> Media: ...
-        @cached_property
-        def views(self) -> Views: ...
         @property
         def calls(self) -> Calls: ...
         @property
@@ -226,13 +310,12 @@ class BaseSession(OwnContext):
         def as_frame(self, value: object) -> object: ...
         def create_dataframe_from_logical_plan(self, plan: LogicalPlan) -> BaseFrame: ...
         def from_arrow(self, data: Any, name: str | None = None) -> BaseFrame: ...
-        def new_frame(
-            self, df: DataFrame, origin: Origin = None, budget: Budget | None = None
-        ) -> BaseFrame: ...
-        def new_table(self, table: pa.Table) -> BaseFrame: ...
         def sql(self, query: str, *, budget: Budget | None = None) -> BaseFrame: ...  # type: ignore[override]
-        def table(self, name: str) -> BaseFrame: ...
-        def new_unnamed(self, df: DataFrame) -> BaseFrame: ...
+
+    @property
+    def engine(self) -> Engine:
+        """The services of this session. Not kept, as it holds the session."""
+        return Engine(self, self, self, self, self, self.calls, self.options)
 
     def add_hidden_schema(self, name: str, schema: Schema | SchemaProvider) -> None:
         """Add a schema whose tables no list shows."""
@@ -319,6 +402,8 @@ class BaseFrame(DataFrame):
 
         @cached_property
         def prepared(self) -> PreparedFrame: ...
+        @property
+        def engine(self) -> Engine: ...
         @property
         def session(self) -> BaseSession: ...
         @property

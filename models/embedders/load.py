@@ -50,5 +50,8 @@ def _wordllama(argument: str, options: Options) -> Embedder:
     return WordLlamaEmbedder()
 
 
-EMBEDDERS = {"wordllama": EmbedderKind(_wordllama, "'wordllama'"), **offers("EMBEDDERS")}
+EMBEDDERS: dict[str, EmbedderKind] = {
+    "wordllama": EmbedderKind(_wordllama, "'wordllama'"),
+    **offers("EMBEDDERS"),
+}
 FORMS = ", ".join(kind.forms for kind in EMBEDDERS.values())

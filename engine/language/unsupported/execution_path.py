@@ -29,9 +29,9 @@ def prepare(frame: BaseFrame, *, parts: bool) -> PreparedFrame:
     calls = tuple(calls_in(text))
     if not calls:
         return PreparedFrame()
-    if not frame.session.options.planner:
+    if not frame.engine.options.planner:
         return PreparedFrame(calls, reason="the option planner is off")
-    frame.session.calls.know(frame.session, text)  # what is read back names their functions
+    frame.engine.calls.know(frame.engine, text)  # what is read back names their functions
     from blendfusion.language.unsupported.stage_plans import staged_plan
 
     return staged_plan(frame, calls, plan, query, parts=parts)
@@ -49,8 +49,8 @@ def optimize(frame: BaseFrame) -> LogicalPlan:
 
 def understood_error(frame: BaseFrame, problem: Exception, text: str = "") -> BlendFusionError:
     """The error for an exception of DataFusion about ``frame``, or about ``text`` of it."""
-    session = frame.session
+    engine = frame.engine
     error = translate_error(
-        problem, session, text, session.options.redaction, parameter_texts(frame)
+        problem, engine.tables, text, engine.options.redaction, parameter_texts(frame)
     )
     return place_error_in(frame, error)

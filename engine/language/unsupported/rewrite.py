@@ -105,7 +105,7 @@ def _make(frame: BaseFrame, *, parts: bool, predicates: bool) -> tuple[DataFrame
     cutting = Cutting(frame, parts=parts, predicates=predicates)
     try:
         made = cutting.frame(frame)
-        through_substrait(frame.session, DataFrame.optimized_logical_plan(made))
+        through_substrait(frame.engine.tables, DataFrame.optimized_logical_plan(made))
     except PlanError:
         raise
     except Exception as problem:  # a verb or a text that does not work over the leaves
@@ -134,7 +134,7 @@ class Cutting:
     """The division of one frame. ``leaves`` are the created ones."""
 
     def __init__(self, frame: BaseFrame, *, parts: bool, predicates: bool) -> None:
-        self._session = frame.session
+        self._engine = frame.engine
         self._whole = frame
         self._parts = parts
         self.predicates = predicates
@@ -192,12 +192,12 @@ class Cutting:
             leaf = self.above_parts(origin, origin.sql, whole=frame is self._whole)
         else:
             raise PlanError("calls below what Substrait cannot express")
-        table = SessionContext.table(self._session, leaf.sql)
+        table = SessionContext.table(self._engine.tables, leaf.sql)
         qualifier = _qualifier(frame)
         return table.alias(qualifier) if qualifier else table
 
     def _leaf(self, frame: DataFrame, schema: str, text: str) -> Leaf:
-        leaf = self._session.leaf_maker.make(frame, schema, text)
+        leaf = self._engine.tables.leaf_maker.make(frame, schema, text)
         self.leaves.append(leaf)
         return leaf
 
@@ -210,7 +210,7 @@ class Cutting:
     def _found_state(self, frame: DataFrame) -> State:
         plan = DataFrame.optimized_logical_plan(frame)
         try:
-            through_substrait(self._session, plan)
+            through_substrait(self._engine.tables, plan)
         except PlanError:
             return State.INSIDE if calls_in(plan.display_indent()) else State.CUT
         # Literals of such types have no form in Substrait, and are met above the part.
@@ -226,7 +226,7 @@ class Cutting:
         qualifier = _qualifier(verb.below)
 
         def plan(tables: Sequence[str]) -> DataFrame:
-            table = SessionContext.table(self._session, tables[0])
+            table = SessionContext.table(self._engine.tables, tables[0])
             below = table.alias(qualifier) if qualifier else table
             return verb.method(below, *verb.args, **verb.kwargs)
 
@@ -243,7 +243,7 @@ class Cutting:
                 frame = self.plan(made, inner)
                 if not calls_in(DataFrame.optimized_logical_plan(frame).display_indent()):
                     return None
-                part = self._session.new_frame(frame, replace(made, sql=inner))
+                part = self._engine.tables.new_frame(frame, replace(made, sql=inner))
                 if part.prepare(parts=False).staged is None:
                     return None
             except Exception:  # not a query by itself, or one that cannot be staged
@@ -298,7 +298,7 @@ class Cutting:
         prepared = frame.prepare(parts=False)
         if prepared.staged is None:
             raise PlanError("calls below what Substrait cannot express")
-        leaf = self._session.leaf_maker.placeholder(schema, "part")
+        leaf = self._engine.tables.leaf_maker.placeholder(schema, "part")
         return Part(prepared.staged, schema, leaf, prepared.leaves)
 
     # --- SQL -------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ class Cutting:
     def view(self, written: str, name: str) -> str | None:
         """The query of the view that SQL names ``written``, with leaves in it; None if it has no
         calls, or has changed."""
-        query = self._session.views.query(written)
+        query = self._engine.tables.views.query(written)
         if query is None:
             return None
         made = Text(query, None, None, {})
@@ -341,7 +341,9 @@ class Cutting:
     def _plan(self, made: Text, sql: str) -> DataFrame | Exception:
         parameters = None if made.parameters is None else dict(made.parameters)
         try:
-            return SessionContext.sql(self._session, sql, made.options, parameters, **made.named)
+            return SessionContext.sql(
+                self._engine.tables, sql, made.options, parameters, **made.named
+            )
         except Exception as problem:  # not a query by itself
             return problem
 

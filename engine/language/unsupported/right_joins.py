@@ -42,7 +42,7 @@ def may_lose_rows(plan: str) -> bool:
 
 def keeping_rows(frame: BaseFrame) -> DataFrame:
     """DataFusion's own frame of ``frame``, to be run by DataFusion alone."""
-    return with_one_sort(frame.session, _mend(frame))
+    return with_one_sort(frame.engine.tables, _mend(frame))
 
 
 def _tests_truth(plan: str) -> bool:
@@ -80,11 +80,11 @@ def _mend(frame: BaseFrame) -> DataFrame:
         plan = plain.optimized_logical_plan()
         if not (tests_truth or refused or skips or sums or _RIGHT.search(plan.display_indent())):
             return plain
-        root = through_substrait(frame.session, plan)
+        root = through_substrait(frame.engine.tables, plan)
         turned = transform(root.plan, lambda join: as_left_join(readable(join)), ("join",))
         turned = with_computed_cases(turned) if refused else turned
         turned = transform(turned, with_barrier, ("fetch",)) if skips else turned
-        made = frame_of(frame.session, write(turned, {}, root.names))
+        made = frame_of(frame.engine.tables, write(turned, {}, root.names))
         made = _with_types(made, plain) if sums else made
         return made if _columns(made) == _columns(plain) else plain
     except Exception:

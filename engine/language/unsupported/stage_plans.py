@@ -75,18 +75,18 @@ def _stage(
 ) -> PreparedFrame:
     """The staged plan of ``plan``, to which DataFusion optimised ``query``. Raises PlanError if
     there is none."""
-    root = through_substrait(frame.session, plan, carrier)
+    root = through_substrait(frame.engine.tables, plan, carrier)
     written = [call.name for line in inputs_first(query) for call in calls_in(line)]
     doubts: list[str] = []
     rewritten = rewrite(
         root,
-        off=frame.session.rules_off,
-        similar_first_pays=frame.session.similar_first_pays,
+        off=frame.engine.plans.rules_off,
+        similar_first_pays=frame.engine.plans.similar_first_pays,
         written=written,
-        expected=frame.session.expectations,
-        outcomes=noting(frame.session.answer_outcomes, doubts.append),
-        planning_ms=frame.session.options.planning_ms,
+        expected=frame.engine.plans.expectations,
+        outcomes=noting(frame.engine.plans.answer_outcomes, doubts.append),
+        planning_ms=frame.engine.options.planning_ms,
     )
-    warn_of_doubts(doubts, frame.session.plan_warnings)
+    warn_of_doubts(doubts, frame.engine.plans.plan_warnings)
     found = cut_stages(rewritten.root)
     return PreparedFrame(calls, found, rewritten.rewrites, unfinished=rewritten.unfinished)

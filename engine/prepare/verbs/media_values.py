@@ -43,7 +43,7 @@ class _Names:
     """``frame``, and those that it is joined with."""
 
     def __init__(self, frame: BaseFrame, others: Sequence[DataFrame]) -> None:
-        self._session, self._frames = frame.session, (frame, *others)
+        self._engine, self._frames = frame.engine, (frame, *others)
 
     def name_media(self, given: Any) -> Any:
         if isinstance(given, Expr):
@@ -63,14 +63,14 @@ class _Names:
         }
         if not functions or not any(map(_may_hold_bytes, self._frames)):
             return expr
-        session = self._session
-        session.calls.know(session, str(expr))
-        by_name = SessionContext.with_python_udf_inlining(session, enabled=False)
+        engine = self._engine
+        engine.calls.know(engine, str(expr))
+        by_name = SessionContext.with_python_udf_inlining(engine.tables, enabled=False)
         try:
             data = expr.to_bytes(by_name)
         except Exception:  # a subquery has no bytes
             return expr
-        values = _Values(self._frames, by_name, session.calls.name_of_media(session), functions)
+        values = _Values(self._frames, by_name, engine.calls.name_of_media(engine), functions)
         return Expr.from_bytes(values.expression(data), by_name)
 
 

@@ -33,7 +33,7 @@ def writer(
         result = self._result()
         if is_held is not None and not all(map(is_held, result.schema().types)):
             table = Pump().call(result.to_arrow_table)
-            result = self.session.plain_frame(as_text(table, is_held))
+            result = self.engine.tables.plain_frame(as_text(table, is_held))
         Pump().call(lambda: inherited(result, *args, **kwargs))
 
     return update_wrapper(write, inherited)

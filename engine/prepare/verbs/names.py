@@ -45,7 +45,7 @@ def apply(verb: Verb) -> tuple[DataFrame, Verb]:
 
 
 def _apply(verb: Verb) -> tuple[DataFrame, Verb]:
-    if not verb.below.session.options.names_in_any_case:
+    if not verb.below.engine.options.names_in_any_case:
         return _make(verb), verb
     if verb.method in _SILENT or any(map(_is_qualified, (*verb.args, *verb.kwargs.values()))):
         verb = _respell(verb)
@@ -77,7 +77,7 @@ def _ignored_name(verb: Verb, made: DataFrame) -> str | None:
 
 def expression(frame: BaseFrame, plan: DataFrame, text: str) -> Expr:
     """The expression of an SQL text about ``frame``, over its ``plan``."""
-    any_case = frame.session.options.names_in_any_case
+    any_case = frame.engine.options.names_in_any_case
     try:
         return DataFrame.parse_sql_expr(plan, text)
     except Exception as problem:
@@ -89,7 +89,7 @@ def expression(frame: BaseFrame, plan: DataFrame, text: str) -> Expr:
 
 def found_names(frame: BaseFrame, names: Sequence[str]) -> list[str]:
     """The names of columns that were meant by exact names."""
-    if not frame.session.options.names_in_any_case or set(names) <= set(frame.schema().names):
+    if not frame.engine.options.names_in_any_case or set(names) <= set(frame.schema().names):
         return [*names]
     known = Names(frame)
     return [known.meant_column(Column(name)).name for name in names]
@@ -155,10 +155,10 @@ def _argument(verb: Verb, names: Names, strings: Spelling, given: Any) -> Any:
 
 
 def _expression(given: Expr, names: Names, verb: Verb) -> Expr:
-    session = verb.below.session
-    session.calls.know(session, str(given))
+    engine = verb.below.engine
+    engine.calls.know(engine, str(given))
     try:
-        return with_columns(given, names.meant_column, session)
+        return with_columns(given, names.meant_column, engine.tables)
     except BlendFusionError:
         raise
     except Exception:  # a subquery, or a function that is not registered: DataFusion's error stays

@@ -37,15 +37,15 @@ from blendfusion.types import ConstraintKind, Task, Usage
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
-    from blendfusion.run.hooks import BaseFrame, BaseSession
+    from blendfusion.run.hooks import BaseFrame, Engine
 
 
 def estimate_frame(frame: BaseFrame) -> Estimate:
     """The estimate of ``frame``: see ``Frame.estimate``."""
-    prepared, session = frame.prepared, frame.session
+    prepared, engine = frame.prepared, frame.engine
     simulated = SimulatedDispatcher(
-        lambda names: known_models(lambda: session.models.of(names, session.options)),
-        targets_in(session.options),
+        lambda names: known_models(lambda: engine.models.models.of(names, engine.options)),
+        targets_in(engine.options),
     )
     weights: dict[str, str] = {}
     for call in prepared.calls:
@@ -54,26 +54,26 @@ def estimate_frame(frame: BaseFrame) -> Estimate:
     if prepared.staged is None:
         plain = tuple(_plain(call, prepared.reason, simulated) for call in prepared.calls)
         return Estimate(plain, weights=weights)
-    simulated.ledger = session.ledger.for_query()
-    simulated.embedder = session.remembered_vectors
-    simulated.kept = session.kept
-    session.calls.settle(session, prepared.calls, simulated)
-    rows = DryRows(simulated, session.workbench_source())
+    simulated.ledger = engine.runs.ledger.for_query()
+    simulated.embedder = engine.models.remembered_vectors
+    simulated.kept = engine.runs.kept
+    engine.calls.settle(engine, prepared.calls, simulated)
+    rows = DryRows(simulated, engine.runs.workbench_source())
     run = DryRun(
-        session,
+        engine.tables,
         prepared.staged,
         rows,
-        session.options,
-        rules_off=session.rules_off,
+        engine.options,
+        rules_off=engine.plans.rules_off,
         fed=prepared.fed or NOTHING,
     )
     problem: str | None = None
     try:
         run.carry_out()
     except Exception as error:  # any exception of DataFusion for a guess that no model would give
-        problem = str(outward(error, session.options.redaction)).splitlines()[0][:200]
-    report = _Report(prepared.staged, run, simulated, session)
-    price = _price(session, simulated.known_of(None))
+        problem = str(outward(error, engine.options.redaction)).splitlines()[0][:200]
+    report = _Report(prepared.staged, run, simulated, engine)
+    price = _price(engine, simulated.known_of(None))
     # A stage that could not be reached has no order.
     orders = {n: counts.order for n, counts in run.counts.items() if counts.order.places}
     operators = tuple(report.operators(problem))
@@ -85,10 +85,10 @@ def _ends_early(block: Block) -> bool:
     return block.has_limit or block.once or block.until is not None
 
 
-def _price(session: BaseSession, models: KnownModels) -> Price | None:
+def _price(engine: Engine, models: KnownModels) -> Price | None:
     """The price of the models: that of the first of a failover chain, or of the large one of a
     cascade."""
-    prices = session.ledger.prices
+    prices = engine.runs.ledger.prices
     return prices.of(models.cache.name) if prices and models.cache is not None else None
 
 
@@ -96,12 +96,12 @@ class _Report:
     """Converts the observations of a dry run to estimates."""
 
     def __init__(
-        self, staged: StagedPlan, run: DryRun, simulated: SimulatedDispatcher, session: BaseSession
+        self, staged: StagedPlan, run: DryRun, simulated: SimulatedDispatcher, engine: Engine
     ) -> None:
         self._staged = staged
         self._run = run
         self._guesser = simulated
-        self._session = session
+        self._engine = engine
         self._searched: set[tuple[tuple[str, ...], ConstraintKind]] = set()
         """The kinds of constraints whose forms are found for an earlier operator."""
         self._names: dict[int, list[str]] = {}
@@ -172,7 +172,7 @@ class _Report:
         grown = _growth(tally, seen.scale)
         values, cached = round(tally.values * grown), round(tally.cached * grown)
         models, names = self._guesser.known_of(ask.call), ask.call.models
-        meter = Meter(self._session.speeds, models, names, shots=self._session.options.shots)
+        meter = Meter(self._engine.runs.speeds, models, names, shots=self._engine.options.shots)
         sent = self._guesser.task_to_send(ask.call.task)
         beside = round(tally.beside * grown)
         cost = meter.cost(ask.call.task, tally, values, beside=beside, sample=sent.sample)
@@ -200,7 +200,7 @@ class _Report:
             notes=round(tally.notes * grown),
             ask=ask,
             models=names,
-            price=_price(self._session, models),
+            price=_price(self._engine, models),
             most=values if basis == EXACT else _most(seen, ask),
             form_search=self._form_search(ask, sent) if usage.calls else 0,
             scored_by=_scored_by(models, sent),

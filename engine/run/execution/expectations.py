@@ -18,25 +18,27 @@ from blendfusion.run.execution.predicate_priors import expect
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
-    from blendfusion.run.hooks import BaseSession
+    from blendfusion.run.hooks import Engine
 
 _FIRST_ROWS = 64
 
 
-def expectations(session: BaseSession, dispatcher: Callable[[], Dispatcher]) -> Expected:
+def expectations(engine: Engine, dispatcher: Callable[[], Dispatcher]) -> Expected:
     """The pass rates and costs of predicates. Where answers are stored, the first values of a table
     tell which share of them."""
 
     @cache
     def rowwise() -> RowWise:
-        return RowWise(dispatcher(), session.workbench_source())
+        return RowWise(dispatcher(), engine.runs.workbench_source())
 
     def first_rows(ask: Ask, over: Plan) -> Sequence[Values]:
         columns = [c for arg in ask.args if (c := column_of(arg, over)) is not None]
         if len(columns) < len(ask.args) or len({c.table for c in columns}) != 1:
             return ()
         names = [f'"{c.column}"' for c in columns]
-        table = session.table(columns[0].table).select(*names).limit(_FIRST_ROWS).to_arrow_table()
+        table = (
+            engine.tables.table(columns[0].table).select(*names).limit(_FIRST_ROWS).to_arrow_table()
+        )
         texts = (c.cast(pa.string()).to_pylist() for c in table.columns)
         return list(dict.fromkeys(zip(*texts, strict=True)))
 

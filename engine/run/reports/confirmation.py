@@ -54,11 +54,11 @@ def _with_options(frame: BaseFrame) -> Iterator[BaseFrame]:
     queries = dict.fromkeys(c.options_query for c in frame.prepared.calls)
     for query in queries:
         if query is not None:
-            yield from _with_options(frame.session.calls.option_frame(frame.session, query))
+            yield from _with_options(frame.engine.calls.option_frame(frame.engine, query))
     for task in dict.fromkeys(c.task for c in frame.prepared.calls):
         if task.examples_query is not None:
-            yield from _with_options(frame.session.calls.labelled_frame(frame.session, task))
+            yield from _with_options(frame.engine.calls.labelled_frame(frame.engine, task))
         if task.sample_query is not None:
-            yield from _with_options(frame.session.calls.sample_frame(frame.session, task))
+            yield from _with_options(frame.engine.calls.sample_frame(frame.engine, task))
     if frame.prepared.calls:
         yield frame

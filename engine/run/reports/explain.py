@@ -38,23 +38,23 @@ def explain_frame(
     """
     prepared = frame.prepared
     trace = frame.trace if analyze else None
-    targets = targets_in(frame.session.options)
-    usual = targets or Targets(delta=frame.session.options.delta)
+    targets = targets_in(frame.engine.options)
+    usual = targets or Targets(delta=frame.engine.options.delta)
     beside = _Beside(estimate, trace, usual)
     out: list[str] = []
     if prepared.staged is None:
         out.append(f"Plain plan: {prepared.reason}. Every call sees what DataFusion passes to it.")
-        out += [f"  {line}" for line in frame.session.places_of(None)[0]]
+        out += [f"  {line}" for line in frame.engine.plans.places_of(None)[0]]
         for call in prepared.calls:
             out.append(f"  ask {call.text} → {call.task.constraint}{beside.of(call, None)}")
             out += beside.scored_by(call, None)
             out += beside.cascade(call)
     else:
-        counts, off = frame.last_counts if analyze else {}, frame.session.rules_off
+        counts, off = frame.last_counts if analyze else {}, frame.engine.plans.rules_off
         orders = {} if estimate is None else estimate.orders
-        staged = frame.session.as_run(prepared.staged)
+        staged = frame.engine.plans.as_run(prepared.staged)
         lines = stage_lines(staged, counts, full=verbose, off=off, expected=orders)
-        places = frame.session.places_of(staged)
+        places = frame.engine.plans.places_of(staged)
         for stage, place in zip(lines, places, strict=True):
             out.append(f"Stage {stage.place}{' → result' if stage.last else ''}")
             out += [f"  {line}" for line in place]
@@ -66,9 +66,9 @@ def explain_frame(
         )
     out += beside.total()
     if trace is None:
-        out += _models(frame.session.model_names, targets)
+        out += _models(frame.engine.models.model_names, targets)
     else:
-        out += _usage_by_model(frame.session.model_names, trace)
+        out += _usage_by_model(frame.engine.models.model_names, trace)
     out += [] if estimate is None else estimate.weight_lines()
     if verbose and prepared.rewrites:
         out.append("Rules that fired, and what they did first (block: what runs row by row):")

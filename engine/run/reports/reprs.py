@@ -46,7 +46,7 @@ def as_text(frame: BaseFrame) -> str:
     rows = _rows(frame)
     if rows is not None:
         some = rows.select(rows.column_names[:_MOST_COLUMNS]) if _are_many(rows) else rows
-        text = DataFrame.__repr__(frame.session.plain_frame(some))
+        text = DataFrame.__repr__(frame.engine.tables.plain_frame(some))
         more = rows.num_columns - some.num_columns
         return f"{text}\n… and {more} more columns" if more else text
     return f"Frame [{_columns(frame)}], not run: it {_does(frame)}. {_HOW}\n{_plan(frame)}"
@@ -131,7 +131,7 @@ def _plan(frame: BaseFrame) -> str:
 
 
 def _hides(frame: BaseFrame) -> bool:
-    return frame.session.options.show_values == "off"
+    return frame.engine.options.show_values == "off"
 
 
 def _columns(frame: BaseFrame) -> str:
@@ -144,15 +144,13 @@ class _StoredAnswers(Dispatcher):
     server, raises UnknownAnswerError."""
 
     def __init__(self, frame: BaseFrame) -> None:
-        session = frame.session
+        engine = frame.engine
         super().__init__(
-            lambda: session.model,
+            lambda: engine.models.model,
             NullObserver(),
-            session.options.on_error,
-            targets=targets_in(
-                session.options
-            ),  # a cascade's decisions are known only when it runs
-            named=lambda names: session.models.of(names, session.options),
+            engine.options.on_error,
+            targets=targets_in(engine.options),  # a cascade's decisions are known only when it runs
+            named=lambda names: engine.models.models.of(names, engine.options),
         )
         self._only_known = True
 
