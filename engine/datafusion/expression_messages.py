@@ -14,7 +14,7 @@ the message that it is."""
 COLUMN, ALIAS, LITERAL, BINARY = 1, 2, 3, 4
 NOT, CASE, CAST, IN_LIST, TRY_CAST, WINDOW, AGGREGATE, FUNCTION = 8, 10, 11, 14, 17, 18, 19, 20
 GROUPING_SETS, CUBE, ROLLUP = 22, 23, 24
-TRUE_TEST, LIKE, ILIKE, SIMILAR = 25, 31, 32, 33
+LIKE, ILIKE, SIMILAR = 31, 32, 33
 """Kinds of expressions: the numbers of their fields."""
 
 _FIRST: Places = {1: ()}

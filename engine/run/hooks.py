@@ -203,7 +203,7 @@ class Texts(Protocol):
 
 
 class Plans(Protocol):
-    """What the planner knows of a session."""
+    """Informs the planner about a session."""
 
     plan_warnings: set[str]
     rules_off: Sequence[str]

@@ -41,24 +41,12 @@ def with_edges(grammar: str, lead: str = "", stop: str = "") -> str:
     return f"start: {' '.join(parts)}\n{grammar}"
 
 
-def prefix_of(grammar: str, text: str) -> str:
-    """The longest beginning of ``text`` that begins a query of the grammar. Raises ArgumentError
-    for a grammar that llguidance cannot follow."""
-    data = text.encode("utf-8", "replace")
-    fits = _automaton(grammar).deep_copy().try_consume_tokens(list(data))
-    return data[:fits].decode("utf-8", "ignore")
-
-
 def admits(grammar: str, text: str) -> bool:
-    """Whether ``text`` is a query of the grammar. Raises as ``prefix_of`` does."""
+    """Whether ``text`` is a query of the grammar. Raises ArgumentError for a grammar that
+    llguidance cannot follow."""
     automaton = _automaton(grammar).deep_copy()
     data = list(text.encode("utf-8", "replace"))
     return bool(automaton.try_consume_tokens(data) == len(data) and automaton.is_accepting())
-
-
-def automaton_of(grammar: str) -> Any:
-    """A matcher of a query of the grammar, byte by byte. Raises as ``prefix_of`` does."""
-    return _automaton(grammar).deep_copy()
 
 
 @lru_cache(maxsize=4)

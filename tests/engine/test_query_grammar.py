@@ -8,10 +8,10 @@ import re
 import pyarrow as pa
 import pytest
 from amounts import long_after
-from grammar_walks import walk
+from grammar_walks import prefix_of, walk
 
 import blendfusion as bf
-from blendfusion.models.constraints.grammar import admits, prefix_of
+from blendfusion.models.constraints.grammar import admits
 from blendfusion.services.ask.grammar.lark import grammar_of
 from blendfusion.services.ask.grammar.terminals import DATE
 from blendfusion.services.ask.read_catalog import read_catalog

@@ -6,16 +6,23 @@ import random
 
 import numpy as np
 
-from blendfusion.models.constraints.grammar import automaton_of
+from blendfusion.models.constraints.grammar import _automaton
 
 _ENDS = 0.3
 """Probability of the end where a query may end."""
 _LONGEST = 4_000
 
 
+def prefix_of(grammar: str, text: str) -> str:
+    """The longest beginning of ``text`` that begins a query of the grammar."""
+    data = text.encode("utf-8", "replace")
+    fits = _automaton(grammar).deep_copy().try_consume_tokens(list(data))
+    return data[:fits].decode("utf-8", "ignore")
+
+
 def walk(grammar: str, dice: random.Random) -> str:
     """A query that ``dice`` writes byte by byte, each with equal odds among those that may follow."""
-    automaton = automaton_of(grammar)
+    automaton = _automaton(grammar).deep_copy()
     written = bytearray()
     while not automaton.is_stopped():
         mask = np.frombuffer(automaton.compute_bitmask(), np.uint8)

@@ -31,7 +31,6 @@ from blendfusion.services.replay.registrations import fits, register_again
 from blendfusion.services.replay.row_changes import RowChanges, row_changes
 from blendfusion.udfs.declare.arguments import quoted_name
 
-EXIT_CHANGED = 2
 _SHOWN = 10
 """Rows of each kind that are shown."""
 _REQUESTED = Redaction("on")

@@ -68,7 +68,6 @@ class _Reader(HTMLParser):
         self._titles = self._items = self._code = 0
         self._edges: list[tuple[str, Kind]] = []
         """The tags of open parts that are not of the text, and their kinds."""
-        self._heads = 0
         self._tables: list[CellGrid] = []
         self._item = ""
         """The tag of the innermost list."""

@@ -58,8 +58,6 @@ SUNDAY_FIRST = "(date_part('dow', {0}) + 1)"
 """The day of the week, from 1, Sunday, to 7."""
 SUNDAY_WEEK = "CAST(to_char({0}, '%U') AS INT)"
 """The week of the year; the days before its first Sunday are in week 0."""
-FRACTION = "date_part('epoch', {0}) - 60 * floor(date_part('epoch', {0}) / 60)"
-"""Seconds with their fraction."""
 PARTS = {
     **{name: part(name.lower()) for name in ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE")},
     "SECOND": part("second"),
