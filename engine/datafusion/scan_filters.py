@@ -173,6 +173,7 @@ def _compare(name: str, a: pads.Expression, b: pads.Expression) -> pads.Expressi
     nan_a, nan_b = pc.is_nan(a), pc.is_nan(b)
     made: pads.Expression = pads.Expression._call(name, [a, b])
     either = nan_a | nan_b
+    unknown = pc.scalar(pa.scalar(None, pa.bool_()))
     truth = {
         "equal": nan_a & nan_b,
         "not_equal": ~(nan_a & nan_b),
@@ -181,4 +182,4 @@ def _compare(name: str, a: pads.Expression, b: pads.Expression) -> pads.Expressi
         "greater": nan_a & ~nan_b,
         "greater_equal": nan_a,
     }[name]
-    return pc.if_else(either, truth, made)
+    return pc.if_else(a.is_null() | b.is_null(), unknown, pc.if_else(either, truth, made))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -37,18 +38,23 @@ class Column:
     """The type there, for values that are written as texts; '' for those written as they are."""
     is_loose: bool = False
     """Whether it takes numbers of any type."""
+    compared: exp.Expr | None = None
+    """The expression that conditions have for it; None: the column itself."""
+    is_sortable: bool = True
+    """Whether the database sorts by the whole of a text."""
+    has_all_letters: bool = True
+    """Whether it may be compared with any text; if not, with one of ASCII's letters."""
 
     @property
-    def here(self) -> exp.Column:
-        """The column in a query, in quotes."""
-        return exp.column(exp.to_identifier(self.name, quoted=True))
+    def here(self) -> exp.Expr:
+        """The column in a condition, in quotes."""
+        return self.compared or exp.column(exp.to_identifier(self.name, quoted=True))
 
     @property
     def to_select(self) -> exp.Expr:
         """The expression that a query selects, under the name of the column."""
-        if self.read is None:
-            return self.here
-        return exp.alias_(self.read, exp.to_identifier(self.name, quoted=True))
+        name = exp.to_identifier(self.name, quoted=True)
+        return exp.column(name) if self.read is None else exp.alias_(self.read, name)
 
 
 class Database(Writable, Protocol):
@@ -139,6 +145,15 @@ def _check_moments(name: str, array: pa.Array) -> None:
         )
 
 
+def _with_one_nan(array: pa.Array) -> pa.Array:
+    """Numbers with one NaN: it has a sign, by which DataFusion puts it below all numbers."""
+    if not pa.types.is_floating(array.type):
+        return array
+    is_nan = pc.is_nan(array)
+    known = pc.any(is_nan).as_py()
+    return pc.if_else(is_nan, pa.scalar(math.nan, array.type), array) if known else array
+
+
 def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch of a driver with the types of ``schema``. Raises QueryError for a value that its type
     does not have."""
@@ -148,6 +163,7 @@ def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             if isinstance(array, pa.ExtensionArray):
                 array = array.storage
             _check_moments(field.name, array)
+            array = _with_one_nan(array)
             arrays.append(array if array.type == field.type else array.cast(field.type))
         except pa.ArrowException as problem:
             raise changed_type(field.name, problem) from problem

@@ -22,8 +22,8 @@ from blendfusion.services.sources.snapshots import Snapshots
 from blendfusion.services.sources.table_changes import StoredType
 
 _COLUMNS = (
-    "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, NUMERIC_PRECISION, NUMERIC_SCALE, COLUMN_COMMENT "
-    "FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s "
+    "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, NUMERIC_PRECISION, NUMERIC_SCALE, COLUMN_COMMENT, "
+    "CHARACTER_SET_NAME, CHARACTER_MAXIMUM_LENGTH FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s "
     "ORDER BY ORDINAL_POSITION"
 )
 _INTEGERS = {"tinyint": 8, "smallint": 16, "mediumint": 32, "int": 32, "bigint": 64}
@@ -31,6 +31,8 @@ _BYTES = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 _SHAPES = {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring"}
 _SHAPES |= {"multipolygon", "geometrycollection", "geomcollection"}
 _TEXTS = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext"}
+_LONGEST_SORTED = 255
+"""The characters by which the database sorts: it takes 1024 bytes of a text for the whole."""
 
 
 class MysqlDatabase(Snapshots):
@@ -211,7 +213,7 @@ def _read(value: object) -> object:
 
 
 def _column(row: tuple[Any, ...], *, is_odd: bool) -> Column:
-    name, kind, full, digits, scale, comment = row
+    name, kind, full, digits, scale, comment, letters, length = row
     here = exp.column(exp.to_identifier(name, quoted=True))
     if full == "tinyint(1)" and not is_odd:
         return Column(name, pa.bool_(), "boolean", comment=comment)
@@ -220,7 +222,8 @@ def _column(row: tuple[Any, ...], *, is_odd: bool) -> Column:
         arrow = getattr(pa, f"{sign}{_INTEGERS[kind]}")()
         return Column(name, arrow, "number", comment=comment)
     if kind == "year":
-        return Column(name, pa.int16(), "number", comment=comment)
+        number = exp.Add(this=here, expression=exp.Literal.number(0))  # else 24 is 2024
+        return Column(name, pa.int16(), "number", comment=comment, compared=exp.paren(number))
     if kind == "decimal":
         assert digits is not None
         wide = pa.decimal128 if digits <= 38 else pa.decimal256
@@ -243,5 +246,13 @@ def _column(row: tuple[Any, ...], *, is_odd: bool) -> Column:
     if kind in _BYTES or kind == "bit":
         return Column(name, pa.binary(), comment=comment)
     if kind in _TEXTS:
-        return Column(name, pa.string(), "text", is_exact=False, comment=comment)
+        return Column(
+            name,
+            pa.string(),
+            "text",
+            is_exact=False,
+            comment=comment,
+            is_sortable=length <= _LONGEST_SORTED,
+            has_all_letters=letters == "utf8mb4",
+        )
     return Column(name, pa.string(), read=exp.cast(here, "CHAR"), is_exact=False, comment=comment)

@@ -223,7 +223,7 @@ class FilterWriter:
     def has_order(self, column: Column) -> bool:
         """Whether the database can sort by a column as DataFusion does."""
         if column.kind == "text":
-            return column.is_exact or self.dialect == "mysql"
+            return column.is_sortable and (column.is_exact or self.dialect == "mysql")
         return column.kind != "other" and column.is_exact
 
     def order(self, column: Column, key: SortKey) -> list[exp.Expr]:
@@ -244,6 +244,7 @@ class FilterWriter:
             return _float(known, self.dialect)
         if column.kind == "text":
             is_text = isinstance(known, str) and "\0" not in known
+            is_text = is_text and (column.has_all_letters or known.isascii())
             escaped = self.dialect == "mysql" and "\\" in str(known)
             return exp.Literal.string(known) if is_text and not escaped else None
         if column.kind == "date" and type(known) is datetime.date:

@@ -154,7 +154,8 @@ class RemoteTable(ScannedTable):
         no column reads one, unless its rows are only counted."""
         names = list(self._columns) if columns is None else list(columns)
         names += sorted({name for tree in where.here for name in columns_of(tree)} - {*names})
-        if where.here and (advice.limit is not None or advice.grouping == "extremes"):
+        is_plain = advice.limit is None and advice.grouping != "extremes"
+        if where.here and not (is_plain and self.groups_by(names)):
             advice = Advice(advice.conditions)
         if advice.grouping != "count":
             names = names or list(self._columns)[:1]

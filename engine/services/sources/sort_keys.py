@@ -18,7 +18,7 @@ def order_keys(column: Column, key: SortKey, dialect: str) -> list[exp.Expr]:
     ]
     if column.kind == "float":
         text = exp.cast(column.here, "CHAR" if dialect == "mysql" else "VARCHAR")
-        sign = exp.Like(this=text, expression=exp.Literal.string("-%"))
+        sign = exp.Like(this=text, expression=exp.Literal.string("-0%"))
         tie = exp.case().when(sign, exp.Literal.number(0)).else_(exp.Literal.number(1))
         found.append(exp.Ordered(this=tie, desc=key.descending, nulls_first=not key.descending))
     return found

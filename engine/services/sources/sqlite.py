@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -102,10 +103,21 @@ class SqliteDatabase(Snapshots):
                 return ()
             held = connection.execute(_held_classes(declared, table))
             seen = held.fetchone()
+            (encoding,) = connection.execute("PRAGMA encoding").fetchone()
+            shape = "SELECT type FROM sqlite_master WHERE name = ?"
+            (shape,) = connection.execute(shape, (table,)).fetchone()
         width = len(seen) // len(declared)
-        return [
+        found = [
             _column(name, kind.upper(), seen[at * width : (at + 1) * width])
             for at, (name, kind) in enumerate(declared)
+        ]
+        return [
+            replace(
+                column,
+                compared=_plain_value(column, kind.upper(), is_view=shape == "view"),
+                is_exact=column.kind != "text" or encoding == "UTF-8",
+            )
+            for column, (_, kind) in zip(found, declared, strict=True)
         ]
 
     def begin_reading(self, *, scans: int) -> SqliteReading:
@@ -214,6 +226,16 @@ def _column(name: str, declared: str, seen: Sequence[int | None]) -> Column:
     if "blob" in held:
         return Column(name, pa.binary(), read=exp.cast(here, "BLOB", dialect="sqlite"))
     return Column(name, pa.string(), read=exp.cast(here, "TEXT"))
+
+
+def _plain_value(column: Column, declared: str, *, is_view: bool) -> exp.Expr | None:
+    """The expression that compares by its values alone. SQLite converts what is compared with a
+    column as the column's declared type says: a text that a number is written in becomes a number.
+    A column of a view has the type of one of its parts."""
+    keeps = "INT" not in declared and (not declared or re.search("CHAR|CLOB|TEXT|BLOB", declared))
+    if not is_view and (column.kind != "text" or keeps):
+        return None
+    return exp.func("coalesce", column.here, exp.Null())
 
 
 def _is_loose(declared: str) -> bool:
