@@ -258,10 +258,12 @@ class Options:
         unit="tokens",
         least=1,
     )
-    shots: bool = _option(
+    shots: bool | Literal["auto"] = _option(
         LOCAL,
-        True,
-        "Built-in worked examples in the prompt, for models that benefit; for HTTP models too.",
+        "auto",
+        "Built-in worked examples in the prompt; for HTTP models too. 'auto': for local models, and for "
+        "those of a server whose name says that they have fewer than a billion parameters.",
+        choices=("auto", True, False),
     )
     wordings: bool = _option(
         LOCAL,
@@ -425,7 +427,7 @@ class OptionArguments(TypedDict, total=False):
     projector: str
     weights: WeightType
     max_tokens: int
-    shots: bool
+    shots: bool | Literal["auto"]
     wordings: bool
     calibration: Calibration
     timeout_seconds: float

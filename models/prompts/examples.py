@@ -6,9 +6,30 @@ examples, so that no answer is favoured and none of the user's labels is suggest
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Literal
 
 from blendfusion.types import ConstraintKind
+
+_SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
+_SMALL = 1e9
+"""Models of fewer parameters are shown the examples; larger ones were measured to answer as well
+without (benchmarks/lab.md)."""
+
+
+def shows_examples(option: bool | Literal["auto"], name: str) -> bool:
+    """Whether the prompts of a server's model have the built-in examples, under the option
+    ``shots``: for ``auto``, if the name says that the model has fewer than a billion parameters.
+
+    >>> [shows_examples("auto", name) for name in ("smollm2-135m", "qwen2.5-1.5b-instruct", "gpt")]
+    [True, False, False]
+    """
+    if option != "auto":
+        return option
+    units = {"b": 1e9, "m": 1e6}
+    sizes = [float(number) * units[unit.lower()] for number, unit in _SIZE.findall(name)]
+    return bool(sizes) and max(sizes) < _SMALL
 
 
 @dataclass(frozen=True, slots=True)

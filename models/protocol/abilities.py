@@ -56,6 +56,8 @@ class Abilities:
     """Whether answers from a closed set are chosen by scores, so that options are not listed."""
     follows_grammars: bool = False
     """Whether texts are written under ``Constraint.grammar``."""
+    shots: bool = True
+    """Whether its prompts have the built-in worked examples."""
     shares_prefix: bool = False
     """Whether the common beginning of a batch's prompts is computed once."""
     fingerprint_lasts: bool = False

@@ -130,7 +130,8 @@ def test_what_may_change_an_answer_is_asked_again(path: Path) -> None:
         assert ask(server.url, "two", sql) == 1
         assert ask(other.url, "one", sql) == 1
         assert ask(server.url, "one", sql, max_tokens=9) == 1
-        assert ask(server.url, "one", sql, shots=False) == 1
+        assert ask(server.url, "one", sql, shots=True) == 1
+        assert ask(server.url, "one", sql, shots=False) == 0  # as auto is for this name
         assert ask(server.url, "one", "SELECT llm_text('q ', x) FROM t") == 1
         assert ask(server.url, "one", "SELECT llm_text('q', x) AS other FROM t") == 0
 

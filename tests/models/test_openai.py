@@ -34,9 +34,11 @@ def model_at(server: Loopback, **changes: object) -> OpenAIModel:
     return OpenAIModel("tiny", server.url, key, Options().with_(**changes), retry=FAST)
 
 
-def ask(script: Callable[[Body], Reply], task: Task, *texts: str) -> tuple[list[Answer], Loopback]:
+def ask(
+    script: Callable[[Body], Reply], task: Task, *texts: str, **changes: object
+) -> tuple[list[Answer], Loopback]:
     with serving(script) as server:
-        return model_at(server).answer(task, [(text,) for text in texts]), server
+        return model_at(server, **changes).answer(task, [(text,) for text in texts]), server
 
 
 def wrapped(value: object) -> Reply:
@@ -178,10 +180,27 @@ def test_shots_reply_in_the_form_that_is_asked_for() -> None:
     def replies(body: Body) -> list[str]:
         return [turn["content"] for turn in body["messages"] if turn["role"] == "assistant"]
 
-    _, server = ask(lambda body: wrapped("Yes"), BOOLEAN, "a")
+    _, server = ask(lambda body: wrapped("Yes"), BOOLEAN, "a", shots=True)
     assert '{"answer": "No"}' in replies(server.bodies[0])
-    _, server = ask(accepting(reply=lambda body: Reply("Yes")), BOOLEAN, "a")
+    _, server = ask(accepting(reply=lambda body: Reply("Yes")), BOOLEAN, "a", shots=True)
     assert "No" in replies(server.bodies[-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        *(("tiny", False), ("gpt-5-mini", False), ("qwen2.5-coder-1.5b-instruct", False)),
+        *(("mixtral-8x7b", False), ("llama3.2:1b", False), ("gemma-3-27b-it", False)),
+        *(("smollm2-135m", True), ("Qwen2.5-0.5B-Instruct", True), ("gemma3:270m", True)),
+    ],
+)
+def test_only_small_models_of_a_server_are_shown_examples(name: str, shown: bool) -> None:
+    with serving(lambda body: wrapped("Yes")) as server:
+        model = OpenAIModel(name, server.url, None, Options(), retry=FAST)
+        assert model.abilities.shots == shown
+        model.answer(BOOLEAN, [("a",)])
+    roles = [turn["role"] for turn in server.bodies[0]["messages"]]
+    assert ("assistant" in roles) == shown
 
 
 def test_a_choice_may_hold_yes_and_no() -> None:

@@ -22,9 +22,12 @@ FILM = Task(
 FAST = Retry(attempts=3, base_seconds=0.001)
 
 
-def ask(script: Callable[[Body], Reply], task: Task, *texts: str) -> tuple[list[Answer], Loopback]:
+def ask(
+    script: Callable[[Body], Reply], task: Task, *texts: str, shots: bool = False
+) -> tuple[list[Answer], Loopback]:
     with serving(script) as server:
-        model = OpenAIModel("tiny", server.url, None, Options(concurrency=1), retry=FAST)
+        options = Options(concurrency=1, shots=shots)
+        model = OpenAIModel("tiny", server.url, None, options, retry=FAST)
         return model.answer(task, [(text,) for text in texts]), server
 
 
@@ -109,7 +112,7 @@ def test_what_an_object_repeats_is_no_part_of_its_tokens() -> None:
 
 
 def test_shots_of_objects_are_wrapped_as_their_answers_are() -> None:
-    _, server = ask(lambda body: Reply(f'{{"answer": {WHOLE}}}'), FILM, "a")
+    _, server = ask(lambda body: Reply(f'{{"answer": {WHOLE}}}'), FILM, "a", shots=True)
     shots = [
         turn["content"] for turn in server.bodies[0]["messages"] if turn["role"] == "assistant"
     ]

@@ -63,6 +63,9 @@ class OperatorEstimate:
     form_search: int = 0
     """The number of requests beyond ``usage`` that may be needed to find the form in which the
     server takes the answer's constraint; 0 once it is known, and in process."""
+    constant_tokens: int = 0
+    """The tokens of each request to a server that are the same for all values; 0 in process, where
+    they are read once."""
     scored_by: str | None = None
     """The words by which a local model scores its replies; None if it generates them, or gives no
     words."""
@@ -90,7 +93,8 @@ class OperatorEstimate:
         values += beside_text(self.usage)
         if self.notes:
             values += f", {count_noun(self.notes, 'note')} on long contexts among them"
-        return values + _search_text(self.form_search) + _spending_text(self.usage, self.seconds)
+        spending = _spending_text(self.usage, self.seconds, self.constant_tokens)
+        return values + _search_text(self.form_search) + spending
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +203,14 @@ def _search_text(requests: int) -> str:
     return f", up to {count_noun(requests, 'request')} more to find the form that the server takes"
 
 
-def _spending_text(usage: Usage, seconds: float | None) -> str:
+def _spending_text(usage: Usage, seconds: float | None, constant: int = 0) -> str:
     parts = [f"{usage.cached:,} cached"] if usage.cached else []
     if usage.values:
         tokens = count_noun(usage.prompt_tokens, "prompt token")
         if usage.evaluated_tokens != usage.prompt_tokens:
             tokens = f"{usage.evaluated_tokens:,} of {tokens} evaluated"
+        if constant:
+            tokens += f" ({constant:,} of each request are the same for all values)"
         parts += [tokens, count_noun(usage.completion_tokens, "completion token")]
         parts += [f"{seconds:.2f} s"] if seconds is not None else []
     return "".join(f", {part}" for part in parts)

@@ -172,7 +172,7 @@ class _Report:
         grown = _growth(tally, seen.scale)
         values, cached = round(tally.values * grown), round(tally.cached * grown)
         models, names = self._guesser.known_of(ask.call), ask.call.models
-        meter = Meter(self._engine.runs.speeds, models, names, shots=self._engine.options.shots)
+        meter = Meter(self._engine.runs.speeds, models, names)
         sent = self._guesser.task_to_send(ask.call.task)
         beside = round(tally.beside * grown)
         cost = meter.cost(ask.call.task, tally, values, beside=beside, sample=sent.sample)
@@ -203,6 +203,7 @@ class _Report:
             price=_price(self._engine, models),
             most=values if basis == EXACT else _most(seen, ask),
             form_search=self._form_search(ask, sent) if usage.calls else 0,
+            constant_tokens=cost.constant_tokens if usage.calls else 0,
             scored_by=_scored_by(models, sent),
         )
 

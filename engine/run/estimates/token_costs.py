@@ -35,7 +35,8 @@ _TURN_TOKENS = 5
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of a number of values; ``seconds`` None: unknown."""
+    """The cost of a number of values; ``seconds`` None: unknown. ``constant_tokens``: the tokens of
+    each prompt that are the same for all values."""
 
     prompt_tokens: int
     evaluated_tokens: int
@@ -43,6 +44,7 @@ class Cost:
     seconds: float | None
     tokens_basis: str
     seconds_basis: str
+    constant_tokens: int = 0
 
 
 class Meter:
@@ -53,7 +55,7 @@ class Meter:
     """
 
     def __init__(
-        self, measured: MeasuredUsage, models: KnownModels, names: tuple[str, ...], *, shots: bool
+        self, measured: MeasuredUsage, models: KnownModels, names: tuple[str, ...]
     ) -> None:
         self._measured = measured
         self._names = names
@@ -64,7 +66,7 @@ class Meter:
         """Whether answers of closed sets are scored instead of generated."""
         self._model_tasks = models.abilities.model_tasks
         self._takes_sample = models.abilities.takes_sample
-        self._shots = shots
+        self._shots = models.abilities.shots
 
     def cost(
         self,
@@ -91,6 +93,7 @@ class Meter:
                 seen.seconds * share,
                 basis,
                 basis,
+                self._head(task),
             )
         readings = 1 if self._is_scripted else len(self._model_tasks(task))
         head, each = self._head(task), readings * self._each(task, tally) + self._behind(task)
@@ -107,7 +110,7 @@ class Meter:
         rate = self._measured.seconds_per_token(self._names)
         seconds = None if rate is None else rate * (evaluated + completion)
         seconds_basis = "no rate yet" if rate is None else "this session's seconds a token"
-        return Cost(prompt, evaluated, completion, seconds, tokens_basis, seconds_basis)
+        return Cost(prompt, evaluated, completion, seconds, tokens_basis, seconds_basis, head)
 
     def _tokens(self, text: str) -> int:
         if self._model is not None:

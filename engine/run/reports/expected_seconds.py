@@ -21,8 +21,6 @@ class ExpectedSeconds:
         self._measured = measured
         self._earlier = EarlierRates()
         self._total = 0.0
-        self.shots = True
-        """The option ``shots`` of the session."""
 
     def add(self, job: Job, values: Sequence[Values]) -> float | None:
         """The seconds of all requests so far with those about ``values``; None if no rate of the
@@ -36,7 +34,7 @@ class ExpectedSeconds:
             characters=sum(len(v) for row in values for v in row if v is not None),
             examples=list(values[:: -(-len(values) // _EXAMPLES)]),
         )
-        meter = Meter(self._measured, known_models(lambda: job.model), job.names, shots=self.shots)
+        meter = Meter(self._measured, known_models(lambda: job.model), job.names)
         cost = meter.cost(job.task, tally, len(values))
         seconds = cost.seconds
         if seconds is None:

@@ -290,7 +290,7 @@ def _prompt(sample: TaskSample, run: Run | None, show: _Display) -> list[Html]:
         return []
     shown: list[Html] = []
     for task in reader.model_tasks(sample.task):
-        prompt = render(task, shots=run.options.shots, listed=reader.lists_options)
+        prompt = render(task, shots=reader.shots, listed=reader.lists_options)
         turns: list[Html] = []
         for turn in prompt.messages(sample.shown_samples[0][0]):
             turns.append(tag("p", turn["role"], class_="turn"))

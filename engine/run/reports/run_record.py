@@ -59,6 +59,8 @@ class ModelRecord:
     """False for a Python function, which reads no prompt."""
     lists_options: bool
     """Whether its prompts list the options of a choice."""
+    shots: bool
+    """Whether its prompts have the built-in worked examples."""
     model_tasks: Callable[[Task], tuple[Task, ...]]
     """The tasks that the model runs for a task."""
 
@@ -179,5 +181,6 @@ def _record_of(model: CachedModel) -> ModelRecord:
         info.settings,
         prompts=not isinstance(inner, ScriptedModel),
         lists_options=not abilities.scores_options,
+        shots=abilities.shots,
         model_tasks=abilities.model_tasks,
     )

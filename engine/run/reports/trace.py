@@ -237,8 +237,6 @@ class Trace:
         """The run that this trace records, of ``query`` with ``calls`` calls, as a context manager.
         If it is not entered, it only reports batches."""
         self._sample.most = options.trace_calls
-        if self._expected is not None:
-            self._expected.shots = options.shots
         self.run = run_of(options, query, calls, plan)
         return self.run
 

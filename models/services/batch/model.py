@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import Json
+from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.allowance import spend_request
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
@@ -108,6 +109,7 @@ class BatchModel:
             sees_images=True,
             hears_audio=True,
             fingerprint_lasts=True,
+            shots=shows_examples(self._options.shots, self._model),
         )
 
     @property
@@ -151,13 +153,13 @@ class BatchModel:
         return [answers[place] for place in range(len(values))]
 
     def _chat(self) -> Chat:
-        options = self._options
+        options, shots = self._options, shows_examples(self._options.shots, self._model)
         sampling = Sampling(options.max_tokens, odds=False)
         most = sampling.fields.pop("max_tokens")
         sampling.fields["max_completion_tokens"] = most  # OpenAI and vLLM call it this now
         endpoint = Endpoint(OPENAI.url, None, options.timeout_seconds, Retry(attempts=1))
         forms = FormsTaken(("response_format", "instruction"))
-        return Chat(self._model, endpoint, forms, sampling, options.max_tokens, options.shots)
+        return Chat(self._model, endpoint, forms, sampling, options.max_tokens, shots)
 
 
 class BatchFiles:

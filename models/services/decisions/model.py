@@ -133,6 +133,7 @@ class DecisionModel:
             at_once=self._server.endpoint.in_flight.limit,
             call_per_value=True,
             scores_options=True,
+            shots=False,
             asks_together=_is_answerable,
             odds_together=True,
             questions_at_once=self._protocol.most_questions if self._is_independent else 1,

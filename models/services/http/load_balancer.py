@@ -179,6 +179,7 @@ class BalancedModel:
             fingerprint_lasts=True,
             check=self.check,
             form_search=self._form_search,
+            shots=self._servers[0].chat.shots,
         )
 
     def _form_search(self, task: Task) -> int:

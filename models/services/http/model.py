@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import astuple
 
+from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.prompts.prompt import PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
@@ -47,7 +48,7 @@ _BATCH_SECONDS = 4.0
 def fingerprint(api: str, url: str, model: str, options: Options, way: Way | None = None) -> str:
     """The identity of a model at a server: the same name at the same URL is the same model, as far
     as a client can tell. ``way``: how it answers yes/no questions, if not by its replies."""
-    key = f"{url}\n{model}\n{options.max_tokens}\n{PROMPT_VERSION}\n{options.shots}"
+    key = f"{url}\n{model}\n{options.max_tokens}\n{PROMPT_VERSION}\n{shows_examples(options.shots, model)}"
     if way is not None:
         key += f"\n{astuple(way)[:5]}\n{LIKELIHOOD_VERSION}"
         key += f"\n{way.neutral_share}" if way.neutral_share != 1 else ""
@@ -127,6 +128,7 @@ class OpenAIModel:
             takes_sample=self._takes_sample,
             scored_by=self._scored_by,
             form_search=self._form_search,
+            shots=self._server.chat.shots,
         )
 
     @property

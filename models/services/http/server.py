@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from blendfusion.errors import ModelFailed, ModelNotFound
+from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.services.http.adaptive_concurrency import InFlight
 from blendfusion.models.services.http.api import OPENAI, Api
@@ -72,7 +73,8 @@ class Server:
         )
         sampling = Sampling(options.max_tokens, api.sampling, odds=api.odds)
         forms = FormsTaken(api.forms)
-        return cls(Chat(model, endpoint, forms, sampling, options.max_tokens, options.shots))
+        shots = shows_examples(options.shots, model)
+        return cls(Chat(model, endpoint, forms, sampling, options.max_tokens, shots))
 
     @property
     def endpoint(self) -> Endpoint:

@@ -44,7 +44,9 @@ class TaskBatch:
         self.context = opened.context
         self.task = task
         self.options = options
-        self.layout = _layout(task, opened.context, shots=options.shots, in_chat=in_chat)
+        self.layout = _layout(
+            task, opened.context, shots=options.shots is not False, in_chat=in_chat
+        )
         self._head = self.prefix = self._tokens(self.layout.head, start=True)
         self._common = ""
         """The text at the end of the prefix that values begin with."""

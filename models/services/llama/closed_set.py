@@ -34,7 +34,7 @@ class ChoiceDecoder:
         self._asking = asking
         self._label_weight = label_weight(asking.task, asking.options, way)
         self._options = closed_set(asking.task.constraint) or ()
-        key = (asking.task, asking.options.shots, asking.options.wordings)
+        key = (asking.task, asking.options.shots is not False, asking.options.wordings)
         self._known = asking.opened.state_of(key, lambda: _new_state(asking))
         self.root = self._known.root
         self.reserve = max(len(fork.path) for fork in forks(self.root))

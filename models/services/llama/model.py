@@ -113,6 +113,7 @@ class LlamaModel:
             scores_options=True,
             follows_grammars=True,
             shares_prefix=True,
+            shots=self._options.shots is not False,
             # Answers that depend on the values beside them differ between runs.
             fingerprint_lasts=self._options.calibration != "column",
             loaded=self.is_loaded,
@@ -173,7 +174,7 @@ class LlamaModel:
             fingerprint=self._fingerprint,
             window=context.n_ctx,
             settings={
-                "shots": str(self._options.shots).lower(),
+                "shots": str(self._options.shots is not False).lower(),
                 "wordings": str(self._options.wordings).lower(),
                 "calibration": self._options.calibration,
                 "max_tokens": str(self._options.max_tokens),
@@ -338,7 +339,7 @@ def fingerprint(
         chosen.type,
         PROMPT_VERSION,
         (*limits, ATTENTION_VERSION if attends() else 0),
-        options.shots,
+        options.shots is not False,
         options.calibration,
         CALIBRATION_VERSION,
         options.wordings,

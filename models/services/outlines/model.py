@@ -54,7 +54,10 @@ class OutlinesModel:
             f"outlines:{self._kind}",
             f"outlines:{uuid.uuid4().hex}",
             _window(model),
-            {"max_tokens": str(options.max_tokens), "shots": str(options.shots).lower()},
+            {
+                "max_tokens": str(options.max_tokens),
+                "shots": str(options.shots is not False).lower(),
+            },
         )
 
     @property
@@ -85,7 +88,7 @@ class OutlinesModel:
             raise ModelFailed(f"{self._info.name} takes no images here")
         answers: list[Answer] = []
         step = _BATCH_ROWS if self._kind in _BATCHED else 1
-        prompt = render(task, shots=self._options.shots)
+        prompt = render(task, shots=self._options.shots is not False)
         for start in range(0, len(values), step):
             for answer in self._batch(prompt, values[start : start + step]):
                 on_answer(len(answers), answer)

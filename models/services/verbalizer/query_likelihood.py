@@ -130,7 +130,7 @@ def by_likelihood(task: Task, options: Options) -> bool:
         and task.form == "question"
         and bool(task.question.strip())
         and not (task.aggregate or task.images or task.examples)
-        and options.shots
+        and options.shots is not False
         and options.wordings
         and options.calibration != "none"
     )
