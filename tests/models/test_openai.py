@@ -14,6 +14,7 @@ from dataclasses import replace
 import pytest
 from loopback import Body, Loopback, Reply, closed_port, form_of, said, serving
 
+import blendfusion as bf
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.services.http.model import OpenAIModel
 from blendfusion.models.services.http.retry import Retry
@@ -24,6 +25,8 @@ BOOLEAN = Task("llm_filter", "Is it good?", Constraint("boolean"), ("text",))
 TEXT = Task("llm_map", "What is it?", Constraint(), ("text",))
 INTEGER = Task("llm_int", "How many?", Constraint("integer"), ("text",))
 CHOICE = Task("llm_classify", "Which?", Constraint("choice", options=("Red", "Blue")), ("text",))
+
+DEAD = "http://127.0.0.1:9/v1"
 
 FAST = Retry(attempts=3, base_seconds=0.001)
 
@@ -184,6 +187,16 @@ def test_shots_reply_in_the_form_that_is_asked_for() -> None:
     assert '{"answer": "No"}' in replies(server.bodies[0])
     _, server = ask(accepting(reply=lambda body: Reply("Yes")), BOOLEAN, "a", shots=True)
     assert "No" in replies(server.bodies[-1])
+
+
+def test_an_estimate_says_how_many_tokens_are_the_same_in_each_request() -> None:
+    with bf.connect(f"openai:tiny@{DEAD}", cache=None, progress="off") as session:
+        session.from_pydict({"x": ["a", "b"]}, name="t")
+        (operator,) = session.sql("SELECT llm_filter('Is it good?', x) FROM t").estimate().operators
+    constant = operator.constant_tokens
+    assert f"({constant:,} of each request are the same for all values)" in str(operator)
+    assert operator.usage is not None
+    assert 0 < 2 * constant < operator.usage.prompt_tokens
 
 
 @pytest.mark.parametrize(
