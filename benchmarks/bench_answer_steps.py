@@ -31,7 +31,6 @@ import numpy as np
 from bench_answers import Case, cases, naively, weights
 
 from blendfusion.models.constraints.constraint import closed_set
-from blendfusion.models.scores.option_trie import Fork, Scores
 from blendfusion.models.services.llama import closed_set as choosing_module
 from blendfusion.models.services.llama.batch import TaskBatch
 from blendfusion.models.services.llama.closed_set import ChoiceDecoder
@@ -39,6 +38,7 @@ from blendfusion.models.services.llama.model_cache import OpenModel, borrow
 from blendfusion.models.services.llama.switch import Switch
 from blendfusion.models.services.llama.weights import choose
 from blendfusion.models.services.verbalizer import calibration as calibrate
+from blendfusion.models.services.verbalizer.option_trie import Fork, Scores
 from blendfusion.models.services.verbalizer.verbalize import Verbalization, verbalize
 from blendfusion.options import Options
 from blendfusion.types import Task

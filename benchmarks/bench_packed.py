@@ -17,7 +17,7 @@ from public_sets import datasets
 
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.load import load
-from blendfusion.models.wrappers.row_packing import PackedModel
+from blendfusion.models.services.joint_prompts.row_packing import PackedModel
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task, Usage
 

@@ -25,10 +25,10 @@ from bench_answer_steps import Pass, one_pass
 from bench_answers import Case, weights
 
 from blendfusion.models.constraints.constraint import closed_set
-from blendfusion.models.scores.option_trie import log_softmax
 from blendfusion.models.services.llama.model_cache import OpenModel, borrow
 from blendfusion.models.services.llama.switch import Switch
 from blendfusion.models.services.llama.weights import choose
+from blendfusion.models.services.verbalizer.option_trie import log_softmax
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Task
 

@@ -24,6 +24,7 @@ ORDER = """
     models models.services models.services.shared_stores models.stores.store_names
     models.registry models.embedders
     models.services.verbalizer models.services.weights models.services.http
+    models.services.joint_prompts
     models.services.batch models.services.decisions models.services.llama models.services.outlines
     models.services.speech models.services.tuning
     udfs.text udfs.declare

@@ -6,13 +6,11 @@ from __future__ import annotations
 import os
 from importlib.metadata import EntryPoint, entry_points
 
-from blendfusion.errors import ModelNotFound, close_matches
+from blendfusion.errors import ModelNotFound, OptionError, close_matches
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.back_end import BackEnd, Build
 from blendfusion.models.services import offers
 from blendfusion.models.wrappers.answer_check import CheckedModel
-from blendfusion.models.wrappers.row_packing import PackedModel
-from blendfusion.models.wrappers.several_questions import TogetherModel
 from blendfusion.options import Options
 
 ENTRY_POINTS = "blendfusion.models"
@@ -42,9 +40,7 @@ def load(spec: str | Model | None, options: Options) -> Model:
     scheme, _, argument = spec.partition(":")
     if scheme in BACK_ENDS:
         model = BACK_ENDS[scheme].build(argument, options)
-        if BACK_ENDS[scheme].paid and options.rows_per_prompt > 1:
-            model = PackedModel(model, options.rows_per_prompt)
-        return TogetherModel(model) if BACK_ENDS[scheme].paid and options.together else model
+        return _save_tokens(model, options) if BACK_ENDS[scheme].paid else model
     added = _entry_points()
     if scheme in added:
         return _with_check(_from_entry_point(added[scheme], argument, options))
@@ -74,6 +70,20 @@ def _with_check(model: Model) -> Model:
     if type(model).__module__.startswith(f"{__name__.split('.')[0]}."):
         return model
     return CheckedModel(model)
+
+
+def _save_tokens(model: Model, options: Options) -> Model:
+    """A model whose requests share prompts, where the options say so. Raises OptionError without
+    the service that joins them."""
+    wrappers = offers("WRAPPERS").values()
+    if not wrappers and (options.rows_per_prompt > 1 or options.together):
+        raise OptionError(
+            "rows_per_prompt and together need the service "
+            "blendfusion/models/services/joint_prompts, which is not installed"
+        )
+    for wrap in wrappers:
+        model = wrap(model, options)
+    return model
 
 
 def _forms() -> str:

@@ -1,9 +1,9 @@
 """Optional models and stores: each folder can be taken out.
 
 The ``__init__`` of a folder declares what it adds: ``BACK_ENDS`` by the schemes of models' names
-(``LOCAL``, then ``SERVERS`` are those that hints name first), ``EMBEDDERS`` likewise, ``ADAPTERS``
-of foreign models, ``STORES`` by the schemes of addresses. ``NEEDS`` are the folders without which
-it adds nothing.
+(``LOCAL``, then ``SERVERS`` are those that hints name first), ``EMBEDDERS`` likewise, ``WRAPPERS``
+of models whose tokens are paid, ``ADAPTERS`` of foreign models, ``STORES`` by the schemes of
+addresses. ``NEEDS`` are the folders without which it adds nothing.
 """
 
 from __future__ import annotations

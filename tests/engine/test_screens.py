@@ -22,7 +22,7 @@ from blendfusion.apps.cli.results import Format, format_for, page_of, write
 from blendfusion.apps.cli.screens import KEPT_ROWS, first_screen
 from blendfusion.apps.cli.text_tables import draw_table
 from blendfusion.apps.cli.typed_text import excerpt
-from blendfusion.files.page_writers import PAGE_WRITERS
+from blendfusion.apps.page_writers import PAGE_WRITERS
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from blendfusion.apps.cli.shell import (
     _prompt,
     is_complete,
 )
-from blendfusion.language.query_text.scripts import Statement, script, split
+from blendfusion.apps.scripts import Statement, script, split
 
 
 @pytest.fixture

@@ -15,10 +15,15 @@ from blendfusion.models.constraints.constraint import closed_set, holds, points,
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.prompts.parse_reply import read_reply
 from blendfusion.models.prompts.prompt import render, replies_of
-from blendfusion.models.scores.expected_score import chains, expected_score, of_tokens, spread
-from blendfusion.models.scores.option_trie import build, forks
 from blendfusion.models.scores.token import Token
 from blendfusion.models.services.http.completion import read_completion
+from blendfusion.models.services.verbalizer.expected_score import (
+    chains,
+    expected_score,
+    of_tokens,
+    spread,
+)
+from blendfusion.models.services.verbalizer.option_trie import build, forks
 from blendfusion.types import Constraint, Task
 
 TEN = Constraint("score", scale=(0, 10))

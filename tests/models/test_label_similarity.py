@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from local_model import weights_or_skip
 
-from blendfusion.models.scores.option_trie import build
 from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.services.verbalizer.label_similarity import label_similarities, label_weight
+from blendfusion.models.services.verbalizer.option_trie import build
 from blendfusion.models.services.verbalizer.similarity import cosines
 from blendfusion.models.services.verbalizer.ways import Way
 from blendfusion.options import Options

@@ -12,8 +12,6 @@ from local_model import bindings_or_skip, weights_or_skip
 
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import holds
-from blendfusion.models.scores.expected_score import expected_score, spread
-from blendfusion.models.scores.option_trie import forks, log_softmax
 from blendfusion.models.services.llama import closed_set as choosing_module
 from blendfusion.models.services.llama import determinism as exactness
 from blendfusion.models.services.llama.attention import attends
@@ -23,6 +21,8 @@ from blendfusion.models.services.llama.cpu_cores import cores
 from blendfusion.models.services.llama.model import LlamaModel, fingerprint
 from blendfusion.models.services.llama.scheduler import Run
 from blendfusion.models.services.llama.weights import choose
+from blendfusion.models.services.verbalizer.expected_score import expected_score, spread
+from blendfusion.models.services.verbalizer.option_trie import forks, log_softmax
 from blendfusion.options import Options
 from blendfusion.types import Comparison, Constraint, StructField, Task
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from blendfusion.models.scores.option_trie import Words, build, forks
 from blendfusion.models.services.verbalizer.label_words import related_words_of, words_of
+from blendfusion.models.services.verbalizer.option_trie import Words, build, forks
 from blendfusion.types import Constraint, Task
 
 END = 0

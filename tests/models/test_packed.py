@@ -12,7 +12,7 @@ import blendfusion as bf
 from blendfusion.models.prompts.canonical import Value
 from blendfusion.models.registry.load import load
 from blendfusion.models.scripted_model import ScriptedModel
-from blendfusion.models.wrappers.row_packing import PackedModel
+from blendfusion.models.services.joint_prompts.row_packing import PackedModel
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Request, Task
 

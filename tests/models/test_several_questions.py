@@ -13,7 +13,7 @@ from loopback import Body, Loopback, Reply, said, serving
 
 import blendfusion as bf
 from blendfusion.models.registry.load import load
-from blendfusion.models.wrappers.several_questions import TogetherModel
+from blendfusion.models.services.joint_prompts.several_questions import TogetherModel
 from blendfusion.options import Options
 
 TEXTS = [f"text {n} " + " ".join(f"word{n}x{i}" for i in range(28)) for n in range(200)]

@@ -17,13 +17,13 @@ from postgres_server import PASSWORD, new_database, url_of
 from stored_answers import TASK, found, many
 from stores import KINDS, TIMED_KINDS, opened, place
 
+from blendfusion.apps.cli.jsonl import entries_of, lines_of
 from blendfusion.errors import CacheWarning, OptionError
 from blendfusion.models.services.shared_stores import shared_store
 from blendfusion.models.services.shared_stores.postgres import TABLE, PostgresStore
 from blendfusion.models.services.shared_stores.segments import SegmentStore
 from blendfusion.models.services.shared_stores.shared_store import SharedStore
 from blendfusion.models.stores.address import without_secrets
-from blendfusion.models.stores.jsonl import entries_of, lines_of
 from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.models.stores.store_names import store_for
 from blendfusion.types import Answer

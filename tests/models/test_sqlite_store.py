@@ -21,11 +21,11 @@ from pathlib import Path
 import pytest
 from stored_answers import TASK, found, many
 
+from blendfusion.apps.cli.jsonl import WrongLine, entries_of, lines_of
 from blendfusion.errors import CacheWarning
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.stores import sqlite, sqlite_file
 from blendfusion.models.stores.entry import REFRESHED_AFTER_SECONDS
-from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
 from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.types import Answer
 

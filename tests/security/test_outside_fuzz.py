@@ -16,6 +16,7 @@ import pytest
 from mutations import ODD, changed, damaged, encoded, text_of
 
 import blendfusion as bf
+from blendfusion.apps.cli.jsonl import WrongLine, entries_of, lines_of
 from blendfusion.apps.cli.main import main
 from blendfusion.errors import ArgumentError, BlendFusionError, QueryError
 from blendfusion.models.constraints.constraint import holds
@@ -33,7 +34,6 @@ from blendfusion.models.services.http.server_kind import kind_of, offered_by, wi
 from blendfusion.models.services.http.task_requests import TaskRequests
 from blendfusion.models.services.shared_stores.segment import BrokenSegment, Name, Segment, _digest
 from blendfusion.models.stores.entry import Entry
-from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
 from blendfusion.models.stores.key import KEY_BYTES
 from blendfusion.models.stores.memory import StoreStats
 from blendfusion.models.wrappers.cache import CachedModel

@@ -15,8 +15,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from blendfusion.apps.cli.jsonl import WrongLine, entries_of, lines_of
 from blendfusion.errors import CacheWarning, OptionError
-from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
 from blendfusion.models.stores.sqlite import MEGABYTE
 from blendfusion.models.stores.store_names import CACHE_VARIABLE, CopiedStore, store_for
 from blendfusion.options import Options

@@ -18,8 +18,8 @@ from rich.console import Console
 import blendfusion as bf
 from blendfusion.apps.cli.screens import SCREEN_ROWS, Rows, first_screen, reporting, tables_of
 from blendfusion.apps.cli.text_tables import GAP, draw_table
+from blendfusion.apps.page_writers import WRITERS
 from blendfusion.errors import QueryError
-from blendfusion.files.page_writers import WRITERS
 from blendfusion.files.row_writers import flat
 from blendfusion.files.spreadsheets import write_sheet
 from blendfusion.places.whole_file import replacing

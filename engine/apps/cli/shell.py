@@ -27,6 +27,7 @@ from blendfusion.apps.cli.screens import SCREEN_ROWS, Rows, Screens, first_scree
 from blendfusion.apps.cli.sessions import add_session, budget_of, interruption, session_of
 from blendfusion.apps.cli.termination import Termination
 from blendfusion.apps.cli.typed_text import edit_text, pointed_at
+from blendfusion.apps.scripts import has_open_quote, script, split
 from blendfusion.errors import (
     BlendFusionError,
     QueryError,
@@ -35,7 +36,6 @@ from blendfusion.errors import (
     given_names,
 )
 from blendfusion.files.reading import register_spec
-from blendfusion.language.query_text.scripts import has_open_quote, script, split
 from blendfusion.models.protocol.python_packages import cache_folder
 from blendfusion.redaction import printable
 from blendfusion.run.observe.progress import count_noun, spending_line

@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from blendfusion.files.page_writers import is_number, rows_of
+from blendfusion.apps.page_writers import is_number, rows_of
 from blendfusion.files.row_writers import text_of
 from blendfusion.redaction import printable
 

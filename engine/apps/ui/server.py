@@ -15,10 +15,10 @@ from importlib.resources import files
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
+from blendfusion.apps.scripts import script
 from blendfusion.apps.ui.views import View, file_of
 from blendfusion.apps.ui.workspace import Workspace, error_of
 from blendfusion.errors import BlendFusionError, QueryError
-from blendfusion.language.query_text.scripts import script
 from blendfusion.places.whole_file import replacing
 
 _BODY = 1_000_000

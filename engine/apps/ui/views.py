@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from blendfusion.apps.page_writers import WRITERS, is_number
 from blendfusion.apps.ui.cells import cell, column_cells
 from blendfusion.datafusion.arrow_layouts import plain_type
 from blendfusion.errors import QueryError
-from blendfusion.files.page_writers import WRITERS, is_number
 from blendfusion.files.row_writers import flat, text_of
 from blendfusion.files.spreadsheets import write_sheet
 

@@ -11,7 +11,6 @@ from blendfusion.models.protocol.events import model_call
 from blendfusion.models.protocol.images import content, is_image, plain_image, url_in, url_of
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scores.distribution import distribution_of
-from blendfusion.models.scores.expected_score import of_tokens, point_odds
 from blendfusion.models.scores.logprobs import written_odds, written_shares
 from blendfusion.models.services.http.chat import Chat
 from blendfusion.models.services.http.client import CHAT, NoAnswer, Refusal, ValueRequests
@@ -32,6 +31,7 @@ from blendfusion.models.services.http.structured_output import (
 )
 from blendfusion.models.services.http.task_requests import TaskRequests
 from blendfusion.models.services.http.transport import Client, Request
+from blendfusion.models.services.verbalizer.expected_score import of_tokens, point_odds
 from blendfusion.redaction import without_secrets
 from blendfusion.types import Answer, Constraint, Usage
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.scores.option_trie import Scores
 from blendfusion.models.services.llama.batch import Row, TaskBatch
 from blendfusion.models.services.llama.binary_scale import YES
 from blendfusion.models.services.llama.closed_set import ChoiceDecoder
 from blendfusion.models.services.llama.query_likelihood import LikelihoodDecoder
+from blendfusion.models.services.verbalizer.option_trie import Scores
 from blendfusion.models.services.verbalizer.query_likelihood import Odds, answer_of
 from blendfusion.models.services.verbalizer.ways import Way
 from blendfusion.types import Constraint

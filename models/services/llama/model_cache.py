@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from blendfusion.errors import ModelFailed
-from blendfusion.models.scores.option_trie import Fork, Scores
 from blendfusion.models.services.llama import determinism as exactness
 from blendfusion.models.services.llama.constrained_decoding import Guide
 from blendfusion.models.services.llama.context import LlamaContext, Weights, check_gguf
@@ -19,6 +18,7 @@ from blendfusion.models.services.llama.ref_counts import Loan, Pool
 from blendfusion.models.services.llama.switch import Interruption, Switch
 from blendfusion.models.services.llama.weights import ConversionFailed, WeightsChoice, ready
 from blendfusion.models.services.verbalizer.lexicon import Idea
+from blendfusion.models.services.verbalizer.option_trie import Fork, Scores
 from blendfusion.models.services.verbalizer.query_likelihood import Neutral, Score
 from blendfusion.options import Options
 from blendfusion.types import Task

@@ -11,10 +11,10 @@ from math import exp
 from typing import Any
 
 from blendfusion.models.scores.distribution import distribution_text
-from blendfusion.models.scores.expected_score import chains, expected_score, spread
-from blendfusion.models.scores.option_trie import Fork, Scores, forks
 from blendfusion.models.services.llama.batch import Row, TaskBatch
 from blendfusion.models.services.llama.closed_set import ChoiceDecoder
+from blendfusion.models.services.verbalizer.expected_score import chains, expected_score, spread
+from blendfusion.models.services.verbalizer.option_trie import Fork, Scores, forks
 from blendfusion.models.services.verbalizer.ways import Way
 from blendfusion.types import Answer
 

@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from blendfusion.models.protocol.model import Values
-from blendfusion.models.scores.option_trie import Scores
 from blendfusion.models.services.verbalizer.calibration_texts import TEXTS, bank
 from blendfusion.models.services.verbalizer.lexicon import LEXICON, Idea
+from blendfusion.models.services.verbalizer.option_trie import Scores
 from blendfusion.types import Task
 
 

@@ -10,8 +10,8 @@ from math import exp
 from blendfusion.models.constraints.constraint import points
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.prompts.thoughts import behind_thoughts
-from blendfusion.models.scores.option_trie import Fork, Scores, forks
 from blendfusion.models.scores.token import Token
+from blendfusion.models.services.verbalizer.option_trie import Fork, Scores, forks
 from blendfusion.types import Constraint
 
 

@@ -11,7 +11,7 @@ from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.prompts.prompt import reference, render
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each
-from blendfusion.models.wrappers.joint_prompts import JointAnswers, JointModel
+from blendfusion.models.services.joint_prompts.joint_model import JointAnswers, JointModel
 from blendfusion.types import Answer, Constraint, ModelInfo, StructField, Task
 
 SHORT_KINDS = ("boolean", "choice", "integer", "number", "date", "timestamp")

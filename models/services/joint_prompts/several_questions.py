@@ -8,8 +8,12 @@ from dataclasses import replace
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each
 from blendfusion.models.protocol.together import open_questions
-from blendfusion.models.wrappers.joint_prompts import JointAnswers, JointModel
-from blendfusion.models.wrappers.row_packing import SHORT_KINDS, parts_of, stated_question
+from blendfusion.models.services.joint_prompts.joint_model import JointAnswers, JointModel
+from blendfusion.models.services.joint_prompts.row_packing import (
+    SHORT_KINDS,
+    parts_of,
+    stated_question,
+)
 from blendfusion.types import Answer, Constraint, ModelInfo, StructField, Task, Usage
 
 _MOST = 16
