@@ -58,7 +58,7 @@ ORDER = """
     services.dialects.decisions
     services.dialects.suql services.dialects
     services.documents services.search services.sources services.lakes services.meanings services.usage services.cluster
-    services.replay services.views services.independence services.decide
+    services.pages services.replay services.views services.independence services.decide
     services.approximate services.evaluate services.dbapi services.mcp services.server
     services.ask.schema services.ask.grammar services.ask
     apps

@@ -154,6 +154,21 @@ if owner == "approximate":
         assert f"services/{owner}, which is not installed" in str(error), error
     else:
         raise AssertionError("it was a bare AttributeError")
+if owner == "pages":
+    assert frame.trace._repr_html_() is None
+    try:
+        frame.trace.to_html()
+    except bf.OptionError as error:
+        assert f"services/{owner}, which is not installed" in str(error), error
+    else:
+        raise AssertionError("a page without its service")
+if sys.argv[2] == "models.services.joint_prompts":
+    try:
+        bf.connect("openai:m@http://127.0.0.1:1/v1", rows_per_prompt=4)
+    except bf.OptionError as error:
+        assert "joint_prompts, which is not installed" in str(error), error
+    else:
+        raise AssertionError("rows_per_prompt had no effect")
 try:
     from blendfusion.apps.cli.main import main
 except ModuleNotFoundError:

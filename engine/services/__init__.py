@@ -52,6 +52,8 @@ class Service:
     text, of the same length, with parameters in their places, and the frames of these."""
     workers: str = ""
     """The function that gives ``connect(cluster=…)`` its workers."""
+    pages: str = ""
+    """The module of the pages of runs: ``page_of(trace, redaction)`` and ``fragment_of(trace)``."""
     begin: str = ""
     """A function that runs when ``blendfusion`` is imported."""
 

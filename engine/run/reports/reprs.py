@@ -18,8 +18,7 @@ from blendfusion.models.registry.model_names import ModelNames
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.run.observe.progress import count_noun
-from blendfusion.run.reports.html import Html, join_html, tag
-from blendfusion.run.reports.html_report import cut, style, table
+from blendfusion.run.reports.html import Html, cut, join_html, style, table, tag
 from blendfusion.types import ModelInfo
 from blendfusion.udfs.ask.dispatcher import Dispatcher, UnknownAnswerError
 from blendfusion.udfs.ask.observer import NullObserver

@@ -9,11 +9,17 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
-from blendfusion.errors import ConflictWarning, MatchWarning, ModelWarning, level_of_caller
+from blendfusion.errors import (
+    ConflictWarning,
+    MatchWarning,
+    ModelWarning,
+    OptionError,
+    level_of_caller,
+)
 from blendfusion.models.embedders.cache import VectorCounts
 from blendfusion.models.protocol.model import Values
 from blendfusion.options import Options
@@ -32,6 +38,7 @@ from blendfusion.run.reports.expected_seconds import ExpectedSeconds
 from blendfusion.run.reports.html import text
 from blendfusion.run.reports.request_sample import Sample
 from blendfusion.run.reports.run_record import Run, run_of
+from blendfusion.services import parts
 from blendfusion.types import Answer, Task, Usage
 from blendfusion.udfs.ask.cascade_outcome import CascadeOutcome
 from blendfusion.udfs.ask.job import Job
@@ -100,6 +107,11 @@ _FEW = 2
 
 class AnswerWarning(UserWarning):
     """Some values got no valid answer and became NULL, or only the beginning of one."""
+
+
+def _pages() -> Any:
+    """The module of pages of runs; None without the service that has it."""
+    return next(iter(parts("pages")), None)
 
 
 class Trace:
@@ -431,18 +443,20 @@ class Trace:
         many values. It contains values, as the session's options ``show_values`` and ``redact``
         allow. Raises OSError if ``path`` cannot be written.
         """
-        from blendfusion.run.reports.html_report import page_of
-
-        page = self._less_given(page_of(self, self._redaction))
+        pages = _pages()
+        if pages is None:
+            raise OptionError(
+                "pages of runs need the service blendfusion/services/pages, which is not installed"
+            )
+        page = self._less_given(pages.page_of(self, self._redaction))
         if path is None:
             return page
         write_private(Path(path), page.encode("utf-8", "replace"))
         return None
 
-    def _repr_html_(self) -> str:
-        from blendfusion.run.reports.html_report import fragment_of
-
-        return self._less_given(fragment_of(self))
+    def _repr_html_(self) -> str | None:
+        pages = _pages()
+        return None if pages is None else self._less_given(pages.fragment_of(self))
 
     def _less_given(self, markup: str) -> str:
         for value in self.given:

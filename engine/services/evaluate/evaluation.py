@@ -20,9 +20,8 @@ from blendfusion.budget import money
 from blendfusion.errors import ArgumentError, close_matches
 from blendfusion.redaction import printable
 from blendfusion.run.observe.progress import count_noun
-from blendfusion.run.reports.html import Html, join_html, tag
-from blendfusion.run.reports.html_report import cut, style
-from blendfusion.run.reports.html_report import table as html_table
+from blendfusion.run.reports.html import Html, cut, join_html, style, tag
+from blendfusion.run.reports.html import table as html_table
 from blendfusion.services.evaluate.compare_answers import ComparedAnswers
 from blendfusion.services.evaluate.figures import (
     BINS,

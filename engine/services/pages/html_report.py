@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
-from functools import cache
 from importlib.metadata import version
-from importlib.resources import files
 from math import exp
 from typing import TYPE_CHECKING
 
@@ -16,9 +14,9 @@ from blendfusion.options import Options
 from blendfusion.planner.explain.plan_text import changed_trees
 from blendfusion.redaction import Redaction
 from blendfusion.run.observe.progress import count_noun, readings_text
-from blendfusion.run.reports.answer_samples import TaskSample, samples
-from blendfusion.run.reports.html import Html, join_html, tag
-from blendfusion.run.reports.html_plan import plan_section
+from blendfusion.run.reports.html import Html, cut, join_html, style, table, tag
+from blendfusion.services.pages.answer_samples import TaskSample, samples
+from blendfusion.services.pages.html_plan import plan_section
 
 if TYPE_CHECKING:
     from blendfusion.planner.driver import Rewrite
@@ -71,14 +69,6 @@ def fragment_of(trace: Trace) -> str:
     if trace.run is not None:
         parts.append(plan_section(trace.run, trace.became_of))
     return str(tag("div", style(), *parts, class_="bf"))
-
-
-@cache
-def style() -> Html:
-    """The style sheet, which contains no foreign text."""
-    return Html(
-        f"<style>{files('blendfusion.run.reports').joinpath('page.css').read_text('utf-8')}</style>"
-    )
 
 
 def _section(key: str, name: str, content: Html) -> Html:
@@ -359,44 +349,6 @@ def _settings(trace: Trace, run: Run) -> Html:
 
 def _setting(value: object) -> str:
     return "a function" if callable(value) else cut(repr(value), _VALUE)
-
-
-# --- pieces --------------------------------------------------------------------------------------
-
-
-def table(
-    caption: str,
-    heads: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    kinds: Sequence[str] = (),
-    kind: str = "",
-) -> Html:
-    """A table; ``kinds`` are those of its columns: ``wide`` for long texts, ``n`` for numbers, else
-    "". A table wider than the page scrolls, also by keys."""
-    classes = [name or None for name in kinds] or [None] * len(heads)
-    head = [
-        tag("th", n, scope="col", class_=k) if n else tag("td")
-        for n, k in zip(heads, classes, strict=True)
-    ]
-    body = [
-        tag("tr", *(tag("td", cell, class_=k) for cell, k in zip(row, classes, strict=True)))
-        for row in rows
-    ]
-    parts = (tag("caption", caption), tag("thead", tag("tr", *head)), tag("tbody", *body))
-    made = tag("table", *parts, class_=kind or None)
-    return tag("div", made, class_="scroll", tabindex="0", role="region", aria_label=caption)
-
-
-def cut(text: str, longest: int) -> str:
-    """``text``, or its beginning and the number of missing characters.
-
-    >>> cut("abcdef", 3)
-    'abc… (3 characters more)'
-    """
-    if len(text) <= longest:
-        return text
-    return f"{text[:longest]}… ({len(text) - longest:,} characters more)"
 
 
 def _seconds(seconds: float) -> str:

@@ -1,0 +1,5 @@
+"""Pages of runs: one self-contained HTML page with the plan, its counts and samples of answers."""
+
+from blendfusion.services import Service
+
+SERVICE = Service(pages="html_report")
