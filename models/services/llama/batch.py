@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from blendfusion.models.prompts.prompt import render
 from blendfusion.models.prompts.running_text import Layout, Piece, plain
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.services.llama.chat_template import chat
 from blendfusion.models.services.llama.context import LlamaContext
-from blendfusion.models.services.llama.model_cache import OpenModel
+from blendfusion.models.services.llama.model_cache import FEW, OpenModel
 from blendfusion.models.services.llama.scheduler import Run, RunCost, Step
 from blendfusion.options import Options
 from blendfusion.types import Answer, Task, Usage
@@ -25,6 +26,8 @@ Row = tuple[int, ...]
 
 Runs = Callable[[Sequence[Row], Step, int], None]
 """``TaskBatch.run`` or ``TaskBatch.run_again``."""
+Decide = Callable[[Sequence[Row], Runs, float], list[Row]]
+"""Settles rows by a run; returns those that are nearer to a tie than a number."""
 
 
 class TaskBatch:
@@ -117,12 +120,19 @@ class TaskBatch:
         """Nothing more is asked."""
 
     def run(
-        self, rows: Sequence[Row], step: Step, reserve: int | Sequence[int], *, exact: bool = False
+        self,
+        rows: Sequence[Row],
+        step: Step,
+        reserve: int | Sequence[int],
+        *,
+        exact: bool = False,
+        few: bool = False,
     ) -> None:
         """Drive rows to their end behind the prefix (``slots.Run``); ``exact``: so that no row
-        changes another's logits."""
+        changes another's logits; ``few``: so that few others change them."""
         each = [reserve] * len(rows) if isinstance(reserve, int) else reserve
         slots = 1 if exact and not self.opened.exact else self.opened.slots
+        slots = min(slots, FEW) if few else slots
         Run(
             self.context, self.start, rows, step, reserve=each, spent=self.spent, slots=slots
         ).to_the_end()
@@ -132,12 +142,29 @@ class TaskBatch:
         """Maximum change of a score by the other rows of a run."""
         return self.opened.noise if self.opened.slots > 1 and not self.opened.exact else 0.0
 
+    def decide(self, rows: Sequence[Row], decide: Decide) -> None:
+        """Settle the rows by ``decide``. Those that are nearer to a tie than what others change go again
+        with few others, where few change a score less; those that are still too near go alone."""
+        near = decide(rows, self.run, self.noise)
+        if near and self.noise and self.opened.noise_of_few:
+            near = decide(
+                near, partial(self.run_again, exact=False, few=True), self.opened.noise_of_few
+            )
+        if near:
+            decide(near, self.run_again, 0.0)
+
     def run_again(
-        self, rows: Sequence[Row], step: Step, reserve: int | Sequence[int], *, exact: bool = True
+        self,
+        rows: Sequence[Row],
+        step: Step,
+        reserve: int | Sequence[int],
+        *,
+        exact: bool = True,
+        few: bool = False,
     ) -> None:
         """Drive rows once more, as they were nearer to a tie than what others change."""
         with self.again(len(rows)):
-            self.run(rows, step, reserve, exact=exact)
+            self.run(rows, step, reserve, exact=exact, few=few)
 
     @contextmanager
     def again(self, rows: int) -> Iterator[None]:

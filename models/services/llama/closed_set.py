@@ -9,6 +9,7 @@ asks for. Where labels are little known, the similarity of label and text counts
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,10 @@ class ChoiceDecoder:
         """Settle all rows."""
         found = self.priors(rows)
         priors = dict(zip(forks(self.root), found, strict=True))
-        asking = self._asking
-        if near := self._descend(rows, priors, asking.run, asking.noise):
-            self._descend(near, priors, asking.run_again, noise=0.0)
+        self._asking.decide(rows, partial(self._descend, priors))
 
     def _descend(
-        self, rows: Sequence[Row], priors: dict[Fork, Scores], run: Runs, noise: float
+        self, priors: dict[Fork, Scores], rows: Sequence[Row], run: Runs, noise: float
     ) -> list[Row]:
         """Settle the rows; those at which some fork was nearer to a tie than ``noise`` are
         returned."""

@@ -27,6 +27,9 @@ NOISE = 0.04
 """Scores closer than this (natural logarithm) may swap when rows are batched: benchmarks/lab.md."""
 NOISE_GPU = 0.2
 """The limit on a GPU."""
+FEW, NOISE_OF_FEW = 8, 0.1
+"""The limit on a GPU where so many rows go together, for unquantised weights: others change as much
+in small batches as in large ones."""
 NOISE_GPU_QUANTISED = 1.0
 """The limit on a GPU for quantised weights, whose activations are rounded to eight bits."""
 REMEMBERED_TASKS = 64
@@ -66,6 +69,8 @@ class OpenModel:
     again alone."""
     noise: float
     """Maximum change of a score by other rows."""
+    noise_of_few: float = 0.0
+    """Maximum change by fewer than ``FEW`` other rows; 0: no smaller than ``noise``."""
     proven: bool | None = None
     """No row changes another's scores (``exactness``). None: that was not tried yet."""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -185,7 +190,8 @@ def borrow(chosen: WeightsChoice, options: Options, switch: Switch) -> Loan[Open
         if weights.thing.on_gpu:
             noise = NOISE_GPU_QUANTISED if quantised else NOISE_GPU
         batched = weights.thing.on_gpu or not quantised
-        return OpenModel(weights, context, batched=batched, noise=noise)
+        few = NOISE_OF_FEW if weights.thing.on_gpu and not quantised else 0.0
+        return OpenModel(weights, context, batched=batched, noise=noise, noise_of_few=few)
 
     return _OPENED.borrow((file, window, threads), open_)
 

@@ -56,8 +56,8 @@ class LikelihoodDecoder:
         asking, behind = self._asking, self.odds(rows)
         if self._scored is not None:
             self._decide(rows, behind, partial(asking.run, exact=True), noise=0.0)
-        elif near := self._decide(rows, behind, asking.run, asking.noise):
-            self._decide(near, behind, asking.run_again, noise=0.0)
+            return
+        asking.decide(rows, lambda some, run, noise: self._decide(some, behind, run, noise))
 
     def odds(self, rows: Sequence[Row]) -> Odds:
         """The odds of a yes by the scores of a row; ``rows``: the values that are asked
@@ -86,7 +86,7 @@ class LikelihoodDecoder:
         """Settle the rows; those whose odds are nearer to even than ``noise`` of a score could make
         them are returned."""
         ties: list[Row] = []
-        least = self.noise(behind) if noise else 0.0
+        least = behind.noise(noise, len(self._question))
 
         def settle(row: int, score: Score) -> None:
             if abs(behind.log(score)) < least:
