@@ -44,14 +44,15 @@ def canonical(expr: Expr) -> Expr:
         tested = COMPARED_WITH_TRUE.get(part.name)
         if tested and literal(children[1]) is True:
             return function(tested, children[:1])
-        if part.name in _OF_NULL and _is_boolean(children[0]):
+        if part.name in _OF_NULL and is_boolean(children[0]):
             return function(_OF_NULL[part.name], children)
         return None
 
     return substitute(expr, change)
 
 
-def _is_boolean(expr: Expr) -> bool:
+def is_boolean(expr: Expr) -> bool:
+    """Whether an expression is known to be boolean by its call or its function."""
     if isinstance(expr, Ask):
         return bool(expr.call.type == pa.bool_())
     return isinstance(expr, Node) and expr.name in _BOOLEAN

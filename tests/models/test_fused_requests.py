@@ -1,11 +1,13 @@
-"""Random queries with several questions about a text: as many requests as a count by hand says, no
-more values than one by one, and equal rows."""
+"""Random queries with several questions about a text: as many requests as a count over all
+completions of the answers says, no more values than one by one, and equal rows."""
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
 from zlib import crc32
 
 import pyarrow as pa
@@ -17,6 +19,10 @@ import blendfusion as bf
 
 ROWS, COLUMNS = 14, ("a", "b", "c")
 
+Question: TypeAlias = tuple[str, int]
+"""A column, and the number of a question about its text."""
+Known: TypeAlias = dict[Question, bool]
+
 
 def odds(state: str, question: str, options: object) -> list[float]:
     yes = 0.9 if crc32(f"{state} {question}".encode()) % 3 else 0.1
@@ -27,72 +33,228 @@ def yes(value: str, question: int) -> bool:
     return odds(value, f"Is it {question}?", ())[0] > 0.5
 
 
-class Case:
-    """A random query, and its count of requests: for each text one for a predicate that asks, and
-    one for all other questions that every row with the text needs."""
+@dataclass(frozen=True)
+class Expr:
+    """An expression: ``ask``, ``not``, ``and``, ``or``, ``case`` or ``equal`` of others."""
 
-    def __init__(self, draw: random.Random) -> None:
-        self.asked = [(draw.choice(COLUMNS), draw.randrange(6)) for _ in range(draw.randint(1, 8))]
-        self.cheap = draw.randint(0, ROWS)
-        self.predicate = (draw.choice(COLUMNS), draw.randrange(6)) if draw.random() < 0.5 else None
-        self.limit = draw.randint(1, ROWS) if draw.random() < 0.3 else None
-        self.joins = draw.random() < 0.3
-        self.groups = not self.limit and draw.random() < 0.3
+    kind: str
+    parts: tuple[Expr, ...] = ()
+    question: Question = ("", 0)
 
     @property
     def sql(self) -> str:
-        calls = [f"llm_filter('Is it {n}?', {column})" for column, n in self.asked]
-        where = [f"id < {self.cheap}"] if not self.limit else []
-        if self.predicate and not self.limit:
-            where.append("llm_filter('Is it {1}?', {0})".format(*self.predicate))
+        parts = [part.sql for part in self.parts]
+        if self.kind == "ask":
+            return "llm_filter('Is it {1}?', {0})".format(*self.question)
+        if self.kind == "not":
+            return f"NOT {parts[0]}"
+        if self.kind == "case":
+            rest = f" ELSE CAST({parts[2]} AS INT)" if len(parts) > 2 else ""
+            return f"(CASE WHEN {parts[0]} THEN CAST({parts[1]} AS INT){rest} END = 1)"
+        return "(" + {"and": " AND ", "or": " OR ", "equal": " = "}[self.kind].join(parts) + ")"
+
+    @property
+    def questions(self) -> list[Question]:
+        if self.kind == "ask":
+            return [self.question]
+        return [question for part in self.parts for question in part.questions]
+
+    def value(self, known: Known, ask: Callable[[Question], bool]) -> bool | None:
+        """The value on a row: a part without an open question comes first, else the next one."""
+        if self.kind == "ask":
+            if self.question not in known:
+                known[self.question] = ask(self.question)
+            return known[self.question]
+        if self.kind == "not":
+            return not self.parts[0].value(known, ask)
+        if self.kind == "equal":
+            one, other = (part.value(known, ask) for part in self.parts)
+            return one == other
+        if self.kind == "case":
+            if self.parts[0].value(known, ask):
+                return self.parts[1].value(known, ask)
+            return self.parts[2].value(known, ask) if len(self.parts) > 2 else None
+        left, found = [*self.parts], []
+        while left:
+            part = next((p for p in left if not p.is_open(known)), left[0])
+            left.remove(part)
+            found.append(part.value(known, ask))
+            if found[-1] is (self.kind == "or"):
+                return found[-1]
+        return None if None in found else self.kind == "and"
+
+    def is_open(self, known: Known) -> bool:
+        def refuse(question: Question) -> bool:
+            raise KeyError(question)
+
+        try:
+            self.value(dict(known), refuse)
+        except KeyError:
+            return True
+        return False
+
+
+def needed(exprs: Iterable[Expr], known: Known) -> set[Question]:
+    """The open questions of a row that are asked under every completion of the answers."""
+    exprs = [*exprs]
+    left = sorted({q for e in exprs for q in e.questions} - {*known})
+    every = set(left)
+    for answers in itertools.product((True, False), repeat=len(left)):
+        own = dict(known)
+        asked: set[Question] = set()
+        given = dict(zip(left, answers, strict=True))
+
+        def ask(question: Question, given: Known = given, asked: set[Question] = asked) -> bool:
+            asked.add(question)
+            return given[question]
+
+        for expr in exprs:
+            expr.value(own, ask)
+        every &= asked
+        if not every:
+            break
+    return every
+
+
+def ask_of(draw: random.Random, free: list[Question]) -> Expr:
+    return Expr("ask", question=free.pop(draw.randrange(len(free))))
+
+
+def condition(draw: random.Random, free: list[Question]) -> Expr:
+    """A question, its negation, or several questions with AND or OR."""
+    kind = draw.choice(("ask", "ask", "not", "and", "or"))
+    if kind in ("and", "or") and len(free) > 1:
+        return Expr(
+            kind, tuple(ask_of(draw, free) for _ in range(draw.randint(2, min(3, len(free)))))
+        )
+    return Expr("not", (ask_of(draw, free),)) if kind == "not" else ask_of(draw, free)
+
+
+def expression(draw: random.Random, free: list[Question], depth: int = 2) -> Expr:
+    kind = draw.choice(("ask", "ask", "case", "or", "and", "equal")) if depth else "ask"
+    if kind == "ask" or len(free) < 4:
+        return ask_of(draw, free)
+    if kind == "case":
+        parts = [condition(draw, free)]
+        for _ in range(draw.randint(1, 2)):
+            if free:
+                parts.append(expression(draw, free, depth - 1))
+        return Expr("case", tuple(parts)) if len(parts) > 1 else parts[0]
+    if kind == "equal":
+        return Expr(kind, (ask_of(draw, free), ask_of(draw, free)))
+    parts = [expression(draw, free, depth - 1)]
+    while free and len(parts) < draw.randint(2, 3):
+        parts.append(expression(draw, free, depth - 1))
+    return Expr(kind, tuple(parts)) if len(parts) > 1 else parts[0]
+
+
+class Case:
+    """A random query of one to eight questions on one to three columns, and its count of requests:
+    round by round, one for each text about which some row needs an answer whatever the others
+    are."""
+
+    def __init__(self, draw: random.Random) -> None:
+        columns = COLUMNS[: draw.randint(1, 3)]
+        every = [(column, n) for column in columns for n in range(6)]
+        pool = draw.sample(every, min(len(every), draw.randint(1, 8)))
+        self.apart = draw.random() < 0.5
+        """Whether no question stands in two expressions."""
+        self.exprs = []
+        left = [*pool]
+        for _ in range(draw.randint(1, 4)):
+            self.exprs.append(expression(draw, left if self.apart else [*pool]))
+            if not left:
+                break
+        free = [*pool]  # a contradiction, or a condition twice, asks nothing
+        self.where = [condition(draw, free) for _ in range(draw.choice((0, 0, 1, 1, 2))) if free]
+        self.cheap = draw.randint(0, ROWS)
+        self.limit = draw.randint(1, ROWS) if draw.random() < 0.3 else None
+        self.joins = not self.limit and draw.random() < 0.3
+        self.groups = not self.limit and draw.random() < 0.3
+
+    @property
+    def options(self) -> dict[str, int]:
+        """Under a limit, one row at a time, so that it is known which rows are read."""
+        return {"chunk_rows": 1, "first_chunk_rows": 1} if self.limit else {}
+
+    @property
+    def sql(self) -> str:
+        where = " AND ".join([f"id < {self.cheap}", *(f"({e.sql})" for e in self.where)])
         source = "t JOIN twice ON id = k" if self.joins else "t"
-        text = f" FROM {source}" + (f" WHERE {' AND '.join(where)}" if where else "")
+        shown = ", ".join(f"{e.sql} AS x{i}" for i, e in enumerate(self.exprs))
+        text = f"FROM {source} WHERE {where}"
         if self.groups:
-            sums = [f"sum(CASE WHEN x{i} THEN 1 ELSE 0 END) AS s{i}" for i in range(len(calls))]
-            inner = ", ".join(f"{call} AS x{i}" for i, call in enumerate(calls))
-            return f"SELECT {', '.join(sums)} FROM (SELECT id, {inner}{text}) AS held"
-        shown = ", ".join(f"{call} AS x{i}" for i, call in enumerate(calls))
-        if not self.limit:
-            return f"SELECT id, {shown}{text} ORDER BY id"
-        return f"SELECT id, {shown} FROM (SELECT *{text} ORDER BY id LIMIT {self.limit}) AS first"
+            sums = ", ".join(f"sum(CAST(x{i} AS INT)) AS s{i}" for i in range(len(self.exprs)))
+            return f"SELECT g, {sums} FROM (SELECT id % 3 AS g, {shown} {text}) AS held GROUP BY g ORDER BY g"
+        if self.limit:
+            return f"SELECT id, {shown} {text} LIMIT {self.limit}"
+        return f"SELECT id, {shown} {text} ORDER BY id"
 
     def requests(self, table: Mapping[str, list[str]]) -> int:
-        count, ids = 0, range(ROWS)
-        known: set[tuple[str, int]] = set()
-        if self.limit:
-            rows = [i for i in ids for _ in range(1 + self.joins)][: self.limit]
-        else:
-            rows = [i for i in ids if i < self.cheap]
-        if self.predicate and not self.limit:
-            column, n = self.predicate
-            values = {table[column][i] for i in rows}
-            known |= {(value, n) for value in values}
-            count += len(values)
-            rows = [i for i in rows if yes(table[column][i], n)]
-        open_about: dict[tuple[str, str], set[int]] = defaultdict(set)
-        for column, n in self.asked:
-            for i in rows:
-                if (table[column][i], n) not in known:
-                    open_about[column, table[column][i]].add(n)
-        return count + len(open_about)
+        self.known: dict[tuple[str, int], bool] = {}
+        self.memo: dict[object, set[Question]] = {}
+        rows = [i for i in range(ROWS) if i < self.cheap]
+        if not self.limit:
+            return self.of_rows(rows, table)[0]
+        count, passed = 0, 0
+        for row in rows:
+            if passed < self.limit:
+                own, left = self.of_rows([row], table)
+                count, passed = count + own, passed + left
+        return count
+
+    def of_rows(self, rows: list[int], table: Mapping[str, list[str]]) -> tuple[int, int]:
+        """(the requests about some rows that are read together, the number of those that pass)"""
+        count = 0
+        for term in self.where:
+            count += self.rounds(rows, table, [term])
+            rows = [row for row in rows if term.value(self.known_of(row, table), lambda q: False)]
+        return count + self.rounds(rows, table, self.exprs), len(rows)
+
+    def rounds(self, rows: list[int], table: Mapping[str, list[str]], exprs: list[Expr]) -> int:
+        count = 0
+        while True:
+            open_ = {
+                (table[column][row], n)
+                for row in rows
+                for column, n in self.needed(exprs, self.known_of(row, table))
+            }
+            if not open_:
+                return count
+            count += len({text for text, _ in open_})
+            self.known |= {(text, n): yes(text, n) for text, n in open_}
+
+    def needed(self, exprs: list[Expr], known: Known) -> set[Question]:
+        key = (*exprs, *sorted(known.items()))
+        if key not in self.memo:
+            self.memo[key] = needed(exprs, known)
+        return self.memo[key]
+
+    def known_of(self, row: int, table: Mapping[str, list[str]]) -> Known:
+        every = {q for e in (*self.where, *self.exprs) for q in e.questions}
+        texts = {q: (table[q[0]][row], q[1]) for q in every}
+        return {q: self.known[text] for q, text in texts.items() if text in self.known}
 
 
 @pytest.mark.slow
 def test_requests_are_as_many_as_a_count_by_hand(cases: int) -> None:
-    """``--cases 100000`` runs 5,000 queries."""
+    """``--cases 100000`` runs 5,000 queries. Where a question stands in several expressions, the
+    count knows that their answers agree, and a run does not: it may need a few requests more."""
     decisions = Decisions(odds)
     draw = random.Random(45)
+    counted, least, equal, shared = 0, 0, 0, 0
     with serving(decisions.systemone) as server:
         url = server.url.removesuffix("/v1")
         for number in range(max(40, cases // 20)):
             case = Case(draw)
             # Texts of one column are no texts of another, which may be read at the same time.
             table = {c: [f"{c} {draw.randrange(6)}" for _ in range(ROWS)] for c in COLUMNS}
-            session = bf.connect(f"systemone:jev@{url}", cache=None, progress="off")
+            given = {"cache": None, "progress": "off", "rules_off": "predicate_order"}
+            session = bf.connect(f"systemone:jev@{url}", **given, **case.options)
             plain = bf.connect(
                 bf.ScriptedModel(lambda call: yes(str(call.values[0]), int(call.question[6]))),
-                cache=None,
-                progress="off",
+                **given,
+                **case.options,
             )
             for opened in (session, plain):
                 opened.from_arrow(pa.table({"id": [*range(ROWS)], **table}), name="t")
@@ -102,4 +264,13 @@ def test_requests_are_as_many_as_a_count_by_hand(cases: int) -> None:
             frame = session.sql(case.sql)
             assert frame.to_pylist() == one_by_one.to_pylist(), case.sql
             assert frame.trace.values <= one_by_one.trace.values, case.sql
-            assert len(server.bodies) - before == case.requests(table), (number, case.sql)
+            requests, bound = len(server.bodies) - before, case.requests(table)
+            assert requests >= bound, (number, case.sql)
+            if case.apart:
+                assert requests == bound, (number, case.sql)
+            else:
+                counted, least = counted + requests, least + bound
+                shared, equal = shared + 1, equal + (requests == bound)
+    print(f"shared questions: {equal} of {shared} queries equal, {counted} requests for {least}")
+    assert equal >= 0.97 * shared
+    assert counted <= 1.01 * least

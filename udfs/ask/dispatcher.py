@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -50,6 +50,8 @@ _NAMED_PLACE = re.compile(r"\{\s*[A-Za-z_]")
 _AT_A_TIME = 65_536
 """Values that are sent, batch by batch, before their answers may go to a file."""
 
+Together: TypeAlias = Mapping[Call, Collection[Values] | None]
+"""Calls that are open about the same values, each with those; None: about all."""
 Question: TypeAlias = tuple[Task, "Targets | None", ModelNames]
 """A task without what no prompt shows, the targets of its cascade, and its models."""
 
@@ -137,8 +139,8 @@ class Dispatcher:
         """Whether models read the names of values beside their prompts."""
         self._models: dict[ModelNames, CachedModel] = {}
         """The models that were asked or looked up."""
-        self._together: dict[Call, Sequence[Call]] = {}
-        """The calls that are asked about the same values, by each of them."""
+        self._together: dict[Call, Together] = {}
+        """The calls that are open about the same values, by each of them."""
         self._settled: dict[Task, Task] = {}
         self.lookup = AnswerLookup(self)
 
@@ -281,33 +283,39 @@ class Dispatcher:
                     answered.update(given)
         return [answered[v] for v in values]
 
-    def ask_together(self, calls: Sequence[Call]) -> None:
-        """From here on the questions of these calls are about the same values, and each is needed
-        for every one of them."""
+    def ask_together(self, calls: Together) -> None:
+        """From here on these questions are asked together about the values that each is open
+        about: each is needed for them, whatever the answers to the others are."""
         for call in calls:
             self._together[call] = calls
 
     def _beside(self, call: Call | None, model: CachedModel, values: Sequence[Values]) -> Open:
         """The other questions about ``values`` that a request of ``call`` may hold, each with the
         values that it has no answer for."""
-        calls = self._together.get(call, ()) if call is not None else ()
-        if call is None or len(calls) < 2 or not self._joins(call, model):
+        calls = self._together.get(call, {}) if call is not None else {}
+        if call is None or len(calls) < 2 or not self._fits(call, model):
             return {}
         others = {}
-        for other in calls:
+        for other, open_ in calls.items():
             sent = self.task_to_send(other.task)
             if other == call or self._names(other) != self._names(call) or self._is_fixed(other):
                 continue
-            if not self._joins(other, model):
+            if not self._fits(other, model):
                 continue
-            known = self.answers_of(other, values)
-            known = {**known, **answers_of_people(other, values, self)}
-            left = [v for v in values if v not in known]
+            asked = values if open_ is None else [v for v in values if v in open_]
+            known = self.answers_of(other, asked)
+            known = {**known, **answers_of_people(other, asked, self)}
+            left = [v for v in asked if v not in known]
             stored = model.known_answers(sent, left)
             others[sent] = frozenset(v for v in left if v not in stored)
         return others
 
-    def _joins(self, call: Call, model: CachedModel) -> bool:
+    def joins(self, call: Call) -> bool:
+        """Whether a request may hold the question of ``call`` beside others. Loads no model."""
+        model = self.lookup.model_of(call)
+        return model is not None and self._fits(call, model) and not self._is_fixed(call)
+
+    def _fits(self, call: Call, model: CachedModel) -> bool:
         """Whether a request to ``model`` may hold the question of ``call`` beside others."""
         able = model.abilities
         fits = able.asks_together(self.task_to_send(call.task))

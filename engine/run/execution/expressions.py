@@ -7,7 +7,7 @@ calls on the chunk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -36,12 +36,14 @@ from blendfusion.planner.ir.nodes import (
     walk,
 )
 from blendfusion.planner.ir.possible_answers import outcomes, over_answers, possible_answers
+from blendfusion.run.execution.certain_questions import STRICT, always_asks
 from blendfusion.run.execution.join_keys import Keys
 from blendfusion.run.execution.scratch_context import Workbench
 from blendfusion.run.execution.truth_table import (
     NULL,
     TRUE,
     UNKNOWN,
+    Decisions,
     RowStates,
     TruthTable,
     truth_table,
@@ -55,19 +57,6 @@ from blendfusion.udfs.evaluate.distinct import distinct
 from blendfusion.udfs.evaluate.evaluate import evaluate
 from blendfusion.udfs.evaluate.user_body import new_rows
 from blendfusion.udfs.joins.matcher import Matches, matcher
-
-_COMPARISONS = ("equal", "not_equal", "lt", "lte", "gt", "gte", "like")
-_ARITHMETIC = ("add", "subtract", "multiply", "divide", "modulus", "power")
-_STRICT = frozenset((*_COMPARISONS, *_ARITHMETIC, "str_concat"))
-"""Functions that are NULL if either of their two operands is."""
-
-_IN_PARTS = frozenset((*GATES, "is_true", "is_not_true", "singular_or_list", "array_has"))
-"""Functions that may not need all of their operands for a row."""
-
-_TRUTHS = ("is_true", "is_not_true")
-
-_FIRST_CERTAIN = (*_TRUTHS, "if_then", "coalesce")
-"""Functions that need their first operand for every row."""
 
 _ARGUMENTS = (
     pa.types.is_string_view,
@@ -153,7 +142,7 @@ class RowWise:
         elif expr.name in ("and", "or"):
             value = self._connective(expr, rows)
         elif expr.name in ("is_true", "is_not_true"):
-            passed = _whole(self.passing(expr.children[0], rows)).fill_null(False)
+            passed = whole(self.passing(expr.children[0], rows)).fill_null(False)
             value = passed if expr.name == "is_true" else pc.invert(passed)
         elif expr.name == "if_then":
             value = self._case(expr, rows)
@@ -163,7 +152,7 @@ class RowWise:
             value = self._in_list(expr, rows)
         elif expr.name == "nullif":
             value = self._strict(expr, rows, expr.children[:1])
-        elif expr.name in _STRICT:
+        elif expr.name in STRICT:
             # The first two operands: LIKE has a third, its escape, which is NULL if absent.
             value = self._strict(expr, rows, expr.children[:2])
         elif expr.name == "array_has":
@@ -182,12 +171,15 @@ class RowWise:
         if predicate is None or expr in rows.known or not len(rows):
             return self.column(expr, rows)
         states = RowStates(predicate, *self._known_parts(predicate, rows))
-        free = [not any(map(asks_model, asks(atom))) for atom in predicate.atoms]
         decisions = states.decide()
-        while (i := decisions.best(free)) is not None:
+        while (i := self._next_atom(predicate, decisions, rows)) is not None:
             self._fill(states.known[i], predicate.atoms[i], decisions.matters[i], rows)
             decisions = states.decide()
         return pa.array(decisions.true)
+
+    def _next_atom(self, predicate: TruthTable, decisions: Decisions, rows: Rows) -> int | None:
+        """The atom to evaluate next; None if every row is decided."""
+        return decisions.best([not any(map(asks_model, asks(a))) for a in predicate.atoms])
 
     def _is_never_true(self, expr: Expr) -> bool:
         """Whether no answer makes a condition true, by options that the planner did not know."""
@@ -216,7 +208,7 @@ class RowWise:
         predicate = self._in_steps(expr)
         none = np.full(len(rows), False)
         parts = (expr,) if predicate is None else predicate.atoms
-        if any(not asks_model(a) for a in asks(expr)) or not all(map(_always_asks, parts)):
+        if any(not asks_model(a) for a in asks(expr)) or not all(map(always_asks, parts)):
             return none, ~none
         if predicate is None or not len(rows):
             return ~none, none
@@ -282,7 +274,7 @@ class RowWise:
             self.keys[held.stage] = Keys(self.stored(held.stage).column(0))
         if not self._may_be_among(value, held.stage):
             return pa.array(np.full(len(rows), False))
-        return self.keys[held.stage].among(_whole(self.column(value, rows)))
+        return self.keys[held.stage].among(whole(self.column(value, rows)))
 
     def _may_be_among(self, value: Expr, stage: int) -> bool:
         """Whether some answer makes ``value`` one of the rows of a stage."""
@@ -298,7 +290,7 @@ class RowWise:
             values = self.workbench().columns([value], answers)[0]
         except Exception:  # an answer for which it fails: it decides nothing
             return True
-        return bool(pc.any(self.keys[stage].among(_whole(values)), min_count=0).as_py())
+        return bool(pc.any(self.keys[stage].among(whole(values)), min_count=0).as_py())
 
     def cascades(self, exprs: Sequence[Expr]) -> bool:
         """Whether a cascade answers some call in ``exprs``."""
@@ -378,18 +370,7 @@ class RowWise:
         if cheap:
             values = self.workbench().columns(cheap, rows.table)
             rows.known.update(zip(cheap, values, strict=True))
-        self._note_common_values(exprs)
         return [self.column(e, rows) for e in exprs]
-
-    def _note_common_values(self, exprs: Sequence[Expr]) -> None:
-        """Tell the dispatcher of calls about the same values that every row needs."""
-        calls: dict[tuple[Expr, ...], dict[Call, None]] = {}
-        for expr in exprs:
-            for ask in _certain_questions(expr):
-                calls.setdefault(ask.args, {})[ask.call] = None
-        for own in calls.values():
-            if len(own) > 1:
-                self.dispatcher.ask_together([*own])
 
     def rehearse(self, exprs: Sequence[Expr], empty: pa.Table) -> None:
         """Evaluate every part of the expressions on no rows, so that errors of DataFusion appear
@@ -457,19 +438,19 @@ class RowWise:
         later parts see the other rows."""
         left, states = rows, np.arange(len(rows))
         waiting = list(expr.children)
-        for part in sorted(must, key=lambda part: _dearness(part, rows)):
+        for part in sorted(must, key=lambda part: dearness(part, rows)):
             waiting.remove(part)
             if literal_like(part):
                 continue
             if not any(_asks(other, left) for other in waiting):
                 break  # no undecided call is left
-            valid = _numpy(_whole(self.column(part, left)).is_valid())
+            valid = _numpy(whole(self.column(part, left)).is_valid())
             if not valid.all():
                 states, left = states[valid], left.take(np.flatnonzero(valid))
         value = self._other(expr, left)
         if left is rows:
             return value
-        return _spread(_whole(value), states, len(rows))
+        return spread(whole(value), states, len(rows))
 
     def _connective(self, expr: Node, rows: Rows) -> Column:
         """AND / OR: each part sees the rows that earlier parts leave undecided, cheap ones
@@ -477,16 +458,15 @@ class RowWise:
         decisive = expr.name == "or"  # a TRUE decides an OR, a FALSE an AND
         combine = pc.or_kleene if decisive else pc.and_kleene
         result: pa.Array = pa.array(np.full(len(rows), not decisive))
-        for part in sorted(expr.children, key=lambda part: _dearness(part, rows)):
-            states = np.flatnonzero(_not_equal(result, decisive))
+        for part in sorted(expr.children, key=lambda part: dearness(part, rows)):
+            states = np.flatnonzero(undecided(result, decisive))
             if len(states) == 0:
                 break
             everything = len(states) == len(rows)
             subset = rows if everything else rows.take(states)
-            value = _whole(self.column(part, subset))
+            value = whole(self.column(part, subset))
             # A NULL in a decided row leaves it decided: x OR TRUE, x AND FALSE.
-            spread = value if everything else _spread(value, states, len(rows))
-            result = combine(result, spread)
+            result = combine(result, value if everything else spread(value, states, len(rows)))
         return result
 
     def _in_list(self, expr: Node, rows: Rows) -> Column:
@@ -513,7 +493,7 @@ class RowWise:
         states = np.arange(len(rows))
 
         def settle(chosen: np.ndarray, result: Expr) -> None:
-            value = _whole(self.column(result, rows.take(chosen)))
+            value = whole(self.column(result, rows.take(chosen)))
             place[chosen] = sum(map(len, pieces)) + np.arange(len(chosen))
             pieces.append(value)
 
@@ -523,19 +503,19 @@ class RowWise:
             states = states[~met]
         if otherwise is not None:
             settle(states, otherwise)
-        return _assemble(pieces, place)
+        return assemble(pieces, place)
 
     def _coalesce(self, expr: Node, rows: Rows) -> Column:
         pieces: list[pa.Array] = []
         place = np.full(len(rows), -1, dtype=np.int64)
         states = np.arange(len(rows))
         for part in expr.children:
-            value = _whole(self.column(part, rows.take(states)))
+            value = whole(self.column(part, rows.take(states)))
             found = _numpy(value.is_valid())
             place[states[found]] = sum(map(len, pieces)) + np.flatnonzero(found)
             pieces.append(value)
             states = states[~found]
-        return _assemble(pieces, place)
+        return assemble(pieces, place)
 
 
 def _asks(expr: Expr, rows: Rows) -> bool:
@@ -543,20 +523,20 @@ def _asks(expr: Expr, rows: Rows) -> bool:
     return expr not in rows.known and any(ask not in rows.known for ask in asks(expr))
 
 
-def _dearness(expr: Expr, rows: Rows) -> int:
+def dearness(expr: Expr, rows: Rows) -> int:
     """0 if no question is left on these rows, 1 if none to a language model is, else 2."""
     if not _asks(expr, rows):
         return 0
     return 2 if any(asks_model(ask) and ask not in rows.known for ask in asks(expr)) else 1
 
 
-def _whole(column: Column) -> pa.Array:
+def whole(column: Column) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def is_true(mask: Column) -> np.ndarray:
     """Where a predicate is true, not NULL."""
-    return _numpy(_whole(pc.fill_null(mask, False)))
+    return _numpy(whole(pc.fill_null(mask, False)))
 
 
 def _numpy(column: pa.Array) -> np.ndarray:
@@ -566,57 +546,24 @@ def _numpy(column: pa.Array) -> np.ndarray:
 
 def _truths(column: Column) -> np.ndarray:
     """The codes of a boolean column."""
-    filled = pc.fill_null(_whole(column).cast(pa.int8()), NULL)
+    filled = pc.fill_null(whole(column).cast(pa.int8()), NULL)
     return _numpy(filled)
 
 
-def _not_equal(values: pa.Array, decisive: bool) -> np.ndarray:
+def undecided(values: pa.Array, decisive: bool) -> np.ndarray:
     """True where a three-valued result is undecided."""
     decided = pc.fill_null(values if decisive else pc.invert(values), False)
     return ~_numpy(decided)
 
 
-def _spread(values: pa.Array, positions: np.ndarray, length: int) -> pa.Array:
+def spread(values: pa.Array, positions: np.ndarray, length: int) -> pa.Array:
     """An array of ``length`` with ``values`` at ``positions`` and NULL elsewhere."""
     index = np.full(length, -1, dtype=np.int64)
     index[positions] = np.arange(len(positions))
     return values.take(pa.array(index, mask=index < 0))
 
 
-def _assemble(pieces: Sequence[pa.Array], place: np.ndarray) -> pa.Array:
+def assemble(pieces: Sequence[pa.Array], place: np.ndarray) -> pa.Array:
     """Row i is value ``place[i]`` of the concatenated pieces; -1 is NULL."""
-    whole = pa.concat_arrays(pieces)
-    return whole.take(pa.array(place, mask=place < 0))
-
-
-def _always_asks(expr: Expr) -> bool:
-    """Whether an expression asks a question on every row, if it has no answer yet."""
-    if isinstance(expr, Node) and not expr.rels and expr.name in ("if_then", "coalesce", *_TRUTHS):
-        return _always_asks(expr.children[0])
-    return any(True for _ in _certain_questions(expr))
-
-
-def _certain_questions(expr: Expr) -> Iterator[Ask]:
-    """The questions about rows that an expression asks for every row."""
-    if isinstance(expr, Ask):
-        if type(expr.call.ingredient.kind) is RowQuestion and expr.domain is None:
-            yield expr
-    elif _reads_all(expr):
-        for child in expr.children:
-            yield from _certain_questions(child)
-    elif isinstance(expr, Node) and expr.name in _FIRST_CERTAIN and _is_question(expr.children[0]):
-        yield from _certain_questions(expr.children[0])
-
-
-def _is_question(expr: Expr) -> bool:
-    """Whether a condition is the answer to one question, or its negation: no row is spared it."""
-    while isinstance(expr, Node) and expr.name == "not":
-        (expr,) = expr.children
-    return isinstance(expr, Ask)
-
-
-def _reads_all(expr: Expr) -> bool:
-    """Whether a function needs all of its operands for every row."""
-    if not isinstance(expr, Node) or expr.rels or expr.name in _IN_PARTS:
-        return False
-    return expr.name not in _STRICT or all(map(literal_like, expr.children[1:]))
+    joined = pa.concat_arrays(pieces)
+    return joined.take(pa.array(place, mask=place < 0))

@@ -23,6 +23,7 @@ from blendfusion.run.execution.decided_groups import rows_of_decided_groups
 from blendfusion.run.execution.equal_rows import EqualRows
 from blendfusion.run.execution.expressions import Rows, RowWise, is_true
 from blendfusion.run.execution.first_rows import FirstRows
+from blendfusion.run.execution.open_questions import columns_together, passing_together
 from blendfusion.run.execution.predicate_order import Order
 from blendfusion.run.execution.predicate_priors import priors
 from blendfusion.udfs.declare.call import Call
@@ -220,7 +221,7 @@ def _passing(
         found = list(first.survivors(rows, rowwise.columns, number_rows if block.where else None))
         return found, len(rows) - (tested if block.where else sum(map(len, found)))
     assert equal is not None
-    key = partial(rowwise.columns, block.select)
+    key = partial(columns_together, rowwise, block.select)
     known_of = partial(_known_rows, block, rowwise=rowwise)
     found = list(equal.survivors(rows, key, partial(survivors_of, block), known_of))
     return found, len(rows) - tested
@@ -286,7 +287,7 @@ def _survivors(block: Block, rows: Rows, rowwise: RowWise, order: Order) -> Rows
         computed = rowwise.dispatcher.computed
         seen.rows_in += len(rows)
         later = (*(block.where[j] for j in waiting), *block.select)
-        rows = rows.filter(rowwise.passing(block.where[i], rows), later)
+        rows = rows.filter(passing_together(rowwise, block.where[i], rows), later)
         seen.rows_out += len(rows)
         seen.tokens += rowwise.dispatcher.tokens - tokens
         seen.cost += (ledger.cost or 0.0) - cost
@@ -337,5 +338,5 @@ def _select(block: Block, rows: Rows, rowwise: RowWise) -> pa.Table:
     if not block.select:
         # A table without columns would lose its number of rows.
         return pa.table({"0": pa.nulls(len(rows), pa.bool_())})
-    columns = rowwise.columns(block.select, rows)
+    columns = columns_together(rowwise, block.select, rows)
     return pa.table(columns, names=[str(i) for i in range(len(columns))])

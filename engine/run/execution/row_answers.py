@@ -29,6 +29,7 @@ from blendfusion.planner.ir.possible_answers import over_answers
 from blendfusion.planner.ir.sorts import ASC, DESC, reverse
 from blendfusion.run.execution import equal_rows
 from blendfusion.run.execution.expressions import Column, Rows, RowWise
+from blendfusion.run.execution.open_questions import columns_together
 from blendfusion.run.execution.ranges import (
     Masks,
     Range,
@@ -101,7 +102,7 @@ class RowAnswers:
         self._ranges: dict[Expr, Range] = {}
         n = len(table)
         self._compute_plain()
-        empty = rowwise.columns(block.select, Rows(table.schema.empty_table()))
+        empty = columns_together(rowwise, block.select, Rows(table.schema.empty_table()))
         self._types = [column.type for column in empty]
         self.columns = [
             replace(self._range(e), kind=kind_of(kind))
@@ -240,7 +241,9 @@ class RowAnswers:
         for i in self._answered_with(columns):
             some = left[~self.asked[i][left]]
             if len(some):
-                values = self._rowwise.columns([self.block.select[i]], self._rows(some))[0]
+                values = columns_together(self._rowwise, [self.block.select[i]], self._rows(some))[
+                    0
+                ]
                 whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
                 self._answers[i].append((some, whole))
                 self.columns[i].replace_at(some, range_of_values(whole))
