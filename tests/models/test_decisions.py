@@ -200,6 +200,40 @@ def test_a_server_without_decisions_is_an_error_at_once(status: int, message: st
         assert len(server.bodies) <= len(TEXTS)
 
 
+@pytest.mark.parametrize("scheme", PROTOCOLS)
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (404, "The model `fig-7` does not exist"),
+        (400, "fig-7 is not a valid model ID"),
+        (400, "The model 'fig-7' is not supported with the Decisions API."),
+        (422, "unknown model 'fig-7'"),
+        (422, "Model fig-7 is unknown. Available models: fig-8, fig-9"),
+    ],
+)
+def test_a_model_that_the_server_does_not_have_is_one_error(
+    scheme: str, status: int, words: str
+) -> None:
+    with serving(lambda body: Reply(status=status, error=words)) as server:
+        url = server.url.removesuffix("/v1") + PROTOCOLS[scheme]
+        session = bf.connect(f"{scheme}:fig-7@{url}", cache=None)
+        session.from_pydict({"text": [f"{n}" for n in range(200)]}, name="t")
+        with pytest.raises(bf.ModelNotFound, match="does not have fig-7") as found:
+            session.sql("SELECT llm_filter('A?', text), llm_filter('B?', text) FROM t").collect()
+        assert words in str(found.value)
+        assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize("words", ["fig-7 does not read this state", "unknown model 'fig-70'"])
+def test_what_a_server_says_of_one_value_is_that_values_failure(words: str) -> None:
+    with serving(lambda body: Reply(status=422, error=words)) as server:
+        session = bf.connect(f"systemone:fig-7@{server.url.removesuffix('/v1')}", cache=None)
+        session.from_pydict({"text": TEXTS}, name="t")
+        frame = session.sql("SELECT llm_filter('A?', text) AS a FROM t")
+        with pytest.warns(bf.AnswerWarning):
+            assert [row["a"] for row in frame.to_pylist()] == [None] * len(TEXTS)
+
+
 def test_a_busy_server_is_asked_again() -> None:
     decisions = Decisions(odds)
     busy = iter([Reply(status=529, headers={"Retry-After": "0"}, error="busy")] * 3)

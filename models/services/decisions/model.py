@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import threading
 import warnings
 from collections.abc import Collection, Sequence
@@ -50,6 +51,12 @@ _BATCHES_IN_FLIGHT = 8
 _VERSION = "1"
 """A part of fingerprints: change it with the wording of requests."""
 _FINAL = "not a decision model"
+_NO_MODEL = re.compile(
+    r"\bmodels?\b.*\b(unknown|unsupported|invalid|no such|not|available)\b"
+    r"|\b(unknown|unsupported|invalid|no such|not)\b.*\bmodels?\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What servers say of a model that they do not have."""
 MEASURED = 20
 """Values by which it is measured whether questions of one request are independent."""
 _MOST_MOVED = 0.05
@@ -318,12 +325,12 @@ class DecisionModel:
                     hint="A chat model is named 'openai:MODEL@URL'.",
                     foreign=True,
                 ) from None
+            if isinstance(error, Refusal) and self._is_of_model(error.words):
+                raise self._not_there(error) from None
             too_long = isinstance(error, Refusal) and error.too_long
             answer, spent = Answer.failed(str(error), too_long=too_long), Usage()
         except Missing as missing:
-            raise ModelNotFound(
-                f"{self._server.url} does not have {self._name} ({missing})", foreign=True
-            ) from None
+            raise self._not_there(missing) from None
         else:
             self._note(reply.model)
             self._keep(one.key, questions[1:], reply.odds[1:], beside=1)
@@ -331,6 +338,18 @@ class DecisionModel:
             answer, spent = _answer(task, own, reply.odds[0]), reply.usage
         failed = int(answer.error is not None)
         return answer.with_usage(replace(spent, values=1, failed=failed, calls=errand.calls))
+
+    def _is_of_model(self, words: str) -> bool:
+        """Whether a server that has answered nothing yet refuses the model: no value will fare
+        better. Servers say so with 400 and 422, too."""
+        named = re.search(rf"(?<!\w){re.escape(self._name)}(?!\w)", words, re.IGNORECASE)
+        unknown = bool(named and _NO_MODEL.search(words))
+        return unknown and not self._server.endpoint.line.served
+
+    def _not_there(self, error: Refusal | Missing) -> ModelNotFound:
+        return ModelNotFound(
+            f"{self._server.url} does not have {self._name} ({error})", foreign=True
+        )
 
     async def _look_again(
         self, client: Client, state: Json, question: Question, reply: _Reply
