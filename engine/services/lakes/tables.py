@@ -104,6 +104,14 @@ def _delta(
     return table
 
 
+def delta_at(source: str | os.PathLike[str], storage: Mapping[str, str]) -> Any:
+    """The newest version of the table of Delta Lake at a place, as ``deltalake.DeltaTable``; None
+    for a table of Iceberg. Raises QueryError for a place without one."""
+    place = _place(os.fspath(source))
+    is_iceberg = kind_of_lake(place) == ICEBERG or place.endswith(".metadata.json")
+    return None if is_iceberg else _delta(place, None, None, storage)
+
+
 def _static(place: str, storage: Mapping[str, str]) -> Any:
     try:
         from pyiceberg.table import StaticTable

@@ -67,7 +67,7 @@ class Destination:
         """The write of rows with these columns: to the columns ``names`` by their places, or (None)
         by their own names. ``is_new``: the table is made, in place of one that exists. Raises
         QueryError for what cannot be written, before anything is asked."""
-        self._check_writable()
+        self.check_writable()
         if not len(fields):
             raise QueryError(f"a query without columns cannot be written to {self.title}")
         repeats = [name for name in fields.names if fields.names.count(name) > 1]
@@ -86,7 +86,8 @@ class Destination:
         columns = tuple((column.name, column.cast_to) for column in matched)
         return TableWrite(self, self._change(mode, keys, columns, is_new=False), tuple(kinds))
 
-    def _check_writable(self) -> None:
+    def check_writable(self) -> None:
+        """Raise QueryError for a database that is attached for reading only."""
         name = self.attachment.name
         if self.attachment.database.is_read_only:
             raise QueryError(

@@ -23,8 +23,9 @@ def alter_table(session: ViewKeeping, sql: str) -> Frame:
     """Carry out an ALTER that adds a column of answers: a frame of what was asked. Raises
     QueryError for any other."""
     tree = TokenTree(sql.rstrip().rstrip(";"))
-    words, at = tree.words, 4 + (tree.word(4) == "COLUMN")
-    is_known = words[3:4] == ["ADD"] and tree.is_name(2) and tree.is_name(at)
+    table, behind = _path(tree, 2)
+    at = behind + 1 + (tree.word(behind + 1) == "COLUMN")
+    is_known = table and tree.word(behind) == "ADD" and tree.is_name(at)
     opened = at + 2
     if not is_known or tree.word(at + 1) != "AS" or not tree.opens(opened):
         raise QueryError("this ALTER TABLE is not possible", hint=f"A column of answers: {_ADD}")
@@ -33,16 +34,27 @@ def alter_table(session: ViewKeeping, sql: str) -> Frame:
     expression = str(tree.source_text(opened + 1, tree.close[opened]))
     if not expression.strip():
         raise tree.refusal(opened, "the column has no expression", _ADD)
-    return _report(session, session.model_columns.add(tree.name(2), tree.name(at), expression))
+    return _report(session, session.model_columns.add(".".join(table), tree.name(at), expression))
 
 
 def refresh_column(session: ViewKeeping, sql: str) -> Frame:
     """Carry out a REFRESH COLUMN: a frame of what was asked. Raises QueryError."""
     tree = TokenTree(sql.rstrip().rstrip(";"))
-    is_known = tree.is_name(2) and tree.kind(3) == TokenType.DOT and tree.is_name(4)
-    if not is_known or len(tree.tokens) != 5:
+    path, behind = _path(tree, 2)
+    if len(path) < 2 or behind != len(tree.tokens):
         raise QueryError("REFRESH COLUMN takes a table and a column", hint=_REFRESH)
-    return _report(session, session.model_columns.refresh(tree.name(2), tree.name(4)))
+    return _report(session, session.model_columns.refresh(".".join(path[:-1]), path[-1]))
+
+
+def _path(tree: TokenTree, at: int) -> tuple[list[str], int]:
+    """The parts of a name such as ``shop.reviews``, and the token behind it."""
+    parts = []
+    while tree.is_name(at):
+        parts.append(tree.name(at))
+        if tree.kind(at + 1) != TokenType.DOT:
+            return parts, at + 1
+        at += 2
+    return [], at
 
 
 def _report(session: ViewKeeping, done: Backfill) -> Frame:

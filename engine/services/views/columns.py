@@ -1,4 +1,4 @@
-"""Columns of Lance tables that hold answers: added in one step, and kept fresh.
+"""Columns of tables that hold answers: added in one step, and kept fresh.
 
 A column has a folder beside the views:
 
@@ -15,7 +15,7 @@ blendfusion_views/.columns/
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -28,7 +28,6 @@ import pyarrow.parquet as pq
 
 from blendfusion.datafusion.arrow_layouts import plain_schema
 from blendfusion.errors import QueryError, connect_with
-from blendfusion.files.lance_table import RegisteredLance, opened_table
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.models.protocol.gate import Unfit, object_of
 from blendfusion.models.protocol.model import Values
@@ -36,6 +35,7 @@ from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.places.whole_file import replacing, write_private
 from blendfusion.places.write_lock import write_lock
+from blendfusion.services.views.column_tables import AnsweredTable, Compute, table_of
 from blendfusion.services.views.drift import Draw
 from blendfusion.services.views.folder import escape
 from blendfusion.services.views.kept_answers import UNLIMITED_MB, store_of
@@ -63,7 +63,7 @@ class ModelColumn:
     table: str
     column: str
     place: str
-    """The folder or URI of the Lance table."""
+    """The folder or URI of the table, or its database."""
     expression: str
     """SQL over the columns of one row."""
 
@@ -74,7 +74,7 @@ class Backfill:
 
     column: ModelColumn
     version: int
-    """The version of the table that readers see now."""
+    """The version of the table that readers see now; 0 for a table of a database."""
     rows: int
     """Rows whose value is another one than before."""
     values: int
@@ -108,103 +108,65 @@ class ModelColumns:
         return folder / _FOLDER / escape(f"{table}.{column}")
 
     def add(self, table: str, column: str, expression: str) -> Backfill:
-        """Add a column of answers to a Lance table. Raises QueryError for another table, a name
-        that is taken, and an expression of more than one row."""
-        place = self._session.lance_place(table)
-        if place is None:
+        """Add a column of answers to a table of Lance, Delta or a database. Raises QueryError for
+        another table, a name that is taken, and an expression of more than one row."""
+        found = table_of(self._session, table)
+        if found is None:
             raise QueryError(
-                f"no column can be added to {table}: it is no Lance table of this session",
-                hint="session.register_lance makes one; CREATE MATERIALIZED VIEW v AS SELECT *, "
-                "llm_…(…) AS topic FROM … keeps answers beside any table.",
+                f"no column can be added to {table}: it is no table of Lance, Delta Lake or an "
+                "attached database",
+                hint="CREATE MATERIALIZED VIEW v AS SELECT *, llm_…(…) AS topic FROM … keeps answers "
+                "beside any table.",
             )
-        declared = ModelColumn(table, column, place, expression)
-        data = opened_table(place)
-        if column in data.schema.names:
+        declared = ModelColumn(table, column, found.place, expression)
+        if column in found.schema.names:
             raise QueryError(
                 f"{table} has a column '{column}' already",
                 hint=f"REFRESH COLUMN {table}.{column} brings one of answers up to date.",
             )
-        field = self._field(declared, data.schema)
+        field = self._field(declared, found.schema)
         with self._lock(declared) as path:
             (path / _FILE).unlink(missing_ok=True)
             write_private(path / _FILE, (json.dumps(asdict(declared), indent=1) + "\n").encode())
-            with self._answers(path) as answers:
-                import lance
-
-                schema, failed = pa.schema([field]), list[BaseException]()
-
-                def fill(batch: pa.RecordBatch) -> pa.RecordBatch:
-                    try:
-                        values = self._values(declared, field, batch)
-                    except BaseException as problem:  # of which Lance passes on the text
-                        failed.append(problem)
-                        raise
-                    return pa.record_batch([values], schema=schema)
-
-                before, rows = self._session.ledger.usage.values, data.count_rows()
-                udf = lance.batch_udf(output_schema=schema)(fill)
-                try:
-                    data.add_columns(udf, read_columns=self._read(declared, data.schema))
-                except Exception:
-                    if failed:
-                        raise failed[0] from None
-                    raise
-                count = self._session.ledger.usage.values - before
-            return self._report(declared, path, answers, rows, count)
+            return self._fill(found, declared, path, field, found.add)
 
     def refresh(self, table: str, column: str) -> Backfill:
         """Bring a column of answers up to date after rows were appended or changed: one new
         version, or none. Raises QueryError for a column that was not added here."""
         declared = self._load(table, column)
-        with self._lock(declared) as path, self._answers(path) as answers:
-            import lance
-
-            data = opened_table(declared.place)
-            if column not in data.schema.names:
+        found = table_of(self._session, table)
+        if found is None or found.place != declared.place:
+            raise QueryError(
+                f"{table} is not the table that got the column '{column}'",
+                hint=f"That one lies in {declared.place}.",
+            )
+        with self._lock(declared) as path:
+            if column not in found.schema.names:
                 raise QueryError(
                     f"{table} has no column '{column}' any more",
                     hint=f"ALTER TABLE {table} ADD COLUMN {column} AS ({declared.expression}).",
                 )
-            field = data.schema.field(column)
-            read = self._read(declared, data.schema)
-            before = self._session.ledger.usage.values
-            updated, fields, rows = [], set[int](), 0
-            for fragment in data.get_fragments():
-                scanned = data.scanner(
-                    fragments=[fragment], columns=[*read, column], with_row_id=True
-                )
-                current = scanned.to_table().combine_chunks()
-                values = self._values(declared, field, current.select(read))
-                other = [
-                    a != b
-                    for a, b in zip(current[column].to_pylist(), values.to_pylist(), strict=True)
-                ]
-                if any(other):
-                    ids = current["_rowid"]
-                    new = pa.table({"_rowid": ids, column: values})
-                    fragment_now, modified = fragment.update_columns(new, left_on="_rowid")
-                    updated.append(fragment_now)
-                    fields |= {*modified}
-                    rows += sum(other)
-            if updated:
-                change = lance.LanceOperation.Update(
-                    updated_fragments=updated, fields_modified=sorted(fields)
-                )
-                lance.LanceDataset.commit(declared.place, change, read_version=data.version)
-            count = self._session.ledger.usage.values - before
-            return self._report(declared, path, answers, rows, count)
+            field = found.schema.field(column)
+            return self._fill(found, declared, path, field, found.refresh)
 
-    def _report(
-        self, declared: ModelColumn, path: Path, answers: _Answers, rows: int, count: int
+    def _fill(
+        self,
+        table: AnsweredTable,
+        declared: ModelColumn,
+        path: Path,
+        field: pa.Field,
+        change: Callable[[pa.Field, Sequence[str], Compute], int],
     ) -> Backfill:
-        version = opened_table(declared.place).version
+        """Carry out a change of a table whose column's lock is held."""
+        before = self._session.ledger.usage.values
+        with self._answers(path) as answers:
+            compute = partial(self._values, declared, field)
+            rows = change(field, self._read(declared, table.schema), compute)
         provenance = path / "answers.parquet"
-        _write_provenance(provenance, answers, version)
-        if self._session.lance_place(declared.table) == declared.place:
-            quoted = quoted_name(declared.table)
-            self._session.deregister_table(quoted)
-            self._session.register_table(quoted, RegisteredLance(declared.place))
-        return Backfill(declared, version, rows, count, provenance)
+        _write_provenance(provenance, answers, table.version)
+        table.show()
+        asked = self._session.ledger.usage.values - before
+        return Backfill(declared, table.version, rows, asked, provenance)
 
     def _load(self, table: str, column: str) -> ModelColumn:
         file = self._path(table, column) / _FILE
@@ -261,7 +223,7 @@ class ModelColumns:
     def _frame(self, declared: ModelColumn, rows: pa.Table) -> Frame:
         numbered = rows.append_column(_NUMBER, pa.array(range(len(rows)), pa.int64()))
         own = self._session.new_table(numbered)
-        alias = quoted_name(declared.table)
+        alias = quoted_name(declared.table.rpartition(".")[2])
         text = f"SELECT ({declared.expression}) AS value FROM $rows AS {alias} ORDER BY {quoted_name(_NUMBER)}"
         frame: Frame = self._session.sql(text, rows=own)
         return frame

@@ -1,0 +1,139 @@
+"""Tables that may hold columns of answers: how a column is added to one, and brought up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from blendfusion.udfs.declare.arguments import quoted_name
+
+if TYPE_CHECKING:
+    from blendfusion.services.views.registered_tables import RegisteredTables
+
+Compute: TypeAlias = Callable[["pa.RecordBatch | pa.Table"], pa.Array]
+"""The values of a column for the rows of a batch, in order."""
+
+
+class AnsweredTable(Protocol):
+    """A table that may hold columns of answers. Readers see each change whole or not at all."""
+
+    place: str
+    """Where it lies, the same in every session."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def version(self) -> int:
+        """The number of its newest version; 0 without versions."""
+        ...
+
+    def add(self, field: pa.Field, read: Sequence[str], compute: Compute) -> int:
+        """Add a column whose values depend on the columns ``read``: the number of rows."""
+        ...
+
+    def refresh(self, field: pa.Field, read: Sequence[str], compute: Compute) -> int:
+        """Write the values that are others by now: the number of their rows."""
+        ...
+
+    def show(self) -> None:
+        """Make the newest version the session's table."""
+        ...
+
+
+def table_of(session: RegisteredTables, name: str) -> AnsweredTable | None:
+    """The table ``name`` of a session; None for one that gets no column."""
+    place = session.lance_place(name)
+    if place is not None:
+        return LanceColumns(session, name, place)
+    lakes = getattr(session, "lakes", {})  # of a service
+    if name in lakes and session.version_of(name) is not None:
+        from blendfusion.services.views.delta_columns import delta_table
+
+        return delta_table(session, name, *lakes[name])
+    if name.partition(".")[0] in getattr(session, "attached", {}):
+        from blendfusion.services.views.database_columns import database_table
+
+        return database_table(session, name)
+    return None
+
+
+def count_others(before: pa.Array | pa.ChunkedArray, now: pa.Array) -> list[bool]:
+    """Whether each value is another one now."""
+    return [a != b for a, b in zip(before.to_pylist(), now.to_pylist(), strict=True)]
+
+
+class LanceColumns:
+    """A table of Lance: a change is one version of it."""
+
+    def __init__(self, session: RegisteredTables, name: str, place: str) -> None:
+        self._session, self._name, self.place = session, name, place
+
+    def _open(self) -> Any:
+        from blendfusion.files.lance_table import opened_table
+
+        return opened_table(self.place)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._open().schema
+
+    @property
+    def version(self) -> int:
+        return int(self._open().version)
+
+    def add(self, field: pa.Field, read: Sequence[str], compute: Compute) -> int:
+        import lance
+
+        schema, failed = pa.schema([field]), list[BaseException]()
+
+        def fill(batch: pa.RecordBatch) -> pa.RecordBatch:
+            try:
+                values = compute(batch)
+            except BaseException as problem:  # of which Lance passes on the text
+                failed.append(problem)
+                raise
+            return pa.record_batch([values], schema=schema)
+
+        data = self._open()
+        rows = int(data.count_rows())
+        try:
+            data.add_columns(lance.batch_udf(output_schema=schema)(fill), read_columns=[*read])
+        except Exception:
+            if failed:
+                raise failed[0] from None
+            raise
+        return rows
+
+    def refresh(self, field: pa.Field, read: Sequence[str], compute: Compute) -> int:
+        import lance
+
+        data, column = self._open(), field.name
+        updated, fields, rows = [], set[int](), 0
+        for fragment in data.get_fragments():
+            scanned = data.scanner(fragments=[fragment], columns=[*read, column], with_row_id=True)
+            current = scanned.to_table().combine_chunks()
+            values = compute(current.select([*read]))
+            others = sum(count_others(current[column], values))
+            if others:
+                new = pa.table({"_rowid": current["_rowid"], column: values})
+                fragment_now, modified = fragment.update_columns(new, left_on="_rowid")
+                updated.append(fragment_now)
+                fields |= {*modified}
+                rows += others
+        if updated:
+            change = lance.LanceOperation.Update(
+                updated_fragments=updated, fields_modified=sorted(fields)
+            )
+            lance.LanceDataset.commit(self.place, change, read_version=data.version)
+        return rows
+
+    def show(self) -> None:
+        from blendfusion.files.lance_table import RegisteredLance
+
+        if self._session.lance_place(self._name) == self.place:
+            quoted = quoted_name(self._name)
+            self._session.deregister_table(quoted)
+            self._session.register_table(quoted, RegisteredLance(self.place))
