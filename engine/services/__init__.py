@@ -50,6 +50,9 @@ class Service:
     versions: str = ""
     """The function that reads earlier versions of tables: ``with_versions(session, sql)`` is the
     text, of the same length, with parameters in their places, and the frames of these."""
+    columns: str = ""
+    """The function that adds columns of answers to its tables: ``table_of(session, name)`` is a
+    ``files.answer_columns.AnsweredTable``; None for another table."""
     workers: str = ""
     """The function that gives ``connect(cluster=…)`` its workers."""
     pages: str = ""

@@ -336,3 +336,13 @@ def test_a_killed_backfill_goes_on(shop: Shop) -> None:
         kills += 1
     asked_twice = len(asked.read_text().split()) - VALUES
     assert asked_twice <= 2 * kills
+
+
+def test_a_table_that_took_the_name_of_a_lake_gets_no_column(tmp_path: Path) -> None:
+    shop = Shop("delta", tmp_path)
+    with shop.open() as session:
+        session.deregister_table("reviews")
+        session.from_pydict({"text": ["red"]}, name="reviews")
+        with pytest.raises(bf.QueryError, match="no column can be added to reviews"):
+            session.sql(f"ALTER TABLE reviews ADD COLUMN topic AS ({COLUMN})")
+    assert shop.versions() == 0

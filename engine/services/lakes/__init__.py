@@ -2,4 +2,6 @@
 
 from blendfusion.services import Service
 
-SERVICE = Service(session="session:LakeReading", versions="versions:with_versions")
+SERVICE = Service(
+    session="session:LakeReading", versions="versions:with_versions", columns="columns:table_of"
+)

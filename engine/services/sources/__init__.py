@@ -5,6 +5,7 @@ from blendfusion.services import Service
 SERVICE = Service(
     session="session:Attaching",
     destinations="write_statements",
+    columns="columns:table_of",
     statements={
         "ATTACH": "statements:attach_database",
         "DETACH": "statements:detach_database",

@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 
 from blendfusion.datafusion.arrow_layouts import plain_schema
 from blendfusion.errors import QueryError, connect_with
+from blendfusion.files.answer_columns import AnsweredTable, Compute
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.models.protocol.gate import Unfit, object_of
 from blendfusion.models.protocol.model import Values
@@ -35,10 +36,11 @@ from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.places.whole_file import replacing, write_private
 from blendfusion.places.write_lock import write_lock
-from blendfusion.services.views.column_tables import AnsweredTable, Compute, table_of
+from blendfusion.services import parts
 from blendfusion.services.views.drift import Draw
 from blendfusion.services.views.folder import escape
 from blendfusion.services.views.kept_answers import UNLIMITED_MB, store_of
+from blendfusion.services.views.lance_columns import LanceColumns
 from blendfusion.types import Answer, Task
 from blendfusion.udfs.declare.arguments import quoted_name
 
@@ -107,10 +109,20 @@ class ModelColumns:
         folder = Path(self._session.options.views_folder).expanduser().absolute()
         return folder / _FOLDER / escape(f"{table}.{column}")
 
+    def _table(self, name: str) -> AnsweredTable | None:
+        """The table ``name`` of the session; None for one that gets no column."""
+        place = self._session.lance_place(name)
+        if place is not None:
+            return LanceColumns(self._session, name, place)
+        if "." not in name and self._session.version_of(name) is None:
+            return None  # another table has the name of one of a lake
+        tables = (table_of(self._session, name) for table_of in parts("columns"))
+        return next((table for table in tables if table is not None), None)
+
     def add(self, table: str, column: str, expression: str) -> Backfill:
         """Add a column of answers to a table of Lance, Delta or a database. Raises QueryError for
         another table, a name that is taken, and an expression of more than one row."""
-        found = table_of(self._session, table)
+        found = self._table(table)
         if found is None:
             raise QueryError(
                 f"no column can be added to {table}: it is no table of Lance, Delta Lake or an "
@@ -134,7 +146,7 @@ class ModelColumns:
         """Bring a column of answers up to date after rows were appended or changed: one new
         version, or none. Raises QueryError for a column that was not added here."""
         declared = self._load(table, column)
-        found = table_of(self._session, table)
+        found = self._table(table)
         if found is None or found.place != declared.place:
             raise QueryError(
                 f"{table} is not the table that got the column '{column}'",

@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
-from blendfusion.services.views.column_tables import Compute, count_others
+from blendfusion.files.answer_columns import Compute, are_others
+from blendfusion.services.lakes.tables import delta_at
+from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
-    from blendfusion.services.views.registered_tables import RegisteredTables
+    from blendfusion.services.lakes.session import LakeReading
 
 _WAITING = 2
 """Batches that wait to be written."""
 
 
-def delta_table(
-    session: RegisteredTables, name: str, source: object, storage: Mapping[str, str]
-) -> DeltaColumns | None:
-    """The table of a folder or URL of Delta Lake; None for another one."""
-    from blendfusion.services.lakes.tables import delta_at
-
+def table_of(session: LakeReading, name: str) -> DeltaColumns | None:
+    """The table ``name`` of a session where it is one of a folder or URL of Delta Lake."""
+    if name not in session.lakes or not session.table_exist(quoted_name(name)):
+        return None
+    source, storage = session.lakes[name]
     found = delta_at(source, storage) if isinstance(source, str | os.PathLike) else None
     return None if found is None else DeltaColumns(session, name, source, storage, found)
 
@@ -36,9 +37,9 @@ class DeltaColumns:
 
     def __init__(
         self,
-        session: RegisteredTables,
+        session: LakeReading,
         name: str,
-        source: object,
+        source: str | os.PathLike[str],
         storage: Mapping[str, str],
         table: Any,
     ) -> None:
@@ -69,7 +70,7 @@ class DeltaColumns:
         place = self.schema.get_field_index(field.name)
 
         def others(batch: pa.RecordBatch) -> int:
-            return sum(count_others(batch.column(place), compute(batch.select([*read]))))
+            return sum(are_others(batch.column(place), compute(batch.select([*read]))))
 
         rows = sum(map(others, self._batches()))
         if rows:  # the answers are kept by now: none is asked again
@@ -124,9 +125,9 @@ class DeltaColumns:
         )
 
     def show(self) -> None:
-        self._session.deregister_table(self._name)
-        register: Callable[..., None] = self._session.register_lake  # type: ignore[attr-defined]
-        register(self._name, self._source, storage_options=self._storage)
+        quoted = quoted_name(self._name)
+        self._session.deregister_table(quoted)
+        self._session.register_lake(quoted, self._source, storage_options=self._storage)
 
 
 def _put(

@@ -13,19 +13,19 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from blendfusion.errors import QueryError
+from blendfusion.files.answer_columns import Compute, are_others
 from blendfusion.services.sources.destinations import Destination, destination_of
 from blendfusion.services.sources.fit_values import fit, plain_type
-from blendfusion.services.views.column_tables import Compute, count_others
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
+    from blendfusion.services.sources.session import Attaching
     from blendfusion.services.sources.table_changes import Transaction
-    from blendfusion.services.views.registered_tables import RegisteredTables
 
 _ROWS, _VALUE, _COUNT = 10_000, "bf_value", "bf_count"
 
 
-def database_table(session: RegisteredTables, name: str) -> DatabaseColumns | None:
+def table_of(session: Attaching, name: str) -> DatabaseColumns | None:
     """The table ``name`` of an attached database; None if there is none. Raises QueryError for a
     database that is attached for reading only, and for one that shows half a change."""
     path = name.split(".")
@@ -46,7 +46,7 @@ class DatabaseColumns:
 
     version = 0
 
-    def __init__(self, session: RegisteredTables, path: list[str], found: Destination) -> None:
+    def __init__(self, session: Attaching, path: list[str], found: Destination) -> None:
         self._session, self._found = session, found
         self._name = ".".join(map(quoted_name, path))
         self._columns = {column.name: column for column in found.columns}
@@ -74,7 +74,7 @@ class DatabaseColumns:
         self._check(read)
         rows = self._distinct([*read, field.name])
         values = self._values(rows.select([*read]), compute)
-        others = pa.array(count_others(rows[field.name], values), pa.bool_())
+        others = pa.array(are_others(rows[field.name], values), pa.bool_())
         changed = rows.filter(others)
         if len(changed):
             kind = self._columns[field.name].type

@@ -1,72 +1,21 @@
-"""Tables that may hold columns of answers: how a column is added to one, and brought up to date."""
+"""Columns of answers in tables of Lance: a change is one version."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from blendfusion.files.answer_columns import Compute, are_others
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.services.views.registered_tables import RegisteredTables
 
-Compute: TypeAlias = Callable[["pa.RecordBatch | pa.Table"], pa.Array]
-"""The values of a column for the rows of a batch, in order."""
-
-
-class AnsweredTable(Protocol):
-    """A table that may hold columns of answers. Readers see each change whole or not at all."""
-
-    place: str
-    """Where it lies, the same in every session."""
-
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    @property
-    def version(self) -> int:
-        """The number of its newest version; 0 without versions."""
-        ...
-
-    def add(self, field: pa.Field, read: Sequence[str], compute: Compute) -> int:
-        """Add a column whose values depend on the columns ``read``: the number of rows."""
-        ...
-
-    def refresh(self, field: pa.Field, read: Sequence[str], compute: Compute) -> int:
-        """Write the values that are others by now: the number of their rows."""
-        ...
-
-    def show(self) -> None:
-        """Make the newest version the session's table."""
-        ...
-
-
-def table_of(session: RegisteredTables, name: str) -> AnsweredTable | None:
-    """The table ``name`` of a session; None for one that gets no column."""
-    place = session.lance_place(name)
-    if place is not None:
-        return LanceColumns(session, name, place)
-    lakes = getattr(session, "lakes", {})  # of a service
-    if name in lakes and session.version_of(name) is not None:
-        from blendfusion.services.views.delta_columns import delta_table
-
-        return delta_table(session, name, *lakes[name])
-    if name.partition(".")[0] in getattr(session, "attached", {}):
-        from blendfusion.services.views.database_columns import database_table
-
-        return database_table(session, name)
-    return None
-
-
-def count_others(before: pa.Array | pa.ChunkedArray, now: pa.Array) -> list[bool]:
-    """Whether each value is another one now."""
-    return [a != b for a, b in zip(before.to_pylist(), now.to_pylist(), strict=True)]
-
 
 class LanceColumns:
-    """A table of Lance: a change is one version of it."""
+    """A table of Lance that gets columns of answers."""
 
     def __init__(self, session: RegisteredTables, name: str, place: str) -> None:
         self._session, self._name, self.place = session, name, place
@@ -116,7 +65,7 @@ class LanceColumns:
             scanned = data.scanner(fragments=[fragment], columns=[*read, column], with_row_id=True)
             current = scanned.to_table().combine_chunks()
             values = compute(current.select([*read]))
-            others = sum(count_others(current[column], values))
+            others = sum(are_others(current[column], values))
             if others:
                 new = pa.table({"_rowid": current["_rowid"], column: values})
                 fragment_now, modified = fragment.update_columns(new, left_on="_rowid")
