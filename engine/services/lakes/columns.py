@@ -58,12 +58,12 @@ class DeltaColumns:
     def add(self, field: pa.Field, read: Sequence[str], compute: Compute) -> int:
         rows = 0
 
-        def filled(batch: pa.RecordBatch) -> pa.RecordBatch:
+        def with_values(batch: pa.RecordBatch) -> pa.RecordBatch:
             nonlocal rows
             rows += batch.num_rows
             return batch.append_column(field, compute(batch.select([*read])))
 
-        self._overwrite(self.schema.append(field), filled)
+        self._overwrite(self.schema.append(field), with_values)
         return rows
 
     def refresh(self, field: pa.Field, read: Sequence[str], compute: Compute) -> int:
@@ -103,10 +103,10 @@ class DeltaColumns:
             written = pool.submit(self._write, pa.RecordBatchReader.from_batches(schema, rows()))
             try:
                 for batch in self._batches():
-                    _put(batches, made(batch).cast(schema), written)
+                    _wait_for_room(batches, made(batch).cast(schema), written)
                 is_whole.set()
             finally:
-                _put(batches, None, written)
+                _wait_for_room(batches, None, written)
         try:
             written.result()
         except (DeltaError, OSError) as problem:
@@ -130,7 +130,7 @@ class DeltaColumns:
         self._session.register_lake(quoted, self._source, storage_options=self._storage)
 
 
-def _put(
+def _wait_for_room(
     batches: Queue[pa.RecordBatch | None], batch: pa.RecordBatch | None, reader: Future[None]
 ) -> None:
     """Wait until there is room for a batch, or nobody reads any more."""

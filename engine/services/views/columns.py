@@ -177,8 +177,8 @@ class ModelColumns:
         provenance = path / "answers.parquet"
         _write_provenance(provenance, answers, table.version)
         table.show()
-        asked = self._session.ledger.usage.values - before
-        return Backfill(declared, table.version, rows, asked, provenance)
+        values = self._session.ledger.usage.values - before
+        return Backfill(declared, table.version, rows, values, provenance)
 
     def _load(self, table: str, column: str) -> ModelColumn:
         file = self._path(table, column) / _FILE
