@@ -63,7 +63,7 @@ def added(name: str, table: pa.Table, size: int) -> np.ndarray:
     """What each row adds to the statistic of its group, a group a line."""
     yes, score, p = (table[column].to_numpy() for column in ("yes", "score", "p"))
     values = {"count": yes.astype(float), "sum": p * yes, "avg": score}[name]
-    return values.reshape(-1, size)
+    return np.asarray(values.reshape(-1, size))
 
 
 def textbook(name: str, table: pa.Table, size: int) -> np.ndarray:
@@ -71,7 +71,7 @@ def textbook(name: str, table: pa.Table, size: int) -> np.ndarray:
     weights = table["p"].to_numpy().reshape(-1, size).mean(axis=1)
     half = 0.02 * {"count": 1.0, "sum": weights, "avg": 10.0}[name]
     n = (1.96 * added(name, table, size).std(axis=1) / half) ** 2
-    return n / (1 + n / size)
+    return np.asarray(n / (1 + n / size))
 
 
 def measured(name: str, size: int, share: float, runs: int) -> str:
@@ -99,6 +99,7 @@ def measured(name: str, size: int, share: float, runs: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1_000, help="runs a line")
+    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="sizes of groups")
     parser.add_argument("--most-rows", type=int, default=10**9, help="rows of all runs of a line")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -106,7 +107,7 @@ def main() -> None:
         f"{'rows':>8}{'share':>6}"
         + "".join(f"{n:>9}: held, asked, of textbook" for n in STATISTICS)
     )
-    for size in SIZES:
+    for size in arguments.sizes:
         for share in SHARES:
             runs = min(arguments.runs, max(1, arguments.most_rows // size))
             line = "   ".join(measured(name, size, share, runs) for name in STATISTICS)

@@ -165,3 +165,16 @@ def test_nothing_below_the_engine_knows_sessions_or_frames(file: Path) -> None:
 )
 def test_this_test_sees_faces(text: str, found: list[str]) -> None:
     assert known_faces(text) == found
+
+
+def test_rules_import_no_rules() -> None:
+    """What several of them need stands beside them, in planner/ir, planner/needs or
+    planner/stages."""
+    rules = (file for file in (ROOT / "planner" / "rules").glob("*.py") if file.stem != "__init__")
+    found = [
+        f"{file.name}:{line}: {name}"
+        for file in rules
+        for name, line in imported(ast.parse(file.read_text("utf-8")))
+        if name.startswith("blendfusion.planner.rules")
+    ]
+    assert found == []

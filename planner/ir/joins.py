@@ -12,7 +12,17 @@ from substrait.proto import SetRel as SetRelMessage
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.builders import boolean_literal, conjunction
 from blendfusion.planner.ir.messages import serialize
-from blendfusion.planner.ir.nodes import Expr, Field, Plan, Rel, inline
+from blendfusion.planner.ir.nodes import (
+    Expr,
+    Field,
+    Node,
+    Plan,
+    Rel,
+    fields,
+    inline,
+    is_volatile,
+    shift,
+)
 
 JOIN_NAMES = {
     number: name.removeprefix("JOIN_TYPE_").lower()
@@ -111,3 +121,20 @@ def is_union_all(plan: Plan) -> bool:
 @lru_cache(maxsize=4096)
 def _is_all(template: bytes) -> bool:
     return bool(RelMessage.FromString(template).set.op == SetRelMessage.SET_OP_UNION_ALL)
+
+
+def keys_of(
+    term: Expr, side: int, left: int, names: Sequence[str] = ("equal",)
+) -> tuple[Expr | None, Expr | None]:
+    """The operands of an equality of both sides, or of another function in ``names``, over the
+    columns of their sides, that of ``side`` first."""
+    if not isinstance(term, Node) or term.name not in names or is_volatile(term):
+        return None, None
+    sides: list[Expr | None] = [None, None]
+    for child in term.children:
+        read = fields(child)
+        if read and max(read) < left:
+            sides[0] = child
+        elif read and min(read) >= left:
+            sides[1] = shift(child, -left)
+    return sides[side], sides[1 - side]

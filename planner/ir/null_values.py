@@ -10,7 +10,7 @@ from collections.abc import Collection
 from itertools import product
 from typing import Literal, TypeAlias
 
-from blendfusion.planner.ir.builders import is_null_literal, literal
+from blendfusion.planner.ir.builders import cast_to_text, is_null_literal, literal
 from blendfusion.planner.ir.necessary import NULL_IF_ANY_IS, TRUTH_TESTS
 from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node
 from blendfusion.udfs.declare.kinds import RowQuestion
@@ -128,3 +128,11 @@ def _truths_of_coalesce(expr: Node, nulls: Collection[int]) -> Truths:
         if "null" not in values:
             return frozenset(met)
     return frozenset(met | NULL)
+
+
+def null_for_nulls(expr: Expr) -> bool:
+    """Whether ``expr`` is NULL, without a question, where all columns that it reads are."""
+    if isinstance(expr, Ask):
+        return all(map(null_for_nulls, expr.args))
+    inner = cast_to_text(expr)
+    return isinstance(expr, Field) or (inner is not None and null_for_nulls(inner))

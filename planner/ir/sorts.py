@@ -40,3 +40,6 @@ def directions_of(sort: Rel) -> tuple[Direction, ...]:
 def reverse(direction: Direction) -> Direction:
     """The direction in which the last row comes first."""
     return _REVERSED[direction]
+
+
+DESCENDING = (SortField.SORT_DIRECTION_DESC_NULLS_FIRST, SortField.SORT_DIRECTION_DESC_NULLS_LAST)

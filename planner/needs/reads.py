@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
+from blendfusion.planner.ir.builders import fetch_bounds
 from blendfusion.planner.ir.joins import outputs
 from blendfusion.planner.ir.nodes import (
     Ask,
     Expr,
     Field,
     Node,
+    Plan,
     Rel,
     all_fields,
+    below_projections,
     inline,
     is_volatile,
     substitute,
     walk,
 )
+from blendfusion.planner.ir.traversal import asks_anything
 
 _OWN = Node("own", b"")
 """In place of what is an input's own."""
@@ -67,3 +71,16 @@ def read_of_subquery(own: Node, read: Sequence[Expr]) -> tuple[Expr, ...]:
     """The parts of expressions that read the value of a subquery."""
     parts = (parts_over(e, lambda part: Field(0) if part == own else None) for e in read)
     return tuple(dict.fromkeys(chain.from_iterable(parts)))
+
+
+def limit_over_sort(plan: Plan) -> tuple[int, tuple[Expr, ...], Rel] | None:
+    """The parts of a limit over a sort with calls below, perhaps with projections between: the
+    number of rows down to its last one, its columns over the sort, and the sort; None of other
+    relations."""
+    if not isinstance(plan, Rel) or plan.kind != "fetch" or not asks_anything(plan):
+        return None
+    offset, count = fetch_bounds(plan)
+    shown, sort = below_projections(plan.inputs[0])
+    if count is None or not isinstance(sort, Rel) or sort.kind != "sort":
+        return None
+    return offset + count, shown, sort

@@ -19,13 +19,12 @@ from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import distinct
 from blendfusion.planner.ir.builders import in_rows
-from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.joins import join_type, keys_of
 from blendfusion.planner.ir.lineage import answer_columns, over, passed_on
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
     Expr,
-    Node,
     Plan,
     Rel,
     asks,
@@ -36,7 +35,6 @@ from blendfusion.planner.ir.nodes import (
     is_kept,
     is_volatile,
     is_volatile_block,
-    shift,
     with_input,
 )
 from blendfusion.planner.ir.traversal import asks_anything
@@ -78,23 +76,6 @@ def _with_partners(join: Rel) -> dict[int, list[Expr]]:
             if own is not None and theirs is not None and fields(own) & answers:
                 found.setdefault(side, []).append(in_rows(own, distinct(partner, theirs)))
     return found
-
-
-def keys_of(
-    term: Expr, side: int, left: int, names: Sequence[str] = ("equal",)
-) -> tuple[Expr | None, Expr | None]:
-    """The operands of an equality of both sides, or of another function in ``names``, over the
-    columns of their sides, that of ``side`` first."""
-    if not isinstance(term, Node) or term.name not in names or is_volatile(term):
-        return None, None
-    sides: list[Expr | None] = [None, None]
-    for child in term.children:
-        read = fields(child)
-        if read and max(read) < left:
-            sides[0] = child
-        elif read and min(read) >= left:
-            sides[1] = shift(child, -left)
-    return sides[side], sides[1 - side]
 
 
 def _restrict(plan: Plan, terms: Sequence[Expr]) -> Plan:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.aggregates import Aggregation, aggregate, aggregation
-from blendfusion.planner.ir.builders import case, conjunction, function, project
+from blendfusion.planner.ir.builders import case, function, project
 from blendfusion.planner.ir.joins import join_plans, join_type
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -29,11 +29,10 @@ from blendfusion.planner.ir.nodes import (
     is_key,
     literal_like,
     needs_model,
-    shift,
-    side_of,
     substitute,
     windows,
 )
+from blendfusion.planner.ir.side_columns import with_side_columns
 
 
 def call_extraction(plan: Plan) -> Plan:
@@ -132,53 +131,3 @@ def _join(plan: Rel) -> Plan:
         below = join_plans(left, right, tuple(t for t in terms if t not in above))
         return Block(below, above, all_fields(below.width))
     return with_side_columns(plan, tuple(terms))
-
-
-def with_side_columns(plan: Rel, terms: tuple[Expr, ...]) -> Plan:
-    """The join over inputs that compute the calls of its condition that read one side alone."""
-    left, right = plan.inputs
-    extra: dict[str, dict[Expr, Expr]] = {"left": {}, "right": {}}
-
-    def column(expr: Expr) -> Expr | None:
-        if not needs_model(expr):
-            return None
-        side = side_of(expr, left.width)
-        if side is None:
-            return None
-        moved = expr if side == "left" else shift(expr, -left.width)
-        extra[side].setdefault(expr, moved)
-        return expr
-
-    for term in terms:
-        substitute(term, column)
-    lefts, rights = list(extra["left"]), list(extra["right"])
-    n_left = left.width + len(lefts)
-
-    def position(expr: Expr) -> Expr | None:
-        if expr in extra["left"]:
-            return Field(left.width + lefts.index(expr))
-        if expr in extra["right"]:
-            return Field(n_left + right.width + rights.index(expr))
-        if isinstance(expr, Field) and expr.index >= left.width:
-            return Field(expr.index - left.width + n_left)
-        return None
-
-    condition = conjunction(tuple(substitute(t, position) for t in terms))
-    if needs_model(condition):
-        raise PlanError(f"a call on both sides of a {join_type(plan)} join")
-    new_left, new_right = left, right
-    if lefts:
-        new_left = Block(left, (), (*all_fields(left.width), *extra["left"].values()))
-    if rights:
-        new_right = Block(right, (), (*all_fields(right.width), *extra["right"].values()))
-    width = plan.width + len(lefts) + len(rights)
-    kept = [*range(left.width), *(n_left + i for i in range(right.width))]
-    kind = join_type(plan)
-    if kind in ("left_semi", "left_anti"):
-        width, kept = n_left, list(range(left.width))
-    elif kind == "left_mark":
-        width, kept = n_left + 1, [*range(left.width), n_left]
-    elif kind in ("right_semi", "right_anti"):
-        width, kept = new_right.width, list(range(right.width))
-    join = replace(plan, inputs=(new_left, new_right), exprs=(condition,), width=width)
-    return project(join, tuple(Field(i) for i in kept))

@@ -20,13 +20,7 @@ import pyarrow as pa
 from substrait.proto import Expression as ExpressionMessage
 
 from blendfusion.planner.ir.aggregates import aggregate, aggregation
-from blendfusion.planner.ir.builders import (
-    case,
-    function,
-    is_null_literal,
-    project,
-    text_literal,
-)
+from blendfusion.planner.ir.builders import case, function, is_null_literal, project, text_literal
 from blendfusion.planner.ir.messages import serialize
 from blendfusion.planner.ir.nodes import (
     Ask,
@@ -47,17 +41,12 @@ from blendfusion.planner.ir.nodes import (
     substitute,
     windows,
 )
+from blendfusion.planner.ir.null_values import null_for_nulls
 from blendfusion.planner.ir.windows import order_of
-from blendfusion.planner.rules.pull_up import null_for_nulls
-from blendfusion.planner.rules.tied_rows import spares_answers
+from blendfusion.planner.needs.tied_answers import spares_answers
 
 _OF_NEIGHBOURS = ("window:lag", "window:lead")
-_LITERALS = {
-    pa.bool_(): "boolean",
-    pa.int64(): "i64",
-    pa.float64(): "fp64",
-    pa.string(): "string",
-}
+_LITERALS = {pa.bool_(): "boolean", pa.int64(): "i64", pa.float64(): "fp64", pa.string(): "string"}
 """The kinds of literals of types of answers."""
 _OF_ONE_ROW = ("first_value", "last_value", "nth_value", "lag", "lead")
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import distinct
-from blendfusion.planner.ir.builders import fetch_bounds, function, in_rows, limit_rows, project
-from blendfusion.planner.ir.joins import join_type, outputs
+from blendfusion.planner.ir.builders import function, in_rows, limit_rows, project
+from blendfusion.planner.ir.joins import join_type, keys_of, outputs
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -44,7 +44,7 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.sorts import directions_of, sorted_by
 from blendfusion.planner.ir.traversal import asks_anything
-from blendfusion.planner.rules.answers_with_partners import keys_of
+from blendfusion.planner.needs.reads import limit_over_sort
 from blendfusion.planner.stages.join_partners import exact, small, with_partner
 
 _ALL_COME = (("left",), ("right",))
@@ -61,19 +61,6 @@ def first_rows(plan: Plan) -> Plan:
         return plan
     new = _first_of(sort.inputs[0], sort.exprs, sort, count)
     return plan if new is None else over(plan, sort.inputs[0], new)
-
-
-def limit_over_sort(plan: Plan) -> tuple[int, tuple[Expr, ...], Rel] | None:
-    """The parts of a limit over a sort with calls below, perhaps with projections between: the
-    number of rows down to its last one, its columns over the sort, and the sort; None of other
-    relations."""
-    if not isinstance(plan, Rel) or plan.kind != "fetch" or not asks_anything(plan):
-        return None
-    offset, count = fetch_bounds(plan)
-    shown, sort = below_projections(plan.inputs[0])
-    if count is None or not isinstance(sort, Rel) or sort.kind != "sort":
-        return None
-    return offset + count, shown, sort
 
 
 def _first_of(

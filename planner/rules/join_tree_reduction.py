@@ -12,7 +12,7 @@ from __future__ import annotations
 from blendfusion.planner.ir.joins import exchange_sides, join_type
 from blendfusion.planner.ir.nodes import Plan, Rel
 from blendfusion.planner.ir.traversal import asks_anything
-from blendfusion.planner.rules.semi_join_reduction import (
+from blendfusion.planner.stages.reduced_sides import (
     DROPS_LEFT,
     DROPS_RIGHT,
     join_terms,

@@ -36,7 +36,7 @@ from blendfusion.planner.ir.nodes import (
     substitute,
     walk,
 )
-from blendfusion.planner.rules.call_extraction import with_side_columns
+from blendfusion.planner.ir.side_columns import with_side_columns
 from blendfusion.planner.stages.join_partners import repeatable
 from blendfusion.udfs.evaluate.label_join import label_call, label_chooser
 from blendfusion.udfs.joins.label_matcher import BY_LABEL, BY_TEXT

@@ -19,8 +19,8 @@ from itertools import product
 
 from blendfusion.planner.ir.boolean_atoms import FALSE, NULL, TRUE, assign, atoms, canonical
 from blendfusion.planner.ir.builders import conjunction, filter_rows
-from blendfusion.planner.ir.joins import is_union_all, join_type
-from blendfusion.planner.ir.lineage import over, passed_on
+from blendfusion.planner.ir.conditions_below import with_conditions
+from blendfusion.planner.ir.joins import join_type
 from blendfusion.planner.ir.necessary import (
     ALWAYS,
     NEVER,
@@ -37,9 +37,7 @@ from blendfusion.planner.ir.nodes import (
     Node,
     Plan,
     Rel,
-    StoredRows,
     conjuncts,
-    inline,
     is_volatile,
     needs_model,
     shift,
@@ -50,8 +48,6 @@ from blendfusion.planner.ir.nodes import (
 _MOST_REPEATED = 2
 """Most conditions of which each combination of values is looked at."""
 
-_KEEPS_MATCHES = ("inner", "left_semi")
-"""Joins whose condition is true on all of their rows, of which it reads the first columns."""
 _SIDES = ("left", "right")
 _OF_SIDES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("inner", "left_semi", "right_semi"), _SIDES),
@@ -124,33 +120,8 @@ def _join(plan: Rel) -> Plan:
     own = {side: [c for c in implied if side_of(c, left.width) == side] for side in _SIDES}
     known = [own[side] if side in _OF_SIDES[join_type(plan)] else [] for side in _SIDES]
     rights = [shift(c, -left.width) for c in known[1]]
-    sides = restrict(left, known[0]), restrict(right, rights)
+    sides = with_conditions(left, known[0]), with_conditions(right, rights)
     return plan if sides == (left, right) else plan.with_inputs(*sides)
-
-
-def restrict(source: Plan, conditions: Sequence[Expr]) -> Plan:
-    """The rows of ``source`` that meet the conditions; itself if they all do."""
-    return filter_rows(source, tuple(c for c in conditions if not _holds(source, c)))
-
-
-def _holds(plan: Plan, condition: Expr) -> bool:
-    """Whether every row of ``plan`` meets the condition because a filter below it says so."""
-    if isinstance(plan, StoredRows):
-        return False
-    if isinstance(plan, Block):
-        if inline(condition, plan.select) in plan.where:
-            return True
-    elif _is_filter(plan) and condition in conjuncts(plan.exprs[0]):
-        return True
-    elif is_union_all(plan):
-        return all(_holds(branch, condition) for branch in plan.inputs)
-    inside = ((side, over(condition, columns)) for side, columns in passed_on(plan).items())
-    return any(term is not None and _holds(plan.inputs[side], term) for side, term in inside)
-
-
-def _is_filter(plan: Rel) -> bool:
-    """Whether the condition of a relation is true on all of its rows, over its columns."""
-    return plan.kind == "filter" or (plan.kind == "join" and join_type(plan) in _KEEPS_MATCHES)
 
 
 def _implied_conditions(terms: Sequence[Expr]) -> list[Expr]:

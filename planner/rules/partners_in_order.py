@@ -38,7 +38,7 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.sorts import directions_of, sorted_by
 from blendfusion.planner.ir.traversal import asks_anything
-from blendfusion.planner.rules.first_rows import limit_over_sort
+from blendfusion.planner.needs.reads import limit_over_sort
 from blendfusion.planner.stages.join_partners import exact, small
 from blendfusion.planner.stages.subsets import certain_terms
 

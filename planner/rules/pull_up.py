@@ -15,10 +15,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.ir.builders import cast_to_text
 from blendfusion.planner.ir.joins import join_type
 from blendfusion.planner.ir.nodes import (
-    Ask,
     Block,
     Expr,
     Field,
@@ -30,6 +28,7 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
     shift,
 )
+from blendfusion.planner.ir.null_values import null_for_nulls
 
 _LEFT = ("inner", "left", "left_semi", "left_anti", "left_mark")
 _RIGHT = ("inner", "right", "right_semi", "right_anti")
@@ -54,14 +53,6 @@ def pull_up(plan: Plan) -> Plan:
 def _keeps_null(block: Block) -> bool:
     """Whether the block maps a row of NULLs to a row of NULLs."""
     return not block.where and all(map(null_for_nulls, block.select))
-
-
-def null_for_nulls(expr: Expr) -> bool:
-    """Whether ``expr`` is NULL, without a question, where all columns that it reads are."""
-    if isinstance(expr, Ask):
-        return all(map(null_for_nulls, expr.args))
-    inner = cast_to_text(expr)
-    return isinstance(expr, Field) or (inner is not None and null_for_nulls(inner))
 
 
 def _above(plan: Rel, left: Block, right: Plan) -> Plan | None:

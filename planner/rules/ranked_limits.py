@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from substrait.proto import Rel as RelMessage
-from substrait.proto import SortField
 
 from blendfusion.planner.ir.builders import fetch_bounds
 from blendfusion.planner.ir.nodes import (
@@ -29,14 +28,10 @@ from blendfusion.planner.ir.nodes import (
     has_window,
     substitute,
 )
-from blendfusion.planner.ir.traversal import subplans
+from blendfusion.planner.ir.ranked_rows import in_domain, keeps_rows
+from blendfusion.planner.ir.sorts import DESCENDING
 from blendfusion.planner.ir.windows import NUMBERS, first_ranks, order_of
 from blendfusion.udfs.declare.top_ranks import with_ranks
-
-DESCENDING = (
-    SortField.SORT_DIRECTION_DESC_NULLS_FIRST,
-    SortField.SORT_DIRECTION_DESC_NULLS_LAST,
-)
 
 
 def ranked_limits(plan: Plan) -> Plan:
@@ -154,20 +149,3 @@ def _limit_call(expr: Expr, ranks: int) -> Ask | None:
         return None
     call = with_ranks(expr.call, ranks)
     return None if call is None else replace(expr, call=call)
-
-
-def keeps_rows(plan: Plan) -> bool:
-    if isinstance(plan, Block):
-        return not plan.where and not plan.has_limit
-    return isinstance(plan, Rel) and plan.kind == "project" and not any(map(has_window, plan.exprs))
-
-
-def in_domain(plan: Plan, ask: Ask) -> bool:
-    """Whether the values of ``ask`` are those of the rows that its block leaves."""
-    if not isinstance(plan, Block) or plan.has_limit or ask.domain is None:
-        return False
-    left = replace(plan, select=())
-    return any(
-        isinstance(part, Block) and replace(part, select=()) == left
-        for part in subplans(ask.domain)
-    )

@@ -31,8 +31,9 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
     walk,
 )
+from blendfusion.planner.ir.ranked_rows import in_domain, keeps_rows
+from blendfusion.planner.ir.sorts import DESCENDING
 from blendfusion.planner.ir.windows import NUMBERS, first_ranks, order_of
-from blendfusion.planner.rules.ranked_limits import DESCENDING, in_domain, keeps_rows
 from blendfusion.udfs.declare.top_ranks import with_ranks
 
 

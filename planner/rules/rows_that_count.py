@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import aggregate, aggregation, without_filter
+from blendfusion.planner.ir.conditions_below import with_conditions
 from blendfusion.planner.ir.necessary import ALWAYS, all_of, any_of, necessary, not_null
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -29,7 +30,6 @@ from blendfusion.planner.ir.nodes import (
     may_move,
     needs_model,
 )
-from blendfusion.planner.rules.necessary_conditions import restrict
 
 _OF_VALUES = ("count", "sum", "avg", "min", "max", "bool_and", "bool_or")
 """Aggregates that leave out NULLs."""
@@ -51,7 +51,7 @@ def rows_that_count(plan: Plan) -> Plan:
     if not any(map(needs_model, block.where)):
         return plan
     condition = any_of([_counting_condition(measure, block) for measure in agg.measures])
-    source = restrict(block.source, [c for c in conjuncts(condition) if c != ALWAYS])
+    source = with_conditions(block.source, [c for c in conjuncts(condition) if c != ALWAYS])
     return plan if source is block.source else plan.with_inputs(replace(block, source=source))
 
 

@@ -33,8 +33,8 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.sorts import ASC
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.ir.windows import numbering, order_of
-from blendfusion.planner.rules.tied_partitions import spare_numbers
-from blendfusion.planner.rules.tied_rows import Places, spares_answers, with_answers
+from blendfusion.planner.needs.tied_answers import Places, spares_answers, with_answers
+from blendfusion.planner.needs.tied_numbers import spare_numbers
 
 
 def tied_keys(plan: Plan) -> Plan:

@@ -18,6 +18,9 @@ from blendfusion.services.approximate.bounds import (
 
 _OF_COUNT = 0.004
 """The part of the probability of an error that an average keeps for the number of its values."""
+_LAST = 20
+"""Where as few rows or a twentieth would be left, all are asked about: what so few add is no
+normal number."""
 _CAUTION, _FEW = 0.85, 100
 """The part of the rows that seem to be needed that come next, where these are many more than those
 so far: a small sample may let expect too many. Of less than ``_FEW``, three times as many at most.
@@ -161,6 +164,7 @@ class Estimate:
         size = np.where(size > 1.3 * n, _CAUTION * size, 1.01 * size)
         most = np.where(n < _FEW, 3 * n, rows)
         size = np.maximum(np.minimum(size, most), n + np.maximum(2, n // 40))
+        size = np.where(rows - size < np.maximum(_LAST, rows // 20), rows, size)
         needed = np.where(wide > 1, np.ceil(np.minimum(size, rows)), n)
         return np.asarray(needed).astype(np.int64)
 

@@ -1,0 +1,80 @@
+"""Answers that order rows, only where they decide between rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from blendfusion.planner.ir.builders import case, conjunction, function, integer_literal, project
+from blendfusion.planner.ir.nodes import (
+    Block,
+    Direction,
+    Expr,
+    Field,
+    Plan,
+    all_fields,
+    asks,
+    asks_model,
+    needs_model,
+    substitute,
+)
+from blendfusion.planner.ir.windows import window
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """An order of rows, perhaps of each partition by itself, and the places in it that are wanted:
+    those behind ``offset``, down to ``end``."""
+
+    directions: Sequence[Direction]
+    partitions: tuple[Expr, ...] = ()
+    offset: int = 0
+    end: int | None = None
+    by: str = "rank"
+    """The window that counts the places down to ``end``: rank or dense_rank."""
+
+
+def spares_answers(keys: Sequence[Expr]) -> bool:
+    """Whether some rows may do without an answer by which they are ordered."""
+    asking = dict.fromkeys(key for key in keys if needs_model(key))
+    if not asking or (len(asking) == 1 and needs_model(keys[0])):
+        return False
+    return all(ask.domain is None and asks_model(ask) for key in asking for ask in asks(key))
+
+
+def with_answers(
+    rows: Plan, keys: Sequence[Expr], places: Places
+) -> tuple[Plan, dict[Expr, Expr], dict[Expr, Expr]]:
+    """(``rows`` with further columns, those of the answers by which ``keys`` order them, what these
+    answers are on every row). An answer is NULL where the order does not depend on it."""
+    known: dict[Expr, Expr] = {}
+    answers: dict[Expr, Expr] = {}
+    for n, key in enumerate(keys):
+        if not needs_model(key) or key in known:
+            continue
+        rows, matters = _mark_ties(rows, tuple(substitute(k, known.get) for k in keys[:n]), places)
+        wanted = substitute(key, known.get)
+        known[key] = Field(rows.width)
+        answers[key] = known[key] if matters is None else case([(matters, known[key])], key)
+        wanted = wanted if matters is None else case([(matters, wanted)], None)
+        rows = Block(rows, (), (*all_fields(rows.width), wanted))
+    return rows, known, answers
+
+
+def _mark_ties(rows: Plan, before: tuple[Expr, ...], places: Places) -> tuple[Plan, Expr | None]:
+    """(``rows`` with a further column, the column: whether the order of the rows that are equal in
+    the first keys, ``before``, matters); the rows alone if there are none."""
+    if not before:
+        return rows, None
+    order = places.partitions, before, places.directions[: len(before)]
+    width = rows.width
+    one = integer_literal(1)
+    places_of = [window("rank", *order), window("count", *order, (one,)), window(places.by, *order)]
+    numbered = project(rows, (*all_fields(width), *dict.fromkeys(places_of)))
+    start, last, place = (Field(width + places_of.index(e)) for e in places_of)
+    matters: list[Expr] = [function("lt", (start, last))]
+    if places.end is not None:
+        matters.append(function("lte", (place, integer_literal(places.end))))
+    if places.offset:
+        matters.append(function("gt", (last, integer_literal(places.offset))))
+    return project(numbered, (*all_fields(width), conjunction(tuple(matters)))), Field(width)
