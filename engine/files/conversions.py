@@ -23,7 +23,7 @@ _NO_SPACE = re.compile(r"\S")
 
 
 def folder_of(owner: object) -> Path:
-    """A folder for files that last as long as ``owner``."""
+    """A folder for temporary files, which is deleted with ``owner``."""
     return private_folder(owner, PREFIX)
 
 

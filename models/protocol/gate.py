@@ -167,7 +167,7 @@ def is_logprob(value: object) -> bool:
 
 
 def has_types(answer: object) -> bool:
-    """Whether something is an answer without an error, with parts of the right types."""
+    """Whether ``answer`` is an answer without an error, whose fields have the right types."""
     if not isinstance(answer, Answer) or answer.error is not None:
         return False
     text, finish = cast("object", answer.text), cast("object", answer.finish)

@@ -27,7 +27,7 @@ _SLICE_SECONDS = 0.2
 def run_aside(
     work: Callable[[], T], stop: Callable[[], None], patience_seconds: float = PATIENCE_SECONDS
 ) -> T:
-    """The result of ``work()``, or what it raised.
+    """Run ``work()`` in a new thread; returns its result or raises its error.
 
     Python handles signals on the main thread between two of its own instructions, so not while a C
     library computes there. Here the caller only waits. When it is interrupted, or its time is over,

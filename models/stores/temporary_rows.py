@@ -52,7 +52,8 @@ class TemporaryRows:
         return int(pages * size)
 
     def add(self, holder: int, rows: Sequence[Row]) -> None:
-        """Keep all of these rows, or none; of two with one key, the later one counts."""
+        """Keep all of these rows, or no row if one fails; of two rows with one key, keep the later
+        one."""
         with self._file:
             self._file.execute("BEGIN")
             self._file.executemany(

@@ -56,7 +56,8 @@ def _certain(source: Plan, where: Sequence[Expr]) -> Plan | None:
 
 
 def certain_terms(where: Sequence[Expr]) -> list[Expr] | None:
-    """Conditions without calls under which all predicates are true; None if none are known."""
+    """Conditions without calls under which all predicates are true; None if no such condition is
+    known."""
     cheap = [term for term in where if not needs_model(term)]
     fails = any_of([to_fail(term) for term in where if needs_model(term)])
     if fails == ALWAYS:

@@ -50,5 +50,5 @@ def regular_expression(pattern: str) -> str:
 
 
 def of_whole_text(parts: Iterable[str]) -> str:
-    """The expression that is true of a text if ``parts``, one after the other, are all of it."""
+    """A regular expression of texts that consist of ``parts``, one after the other."""
     return f"^(?:{''.join(parts)})$"

@@ -63,7 +63,7 @@ class Translation:
         return piece.start + inside, piece.start + inside + 1
 
     def then(self, later: Translation) -> Translation:
-        """This translation with its ``sql`` translated once more."""
+        """The composition of this translation with a later one of its ``sql``."""
         pieces: list[Piece] = []
         for piece in later.pieces:
             if piece.copied:

@@ -203,8 +203,8 @@ class RowAnswers:
             self._same = by, np.r_[0, np.cumsum(np.bincount(self.questions))]
 
     def by_values(self) -> Places:
-        """The rows in an order of the values that questions are about, which is the same however
-        the table is ordered; that of the table where there are many."""
+        """The rows, sorted by the values that questions are about, so that the table's order has no
+        effect. Many rows keep the table's order."""
         columns = [c for c in self._read if any(test(c.type) for test in _CODED)]
         if not columns or len(self) > MANY_ROWS:
             return np.arange(len(self))

@@ -263,7 +263,7 @@ class RangeRun:
 
     @property
     def count_left(self) -> int:
-        """The number of values that no model is asked about."""
+        """The number of values that are not sent to a model."""
         return sum(question.count_left for question in [*self._by_key.values()])
 
     def route(self, call: Call | None, task: Task) -> Route:

@@ -58,7 +58,7 @@ class LakeReading(FrameSources):
         return self.as_frame(self.read_table(lake_table(source, version, at, storage)))
 
     def foreign_table(self, value: object) -> Table | None:
-        """A table of a lake's library as a table of DataFusion; None for any other value."""
+        """The table of DataFusion for a table of a lake's library; None for any other value."""
         from blendfusion.services.lakes.tables import is_lake_object, lake_table
 
         found: Any = lake_table(value) if is_lake_object(value) else super().foreign_table(value)

@@ -47,7 +47,7 @@ class Column:
 
     @property
     def here(self) -> exp.Expr:
-        """The column in a condition, in quotes."""
+        """The quoted name of the column in a condition."""
         return self.compared or exp.column(exp.to_identifier(self.name, quoted=True))
 
     @property

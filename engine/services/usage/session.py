@@ -62,7 +62,7 @@ class Accounting(FrameSources):
         return SharedLimits(self.usage_book, budget, self.user)
 
     def note_usage(self, trace: Trace) -> None:
-        """Enter a run in the book; a warning if that cannot be written."""
+        """Enter a run in the book of usage. Warns if the book cannot be written."""
         super().note_usage(trace)
         used = trace.usage
         if not used.values + used.cached + used.calls:

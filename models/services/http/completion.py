@@ -44,7 +44,7 @@ class Completion:
 
     @property
     def reason(self) -> str:
-        """The text as what the model thinks, or its own thought where it is all that there is."""
+        """The reason that a reply states: its visible text, else the model's thought."""
         return (self.visible_text or "").strip() or self.thought.strip() or without_marks(self.text)
 
     @property

@@ -207,7 +207,7 @@ class BalancedModel:
         """Nothing to free: connections end with each batch."""
 
     def check(self) -> None:
-        """Begin a run: every server is asked for its models. Raises ``ModelFailed`` if none can be
+        """Begin a run: ask every server for its models. Raises ``ModelFailed`` if no server can be
         reached."""
         self._balance.begin()
         self._outages.clear()

@@ -78,8 +78,8 @@ class ChoiceDecoder:
         return [rows[row] for row in sorted(ties)]
 
     def similar(self, rows: Sequence[Row]) -> Scores | None:
-        """The similarity of each row's text adds so much to the options, one row a text; None where
-        it does not count."""
+        """The addends to the scores of the options by the similarity of each text, a row a text;
+        None if similarity has no effect."""
         if not self._label_weight:
             return None
         asking = self._asking

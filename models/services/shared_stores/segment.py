@@ -91,7 +91,7 @@ class Segment:
         return cls(table.combine_chunks(), known.milliseconds / 1000)
 
     def to_file(self) -> tuple[str, bytes]:
-        """A new name, and the bytes of the file."""
+        """The name of a new file, and its bytes."""
         sink = pa.BufferOutputStream()
         pq.write_table(self.table, sink, compression="zstd")
         data = sink.getvalue().to_pybytes()

@@ -126,8 +126,8 @@ class _Writer:
 
 
 def grammar_of(catalog: Catalog, functions: Iterable[Ingredient], question: str = "") -> str:
-    """The grammar, whose start is the rule ``query``. Literals that a column is compared with are
-    its values if all of them are known, and parts of the ``question``."""
+    """The grammar of queries; its start is the rule ``query``. A column is compared with its values
+    if all of them are known, and with parts of the ``question``."""
     few = sum(len(table.columns) for table in catalog.tables) <= _MANY_COLUMNS
     writer = _Writer()
     phrases = writer.terminal(t.literals(_phrases(question)))

@@ -1,4 +1,4 @@
-"""BigQuery's functions, after its reference of GoogleSQL."""
+"""The functions of BigQuery, as the reference of GoogleSQL describes them."""
 
 from __future__ import annotations
 

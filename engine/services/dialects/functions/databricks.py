@@ -1,4 +1,4 @@
-"""Databricks' functions, after its SQL reference."""
+"""The functions of Databricks, as its SQL reference describes them."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ from blendfusion.services.dialects.shared.quoting import requote
 
 
 def translate(text: str, known: SessionFacts) -> Translation:
-    """The query in our SQL. Raises QueryError if it is no query, or has a form without an equal."""
+    """The query in our SQL. Raises QueryError for a text that is no query, or has a form that
+    cannot be translated."""
     if first_word(text) not in ("SELECT", "WITH", "EXPLAIN"):
         error = QueryError("this is no query of MySQL", hint="It begins with SELECT or WITH.")
         error.span = (0, len(text))
