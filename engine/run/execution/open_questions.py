@@ -357,9 +357,10 @@ class OpenQuestions(RowWise):
             chosen = np.flatnonzero(first & ~later)
             if len(chosen):
                 value = self._if_known(part, rows.take(chosen), neutral)
-                place = np.zeros(len(rows), dtype=np.int64)
-                place[chosen] = 1 + np.arange(len(chosen))
-                result = combine(result, assemble([pa.repeat(neutral, 1), value], place))
+                places = np.zeros(len(rows), dtype=np.int64)
+                places[chosen] = 1 + np.arange(len(chosen))
+                result = combine(result, assemble([pa.repeat(neutral, 1), value], places))
+            open_[place] = False
             open_ &= ~self._waits[numbers] & undecided(result, decisive)
         return result
 
