@@ -14,11 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from view_kinds import BOUNDED, KINDS, Shop, script
+from word_groups import ByWord
 
 import blendfusion as bf
 from blendfusion.services.replay.digests import table_digest
 from blendfusion.services.views import kept_rows
 from blendfusion.services.views.folder import ViewFolder
+from blendfusion.services.views.kept_names import KeptNames
+from blendfusion.services.views.kept_rows import KeptRows
 
 Asked = tuple[Any, Any]
 STEPS = 4
@@ -44,24 +47,37 @@ class Model(bf.ScriptedModel):
         return script(request)
 
 
-def every_question(shop: Shop, query: str) -> set[Asked]:
+def every_question(shop: Shop, query: str, folder: Path) -> set[Asked]:
     """The questions of a query about all its rows."""
-    return full_run(shop, query, planner=False)[1]
+    return full_run(shop, query, folder, planner=False)[1]
 
 
-def full_run(shop: Shop, query: str, *, planner: bool = True) -> tuple[pa.Table, set[Asked]]:
-    """The rows of a query without stored answers, and what it asks."""
-    model = Model()
-    with bf.connect(model, cache=None, progress="off", planner=planner) as session:
-        shop.fill(session)
+def full_run(
+    shop: Shop, query: str, folder: Path, *, planner: bool = True
+) -> tuple[pa.Table, set[Asked]]:
+    """The rows of a query without stored answers, and what it asks: with the groups and entities
+    that a view in ``folder`` keeps."""
+    model, options = Model(), {"embedder": ByWord(), "progress": "off", "planner": planner}
+    with bf.connect(model, cache=None, **options) as session:
+        fill(shop, session, query, folder / "full.index")
+        KeptNames(session, folder / "v", query).load()
         rows = session.sql(query).to_arrow_table()
     return rows, set(model.asked)
 
 
-def opened(folder: Path, model: Model, shop: Shop) -> bf.Session:
-    session = bf.connect(model, cache=None, progress="off", views_folder=str(folder))
-    shop.fill(session)
+def opened(folder: Path, model: Model, shop: Shop, query: str) -> bf.Session:
+    views = str(folder)
+    session = bf.connect(model, cache=None, embedder=ByWord(), progress="off", views_folder=views)
+    fill(shop, session, query, folder / "own.index")
     return session
+
+
+def fill(shop: Shop, session: bf.Session, query: str, index: Path) -> None:
+    """Make the tables those of a session, and the index that a query searches."""
+    shop.fill(session)
+    if "llm_search" in query:
+        pytest.importorskip("lance")
+        session.index("notes", "reviews", columns="text", path=index, vectors=False)
 
 
 def rows_of(session: bf.Session) -> pa.Table:
@@ -72,7 +88,7 @@ def check_history(kind: str, seed: int, folder: Path) -> None:
     """One history of a view of a kind."""
     rng, query = random.Random(f"{kind} {seed}"), KINDS[kind]
     shop, model = Shop(rng), Model()
-    session = opened(folder, model, shop)
+    session = opened(folder, model, shop, query)
     statement = f"CREATE MATERIALIZED VIEW v AS {query}"
     seen: set[Asked] = set()
     served, version = None, 0
@@ -81,11 +97,11 @@ def check_history(kind: str, seed: int, folder: Path) -> None:
         at = f"{kind}, seed {seed}, step {step}: {what}"
         if rng.random() < 0.4:  # another process
             session.close()
-            session = opened(folder, model, shop)
+            session = opened(folder, model, shop, query)
         else:
-            shop.fill(session)
-        expected, possible = full_run(shop, query)
-        is_cut = rng.random() < 0.3 and cut(session, statement, model, rng.randint(0, 3))
+            fill(shop, session, query, folder / "own.index")
+        expected, possible = full_run(shop, query, folder)
+        is_cut = rng.random() < 0.4 and cut(session, statement, model, rng)
         if is_cut and served is not None:
             assert table_digest(rows_of(session)) == served, f"{at}: half a version is served"
         statement = "REFRESH v" if "v" in session.materialized_views else statement
@@ -96,7 +112,7 @@ def check_history(kind: str, seed: int, folder: Path) -> None:
         assert len(asked) == len(set(asked)), f"{at}: a value was asked twice"
         assert not seen & {*asked}, f"{at}: an answer was forgotten"
         if kind in BOUNDED:
-            assert {*asked} <= possible or {*asked} <= every_question(shop, query), at
+            assert {*asked} <= possible or {*asked} <= every_question(shop, query, folder), at
         else:
             assert {*asked} == possible - seen, at
         seen |= {*asked}
@@ -114,17 +130,40 @@ def check_history(kind: str, seed: int, folder: Path) -> None:
     session.close()
 
 
-def cut(session: bf.Session, statement: str, model: Model, left: int) -> bool:
-    """Whether a statement was cut off behind so many answers."""
+POINTS = (
+    (ViewFolder, "write_rows"),
+    (ViewFolder, "serve"),
+    (KeptRows, "save"),
+    (KeptNames, "save"),
+)
+"""The steps of a refresh behind its query, and beside it."""
+
+
+def cut(session: bf.Session, statement: str, model: Model, rng: random.Random) -> bool:
+    """Whether a statement was cut off and changed nothing: behind some answers, before a step or
+    behind it."""
     view = session.materialized_views.get("v")
-    model.left = left
-    try:
-        session.sql(statement)
-    except Cut:
-        assert session.materialized_views.get("v") == view
-        return True
-    finally:
-        model.left = None
+    (owner, name), is_behind = rng.choice(POINTS), rng.random() < 0.5
+    step = getattr(owner, name)
+
+    def ended(*arguments: Any, **options: Any) -> None:
+        if is_behind:
+            step(*arguments, **options)
+        raise Cut("cut")
+
+    with pytest.MonkeyPatch.context() as patch:
+        if is_step := rng.random() < 0.5:
+            patch.setattr(owner, name, ended)
+        else:
+            model.left = rng.randint(0, 3)
+        try:
+            session.sql(statement)
+        except Cut:
+            is_same = session.materialized_views.get("v") == view
+            assert is_same or is_step
+            return is_same
+        finally:
+            model.left = None
     return False
 
 

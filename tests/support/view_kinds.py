@@ -47,6 +47,11 @@ KINDS = {
     "scalar subquery": f"SELECT p.product, (SELECT count(*) FROM reviews r WHERE r.product = p.product AND {GOOD.replace('text', 'r.text')}) AS n FROM products p ORDER BY 1",
     "whole rows": f"SELECT * FROM reviews WHERE {GOOD}",
     "struct": "SELECT id, llm_extract(text, 'size INT, colour TEXT') AS found FROM reviews",
+    "groups by meaning": "SELECT id, llm_group(text, into => 3, name => 'topics') AS g FROM reviews ORDER BY id",
+    "sizes of groups": "SELECT llm_group(text, into => 3, name => 'topics') AS g, count(*) AS n FROM reviews GROUP BY 1 ORDER BY 1",
+    "entities": "SELECT id, llm_same(text, name => 'texts') AS e FROM reviews ORDER BY id",
+    "join by meaning": "SELECT r.id, p.product FROM reviews r JOIN products p ON llm_join(r.text, p.about) ORDER BY 1, 2",
+    "search": f"SELECT id, text FROM llm_search('notes', 'red torn', k => 100) WHERE {GOOD} ORDER BY id",
     "no model": "SELECT product, count(*) AS n FROM reviews GROUP BY product ORDER BY 1",
     # --- what is asked depends on what is known: the most is bounded ---
     "two filters": f"SELECT id FROM reviews WHERE {GOOD} AND {BAD}",

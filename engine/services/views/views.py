@@ -25,6 +25,7 @@ from blendfusion.services.replay.digests import table_digest
 from blendfusion.services.views.drift import Draw, Drift
 from blendfusion.services.views.folder import View, ViewFolder, history_with, names_in, stamps_in
 from blendfusion.services.views.kept_answers import UNLIMITED_MB, store_of
+from blendfusion.services.views.kept_names import KeptNames
 from blendfusion.services.views.kept_rows import KeptRows
 from blendfusion.services.views.sources import (
     inputs_of,
@@ -74,6 +75,7 @@ class _Facts:
     frame: Frame
     inputs: Mapping[str, str | None]
     settings: Mapping[str, Any]
+    names: KeptNames
 
 
 class KeptViews:
@@ -251,7 +253,10 @@ class KeptViews:
                 f"two columns of the view are called '{twice[0]}'", hint="Name one: … AS other."
             )
         settings = settings_of(session, frame) | {"volatile": volatile_call(frame, query)}
-        return _Facts(frame, inputs_of(session, frame, name, query), settings)
+        names = KeptNames(session, self.place(name).path, query)
+        names.load()
+        inputs = inputs_of(session, frame, name, query) | names.digests()
+        return _Facts(frame, inputs, settings, names)
 
     def _reasons(self, view: View, facts: _Facts) -> list[str]:
         found = reasons(view, facts.inputs, facts.settings)
@@ -276,7 +281,10 @@ class KeptViews:
         draw = Draw(self._session.options.drift_checks, Random())
         kept = self._rows_to_keep(place, view, facts, draw)
         with self._answers(place, draw), _value_of(self._kept_rows, kept):
-            rows = frame.to_arrow_table()
+            try:
+                rows = frame.to_arrow_table()
+            finally:
+                facts.names.save()
         trace = frame.trace
         if frame.prepared.calls:
             settings["models"] = models_of(self._session)
@@ -290,7 +298,7 @@ class KeptViews:
             values=trace.usage.values,
             failed=trace.failed,
             digest=digest,
-            inputs=facts.inputs,
+            inputs={**facts.inputs, **facts.names.digests()},
             settings=settings,
         )
         now = replace(now, history=history_with(now))
