@@ -30,17 +30,17 @@ from blendfusion.datafusion.stream import Stream
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import BlendFusionError, QueryError, require_package
 from blendfusion.files.csv_lines import place_error
-from blendfusion.language.query_text.text_rules import EXPRESSIONS, rewrite
-from blendfusion.language.unsupported.execution_path import optimize, prepare, understood_error
-from blendfusion.language.unsupported.prepared_frame import PreparedFrame
-from blendfusion.language.unsupported.provenance import (
+from blendfusion.language.opaque.execution_path import optimize, prepare, understood_error
+from blendfusion.language.opaque.prepared_frame import PreparedFrame
+from blendfusion.language.opaque.provenance import (
     parameter_texts,
     place_error_in,
     unnamed_tables,
     unread_parts,
     written_sql,
 )
-from blendfusion.language.unsupported.right_joins import keeping_rows
+from blendfusion.language.opaque.right_joins import keeping_rows
+from blendfusion.language.query_text.text_rules import EXPRESSIONS, rewrite
 from blendfusion.prepare.result_names import name_columns
 from blendfusion.prepare.verbs.hints import missing
 from blendfusion.prepare.verbs.media_values import with_names_of_media

@@ -40,9 +40,9 @@ if TYPE_CHECKING:  # the rest is imported when it is first used
     from blendfusion.files.csv_lines import CsvFile
     from blendfusion.files.query_files import QueryFiles
     from blendfusion.frame import Frame
+    from blendfusion.language.opaque.opaque_tables import LeafMaker
+    from blendfusion.language.opaque.views import Views
     from blendfusion.language.query_text.stored_calls import StoredCall
-    from blendfusion.language.unsupported.opaque_tables import LeafMaker
-    from blendfusion.language.unsupported.views import Views
     from blendfusion.models.embedders.cache import CachedEmbedder
     from blendfusion.models.embedders.embedder import Embedder
     from blendfusion.models.protocol.model import Model
@@ -178,7 +178,7 @@ class Session(SessionMethods):
     @cached_property
     def leaf_maker(self) -> LeafMaker:
         """Creates the opaque tables of this session."""
-        from blendfusion.language.unsupported.opaque_tables import LeafMaker
+        from blendfusion.language.opaque.opaque_tables import LeafMaker
 
         maker = LeafMaker()
         for name, schema in maker.schemas().items():
@@ -209,7 +209,7 @@ class Session(SessionMethods):
     @cached_property
     def views(self) -> Views:
         """The queries of views."""
-        from blendfusion.language.unsupported.views import Views
+        from blendfusion.language.opaque.views import Views
 
         return Views()
 
@@ -374,7 +374,7 @@ class Session(SessionMethods):
     def register_view(self, name: str, df: DataFrame) -> None:
         """Register a frame as the view ``name``: a query over it is planned with it."""
         from blendfusion.frame import Frame
-        from blendfusion.language.unsupported.provenance import unnamed_tables
+        from blendfusion.language.opaque.provenance import unnamed_tables
 
         super().register_view(name, df)
         self.views.hold(name, unnamed_tables(df) if isinstance(df, Frame) else ())

@@ -40,7 +40,7 @@ ORDER = """
     language.doubts
     files
     run.hooks
-    language.unsupported
+    language.opaque
     run run.execution
     run.estimates
     run.reports
@@ -53,7 +53,7 @@ ORDER = """
     services.session_methods
     session
     entry_points
-    services.dialects.shared services.dialects.functions
+    services.dialects.common services.dialects.functions
     services.dialects.mysql services.dialects.blendsql services.dialects.warehouses
     services.dialects.decisions
     services.dialects.suql services.dialects

@@ -16,6 +16,7 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from blendfusion.errors import QueryError
+from blendfusion.language.opaque.right_joins import may_lose_rows
 from blendfusion.language.query_text.parameters import spelled_parameters
 from blendfusion.language.query_text.statements import (
     BLANK,
@@ -25,7 +26,6 @@ from blendfusion.language.query_text.statements import (
     query_inside,
 )
 from blendfusion.language.query_text.tokenizer import sql_of
-from blendfusion.language.unsupported.right_joins import may_lose_rows
 from blendfusion.prepare.query import Query
 from blendfusion.prepare.row_changes import with_changes
 

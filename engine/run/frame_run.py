@@ -16,9 +16,9 @@ from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.one_sort import with_one_sort
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.language.doubts.plan_warnings import warn_of_plain, warn_of_refusal
-from blendfusion.language.unsupported.nested_stages import NOTHING
-from blendfusion.language.unsupported.provenance import parameter_texts, written_sql
-from blendfusion.language.unsupported.right_joins import keeping_rows
+from blendfusion.language.opaque.nested_stages import NOTHING
+from blendfusion.language.opaque.provenance import parameter_texts, written_sql
+from blendfusion.language.opaque.right_joins import keeping_rows
 from blendfusion.planner.driver import reason
 from blendfusion.run.execution.executor import Execution
 from blendfusion.run.observe.progress import progress

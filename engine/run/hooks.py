@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from blendfusion.budget import Budget
     from blendfusion.datafusion.scan_run import ScanRun
     from blendfusion.files.csv_lines import CsvFile
+    from blendfusion.language.opaque.opaque_tables import LeafMaker
+    from blendfusion.language.opaque.prepared_frame import PreparedFrame
+    from blendfusion.language.opaque.views import Views
     from blendfusion.language.query_text.source_map import Translation
     from blendfusion.language.query_text.stored_calls import StoredCall
     from blendfusion.language.query_text.typed_query import TypedQuery
-    from blendfusion.language.unsupported.opaque_tables import LeafMaker
-    from blendfusion.language.unsupported.prepared_frame import PreparedFrame
-    from blendfusion.language.unsupported.views import Views
     from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder
     from blendfusion.models.embedders.embedder import Embedder
     from blendfusion.models.protocol.model import Model

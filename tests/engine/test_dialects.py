@@ -19,8 +19,8 @@ from blendfusion.apps.cli.main import main
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.source_map import edit, identity, place
 from blendfusion.prepare.translators import dialect_names
+from blendfusion.services.dialects.common.catalog import SessionFacts
 from blendfusion.services.dialects.dispatch import DIALECTS, dialect_of
-from blendfusion.services.dialects.shared.catalog import SessionFacts
 from blendfusion.udfs.register.user_functions import _defined
 
 SHOPS = pa.table(

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from blendfusion.budget import Price
 from blendfusion.datafusion.error_gate import outward
-from blendfusion.language.unsupported.nested_stages import NOTHING
+from blendfusion.language.opaque.nested_stages import NOTHING
 from blendfusion.models.prompts.prompt import replies_of
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.planner.explain.expression_text import expression_text

@@ -13,7 +13,7 @@ import pyarrow as pa
 from datafusion import DataFrame, SessionContext, lit
 from datafusion import functions as f
 
-from blendfusion.language.unsupported.nested_stages import StoredParts
+from blendfusion.language.opaque.nested_stages import StoredParts
 from blendfusion.models.embedders.cache import UnknownVectorError
 from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import boolean_literal, project

@@ -24,7 +24,7 @@ from blendfusion.datafusion.scan_run import ScanRun
 from blendfusion.datafusion.substrait_io import batches_of, relation_of
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, STAGE_SCHEMA
 from blendfusion.errors import BlendFusionError, PlanError
-from blendfusion.language.unsupported.nested_stages import NOTHING, StoredParts
+from blendfusion.language.opaque.nested_stages import NOTHING, StoredParts
 from blendfusion.planner.ir.builders import boolean_literal, project
 from blendfusion.planner.ir.nodes import Field, Plan
 from blendfusion.planner.ir.traversal import branches

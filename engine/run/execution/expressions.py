@@ -459,7 +459,7 @@ class RowWise:
         combine = pc.or_kleene if decisive else pc.and_kleene
         result: pa.Array = pa.array(np.full(len(rows), not decisive))
         for part in sorted(expr.children, key=lambda part: dearness(part, rows)):
-            states = np.flatnonzero(undecided(result, decisive))
+            states = np.flatnonzero(is_undecided(result, decisive))
             if len(states) == 0:
                 break
             everything = len(states) == len(rows)
@@ -550,7 +550,7 @@ def _truths(column: Column) -> np.ndarray:
     return _numpy(filled)
 
 
-def undecided(values: pa.Array, decisive: bool) -> np.ndarray:
+def is_undecided(values: pa.Array, decisive: bool) -> np.ndarray:
     """True where a three-valued result is undecided."""
     decided = pc.fill_null(values if decisive else pc.invert(values), False)
     return ~_numpy(decided)

@@ -39,8 +39,8 @@ from blendfusion.run.execution.expressions import (
     assemble,
     dearness,
     is_true,
+    is_undecided,
     spread,
-    undecided,
     whole,
 )
 from blendfusion.run.execution.truth_table import Decisions, TruthTable
@@ -342,7 +342,7 @@ class OpenQuestions(RowWise):
             else:  # it may have to stay behind a condition
                 lines.append(np.full(len(rows), True))
         self._looks, self._waits = False, before
-        open_ = np.array(lines) & undecided(result, decisive) & ~before[numbers]
+        open_ = np.array(lines) & is_undecided(result, decisive) & ~before[numbers]
         for place, part in enumerate(expr.children):
             first = open_[place]
             others = {
@@ -361,7 +361,7 @@ class OpenQuestions(RowWise):
                 places[chosen] = 1 + np.arange(len(chosen))
                 result = combine(result, assemble([pa.repeat(neutral, 1), value], places))
             open_[place] = False
-            open_ &= ~self._waits[numbers] & undecided(result, decisive)
+            open_ &= ~self._waits[numbers] & is_undecided(result, decisive)
         return result
 
     def _if_known(self, expr: Expr, rows: Rows, otherwise: pa.Scalar) -> pa.Array:
@@ -433,11 +433,11 @@ def _valid(column: pa.Array) -> Masks:
 def _may_look(expr: Expr) -> bool:
     """Whether an expression has a value on every row, once its answers are known."""
 
-    def answered(part: Expr) -> Expr | None:
+    def answer_column(part: Expr) -> Expr | None:
         own = part.children[0] if isinstance(part, Node) and part.name == "cast" else part
         if isinstance(own, Ask):
             return None if own is not part and pa.types.is_string(own.call.type) else Field(0)
-        return substitute(own, answered) if own is not part and is_boolean(own) else None
+        return substitute(own, answer_column) if own is not part and is_boolean(own) else None
 
     values = [cast_to_text(arg) or arg for ask in asks(expr) for arg in ask.args]
-    return all(map(never_fails, (substitute(expr, answered), *values)))
+    return all(map(never_fails, (substitute(expr, answer_column), *values)))

@@ -26,7 +26,7 @@ from blendfusion.udfs.ask.job import Job
 from blendfusion.udfs.ask.observer import StageCounts
 
 if TYPE_CHECKING:
-    from blendfusion.language.unsupported.prepared_frame import PreparedFrame
+    from blendfusion.language.opaque.prepared_frame import PreparedFrame
     from blendfusion.models.wrappers.cache import CachedModel
     from blendfusion.options import Options
     from blendfusion.run.execution.pipeline import Counts

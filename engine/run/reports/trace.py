@@ -49,7 +49,7 @@ from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import Conflict
 
 if TYPE_CHECKING:
-    from blendfusion.language.unsupported.prepared_frame import PreparedFrame
+    from blendfusion.language.opaque.prepared_frame import PreparedFrame
     from blendfusion.udfs.ask.dispatcher import Results
 
 CALLS_SCHEMA = pa.schema(

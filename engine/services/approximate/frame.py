@@ -13,7 +13,7 @@ from blendfusion.run.hooks import BaseFrame
 from blendfusion.services.approximate.within import Within
 
 if TYPE_CHECKING:
-    from blendfusion.language.unsupported.prepared_frame import PreparedFrame
+    from blendfusion.language.opaque.prepared_frame import PreparedFrame
     from blendfusion.services.approximate.estimates import EstimatedGroups
 
 

@@ -20,10 +20,10 @@ from blendfusion.language.query_text.source_map import (
 from blendfusion.language.query_text.statements import first_word
 from blendfusion.prepare.translators import OURS
 from blendfusion.services.dialects.blendsql import translate as blendsql
+from blendfusion.services.dialects.common.braces import is_call
+from blendfusion.services.dialects.common.catalog import SessionFacts
 from blendfusion.services.dialects.decisions.systems import DECISIONS
 from blendfusion.services.dialects.mysql import translate as mysql
-from blendfusion.services.dialects.shared.braces import is_call
-from blendfusion.services.dialects.shared.catalog import SessionFacts
 from blendfusion.services.dialects.suql import translate as suql
 from blendfusion.services.dialects.warehouses import bigquery, databricks, snowflake
 

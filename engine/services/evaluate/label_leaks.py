@@ -18,7 +18,7 @@ from blendfusion.services.evaluate.compare_answers import comparable
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
-    from blendfusion.language.unsupported.prepared_frame import PreparedFrame
+    from blendfusion.language.opaque.prepared_frame import PreparedFrame
     from blendfusion.run.hooks import BaseFrame, BaseSession
 
 Origins: TypeAlias = frozenset[tuple[str, str]]

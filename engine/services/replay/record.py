@@ -17,7 +17,7 @@ from datafusion import SessionContext
 
 from blendfusion.datafusion.scans import scans, table_of
 from blendfusion.errors import QueryError
-from blendfusion.language.unsupported.provenance import written_sql
+from blendfusion.language.opaque.provenance import written_sql
 from blendfusion.models.stores.recording import KeyedStore
 from blendfusion.options import OF_MODELS, Options
 from blendfusion.planner.ir.document_tables import COLUMNS, Documents, documents_of

@@ -373,7 +373,7 @@ class DecisionModel:
             self._extra += found.usage
             return None if isinstance(found.odds[0], UnusableAnswerError) else found.odds[0]
 
-        if await self._sentinels.moved(read):
+        if await self._sentinels.has_moved(read):
             warnings.warn(
                 f"{self._name} at {self._server.url} answers questions otherwise than before, under "
                 f"the same name {reply.model}: answers before and after may differ",

@@ -49,7 +49,7 @@ class Sentinels:
         self._since = 0 if due else self._since
         return due
 
-    async def moved(self, read: Read) -> bool:
+    async def has_moved(self, read: Read) -> bool:
         """Whether another model answers, by one state, and by the others where that moved. It
         forgets the answers of the earlier one then."""
         self._turn += 1

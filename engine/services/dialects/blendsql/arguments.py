@@ -8,7 +8,7 @@ from blendfusion.errors import close_matches
 from blendfusion.language.query_text.rewriter import Weaver, Written
 from blendfusion.language.query_text.source_map import Piece
 from blendfusion.services.dialects.blendsql.signatures import IGNORED, NO_ARGUMENT, Signature
-from blendfusion.services.dialects.shared.braces import Argument, Braces
+from blendfusion.services.dialects.common.braces import Argument, Braces
 from blendfusion.udfs.declare.arguments import sql_string
 from blendfusion.udfs.declare.json_schema import is_json
 from blendfusion.udfs.declare.returns import constraint_named

@@ -11,9 +11,9 @@ from blendfusion.language.query_text.source_map import Piece
 from blendfusion.language.query_text.substitute_calls import NO_TEXT
 from blendfusion.services.dialects.blendsql.arguments import Arguments
 from blendfusion.services.dialects.blendsql.options import Options
-from blendfusion.services.dialects.shared.braces import Argument, Braces
-from blendfusion.services.dialects.shared.columns import Columns
-from blendfusion.services.dialects.shared.question_columns import Inside, Table, unique
+from blendfusion.services.dialects.common.braces import Argument, Braces
+from blendfusion.services.dialects.common.columns import Columns
+from blendfusion.services.dialects.common.question_columns import Inside, Table, unique
 from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 from blendfusion.udfs.declare.returns import constraint_named
 

@@ -8,14 +8,14 @@ from blendfusion.datafusion.arrow_types import is_text
 from blendfusion.language.query_text.rewriter import Written
 from blendfusion.services.dialects.blendsql.arguments import Arguments
 from blendfusion.services.dialects.blendsql.signatures import signature
-from blendfusion.services.dialects.shared.braces import (
+from blendfusion.services.dialects.common.braces import (
     Argument,
     Braces,
     is_call,
     read_call,
     read_named,
 )
-from blendfusion.services.dialects.shared.columns import Base, Columns
+from blendfusion.services.dialects.common.columns import Base, Columns
 from blendfusion.udfs.declare.arguments import INFERRED, sql_string
 
 _ORDERS = (TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)

@@ -7,7 +7,7 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.language.query_text.query_tree import Reader, Select
 from blendfusion.language.query_text.rewriter import Weaver
 from blendfusion.language.query_text.source_map import Translation
-from blendfusion.services.dialects.shared.catalog import SessionFacts
+from blendfusion.services.dialects.common.catalog import SessionFacts
 
 
 def aliases_in_where(reader: Reader, known: SessionFacts) -> Translation:

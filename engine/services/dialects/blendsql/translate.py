@@ -19,18 +19,18 @@ from blendfusion.services.dialects.blendsql.options import Options
 from blendfusion.services.dialects.blendsql.select_aliases import aliases_in_where
 from blendfusion.services.dialects.blendsql.signatures import GONE, signature
 from blendfusion.services.dialects.blendsql.sqlite_functions import in_our_words
-from blendfusion.services.dialects.functions.claims import claim
-from blendfusion.services.dialects.functions.sqlite import SQLITE
-from blendfusion.services.dialects.shared.braces import (
+from blendfusion.services.dialects.common.braces import (
     Argument,
     Braces,
     is_call,
     read_call,
     read_named,
 )
-from blendfusion.services.dialects.shared.catalog import SessionFacts
-from blendfusion.services.dialects.shared.columns import Columns, plain_name
-from blendfusion.services.dialects.shared.positional import as_query, fill_positional
+from blendfusion.services.dialects.common.catalog import SessionFacts
+from blendfusion.services.dialects.common.columns import Columns, plain_name
+from blendfusion.services.dialects.common.positional import as_query, fill_positional
+from blendfusion.services.dialects.functions.claims import claim
+from blendfusion.services.dialects.functions.sqlite import SQLITE
 from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 _EQUALS = (TokenType.EQ, TokenType.NEQ)

@@ -13,13 +13,13 @@ from blendfusion.datafusion.arrow_types import is_text as is_text_type
 from blendfusion.language.query_text.letter_case import RESERVED
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.rewriter import Weaver, Written
+from blendfusion.services.dialects.common.catalog import SessionFacts
 from blendfusion.services.dialects.functions.aggregates import end_of
 from blendfusion.services.dialects.functions.call import FunctionCall, Spelling, System
 from blendfusion.services.dialects.functions.casts import Casts
 from blendfusion.services.dialects.functions.literal_patterns import OF_OPERATORS
 from blendfusion.services.dialects.functions.operands import is_product, operand_end, operand_start
 from blendfusion.services.dialects.functions.types import Types
-from blendfusion.services.dialects.shared.catalog import SessionFacts
 from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 _NO_FUNCTIONS = {

@@ -7,7 +7,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Select
 from blendfusion.language.query_text.rewriter import Weaver
-from blendfusion.services.dialects.shared.catalog import SessionFacts
+from blendfusion.services.dialects.common.catalog import SessionFacts
 
 
 class Types:

@@ -8,10 +8,10 @@ from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.rewriter import Weaver
 from blendfusion.language.query_text.source_map import Translation, within
 from blendfusion.language.query_text.statements import first_word
+from blendfusion.services.dialects.common.catalog import SessionFacts
+from blendfusion.services.dialects.common.quoting import requote
 from blendfusion.services.dialects.functions.claims import claim
 from blendfusion.services.dialects.functions.mysql import MYSQL
-from blendfusion.services.dialects.shared.catalog import SessionFacts
-from blendfusion.services.dialects.shared.quoting import requote
 
 
 def translate(text: str, known: SessionFacts) -> Translation:

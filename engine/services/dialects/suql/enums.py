@@ -11,7 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.datafusion.arrow_types import is_list
 from blendfusion.language.query_text.rewriter import Form, Weaver
 from blendfusion.language.query_text.source_map import Piece
-from blendfusion.services.dialects.shared.columns import Columns
+from blendfusion.services.dialects.common.columns import Columns
 from blendfusion.services.dialects.suql.postgres_functions import contains, list_texts
 from blendfusion.udfs.declare.arguments import quoted_name
 

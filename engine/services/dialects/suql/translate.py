@@ -11,10 +11,10 @@ from blendfusion.datafusion.arrow_types import is_list
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.rewriter import Form, Weaver, Written
 from blendfusion.language.query_text.source_map import Translation
+from blendfusion.services.dialects.common.catalog import SessionFacts
+from blendfusion.services.dialects.common.columns import Columns
 from blendfusion.services.dialects.functions.claims import claim
 from blendfusion.services.dialects.functions.postgres import POSTGRES
-from blendfusion.services.dialects.shared.catalog import SessionFacts
-from blendfusion.services.dialects.shared.columns import Columns
 from blendfusion.services.dialects.suql import opening_hours as hours
 from blendfusion.services.dialects.suql import postgres_functions as postgres
 from blendfusion.services.dialects.suql.enums import Enums

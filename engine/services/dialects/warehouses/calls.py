@@ -16,10 +16,10 @@ from blendfusion.language.query_text.call_sites import literal_of
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.rewriter import Form, Pieces, Weaver
 from blendfusion.language.query_text.source_map import Piece, Translation, within
+from blendfusion.services.dialects.common.catalog import SessionFacts
+from blendfusion.services.dialects.common.quoting import requote
 from blendfusion.services.dialects.functions.call import System
 from blendfusion.services.dialects.functions.claims import claim
-from blendfusion.services.dialects.shared.catalog import SessionFacts
-from blendfusion.services.dialects.shared.quoting import requote
 from blendfusion.udfs.declare.arguments import Literal, quoted_name, sql_string
 
 Span: TypeAlias = tuple[int, int]

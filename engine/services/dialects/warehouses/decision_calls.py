@@ -11,7 +11,7 @@ from blendfusion.errors import ArgumentError
 from blendfusion.language.query_text.query_tree import Source
 from blendfusion.language.query_text.rewriter import Pieces
 from blendfusion.language.query_text.source_map import Piece
-from blendfusion.services.dialects.shared.columns import Columns, plain_name
+from blendfusion.services.dialects.common.columns import Columns, plain_name
 from blendfusion.services.dialects.warehouses.calls import (
     Call,
     Written,

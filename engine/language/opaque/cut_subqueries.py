@@ -15,7 +15,7 @@ from blendfusion.udfs.declare.arguments import quoted_name
 from blendfusion.udfs.declare.call_registry import readable
 
 if TYPE_CHECKING:
-    from blendfusion.language.unsupported.rewrite import Cutting
+    from blendfusion.language.opaque.rewrite import Cutting
 
 _ORIGINAL = re.compile(r"/\*= (.*?) =\*/", re.DOTALL)
 _LONGEST = 100

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from blendfusion.language.unsupported.nested_stages import StoredParts
-    from blendfusion.language.unsupported.opaque_tables import Leaf
+    from blendfusion.language.opaque.nested_stages import StoredParts
+    from blendfusion.language.opaque.opaque_tables import Leaf
     from blendfusion.planner.driver import Rewrite
     from blendfusion.planner.stages.split import StagedPlan
     from blendfusion.udfs.declare.call import Call

@@ -19,12 +19,12 @@ from datafusion.plan import LogicalPlan
 
 from blendfusion.datafusion.bridge import through_substrait
 from blendfusion.errors import PlanError
+from blendfusion.language.opaque.cut_subqueries import Cuts, State, one_line
+from blendfusion.language.opaque.nested_stages import Above, Part
+from blendfusion.language.opaque.opaque_tables import Leaf, surviving_type
+from blendfusion.language.opaque.split_query import split
 from blendfusion.language.query_text.query_tree import Scope
 from blendfusion.language.query_text.window_filters import filters_as_cases
-from blendfusion.language.unsupported.cut_subqueries import Cuts, State, one_line
-from blendfusion.language.unsupported.nested_stages import Above, Part
-from blendfusion.language.unsupported.opaque_tables import Leaf, surviving_type
-from blendfusion.language.unsupported.split_query import split
 from blendfusion.planner.ir.opaque_names import QUERIES, TABLES
 from blendfusion.run.hooks import BaseFrame, Text, Verb
 from blendfusion.udfs.declare.arguments import quoted_name

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Query, Reader, Select
 from blendfusion.language.query_text.rewriter import Written
-from blendfusion.services.dialects.shared.braces import Argument, is_call
+from blendfusion.services.dialects.common.braces import Argument, is_call
 from blendfusion.udfs.declare.arguments import quoted_name
 
 _ENDS = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.NUMBER, TokenType.STRING)

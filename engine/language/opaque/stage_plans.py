@@ -13,10 +13,10 @@ from blendfusion.datafusion.bridge import through_substrait
 from blendfusion.errors import PlanError
 from blendfusion.language.doubts.constant_conditions import noting
 from blendfusion.language.doubts.plan_warnings import warn_of_doubts
+from blendfusion.language.opaque.nested_stages import chain
+from blendfusion.language.opaque.prepared_frame import PreparedFrame
+from blendfusion.language.opaque.rewrite import remake, twin
 from blendfusion.language.query_text.window_filters import filters_as_cases, groups_as_rows
-from blendfusion.language.unsupported.nested_stages import chain
-from blendfusion.language.unsupported.prepared_frame import PreparedFrame
-from blendfusion.language.unsupported.rewrite import remake, twin
 from blendfusion.planner.driver import reason, rewrite
 from blendfusion.planner.initial_order import inputs_first
 from blendfusion.planner.stages.split import cut_stages

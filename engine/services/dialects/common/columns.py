@@ -15,8 +15,8 @@ from blendfusion.language.query_text.letter_case import RESERVED
 from blendfusion.language.query_text.query_tree import Source
 from blendfusion.language.query_text.rewriter import Weaver, Written
 from blendfusion.language.query_text.source_map import refusal
-from blendfusion.services.dialects.shared.braces import Argument
-from blendfusion.services.dialects.shared.catalog import SessionFacts
+from blendfusion.services.dialects.common.braces import Argument
+from blendfusion.services.dialects.common.catalog import SessionFacts
 from blendfusion.udfs.declare.arguments import quoted_name
 
 

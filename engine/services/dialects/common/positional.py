@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.language.query_text.parameters import literal
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.source_map import Translation, edit, identity, refusal
-from blendfusion.services.dialects.shared.braces import is_call
+from blendfusion.services.dialects.common.braces import is_call
 
 _EXPRESSION = ("EXISTS", "NOT", "CASE")
 _GOES_ON = ("UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from datafusion import DataFrame
 
-from blendfusion.language.unsupported.opaque_tables import Leaf, surviving
+from blendfusion.language.opaque.opaque_tables import Leaf, surviving
 from blendfusion.planner.ir.builders import table_names
 from blendfusion.planner.ir.nodes import Plan, Rel, StoredRows
 from blendfusion.planner.ir.traversal import subplans, transform

@@ -9,8 +9,8 @@ from datafusion.plan import LogicalPlan
 
 from blendfusion.datafusion.error_translation import translate_error
 from blendfusion.errors import BlendFusionError
-from blendfusion.language.unsupported.prepared_frame import PreparedFrame
-from blendfusion.language.unsupported.provenance import parameter_texts, place_error_in
+from blendfusion.language.opaque.prepared_frame import PreparedFrame
+from blendfusion.language.opaque.provenance import parameter_texts, place_error_in
 from blendfusion.udfs.declare.call_registry import calls_in, readable
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def prepare(frame: BaseFrame, *, parts: bool) -> PreparedFrame:
     if not frame.engine.options.planner:
         return PreparedFrame(calls, reason="the option planner is off")
     frame.engine.calls.know(frame.engine, text)  # what is read back names their functions
-    from blendfusion.language.unsupported.stage_plans import staged_plan
+    from blendfusion.language.opaque.stage_plans import staged_plan
 
     return staged_plan(frame, calls, plan, query, parts=parts)
 
