@@ -129,6 +129,14 @@ def aggregate(source: Plan, agg: Aggregation) -> Rel:
     return Rel("aggregate", serialize(message), (source,), exprs, width)
 
 
+def by_more_keys(agg: Aggregation, keys: tuple[Expr, ...]) -> Aggregation:
+    """``agg``, which has one grouping, by further keys behind its own."""
+    message = RelMessage.FromString(agg.template)
+    n = len(agg.keys)
+    message.aggregate.groupings[0].expression_references.extend(range(n, n + len(keys)))
+    return replace(agg, template=serialize(message), keys=(*agg.keys, *keys))
+
+
 def distinct(source: Plan, *keys: Expr) -> Rel:
     """The distinct tuples of ``keys`` over ``source``, one column per key."""
     message = RelMessage()

@@ -37,6 +37,7 @@ from blendfusion.planner.ir.traversal import (
     meets_pairs,
     with_subplans,
 )
+from blendfusion.planner.needs.compared_values import with_value_keys
 from blendfusion.planner.needs.counts import rows_to_count
 from blendfusion.planner.needs.groups import bound_aggregate, numbers_first
 from blendfusion.planner.needs.reads import read_above, read_of_side, read_of_subquery
@@ -67,9 +68,15 @@ class _Reader:
         above: list[Rel] = [] if read is None else [Rel("project", b"", (plan,), read, len(read))]
         start = len(above)
         groups: Plan = plan
-        while isinstance(groups, Rel) and _is_above(groups, above):
-            above.append(groups)
-            groups = groups.inputs[0]
+        while isinstance(groups, Rel):
+            valued = with_value_keys(groups)
+            if valued is not None:
+                groups = valued
+            elif _is_above(groups, above):
+                above.append(groups)
+                groups = groups.inputs[0]
+            else:
+                break
         result: Plan | None = (
             self._bound_groups(groups, above[::-1]) if isinstance(groups, Rel) else None
         )

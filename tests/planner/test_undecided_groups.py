@@ -79,6 +79,10 @@ def _hashed(call: bf.Request) -> object:
         (f"SELECT g FROM t GROUP BY g HAVING count(DISTINCT CASE WHEN {F} THEN p END) >= 2", 95),
         (f"SELECT g, count(DISTINCT p) > 1 AS v FROM t WHERE {F} GROUP BY g", 80),
         (f"SELECT count(DISTINCT d) > 3 AS v FROM t WHERE {F}", 25),
+        (f"SELECT g FROM t GROUP BY g HAVING {COUNT} > (SELECT max(id) FROM t WHERE id < 6)", 225),
+        (f"SELECT g FROM t GROUP BY g HAVING {COUNT} > "
+         f"(SELECT count(*) FROM t WHERE {F} AND id < 20)", 200),
+        (f"SELECT g FROM t GROUP BY g HAVING sum(id) > 0 AND (SELECT count(*) FROM t WHERE {F}) > 2", 25),
     ],
 )  # fmt: skip
 def test_rows_are_asked_until_groups_are_decided(sql: str, most: int) -> None:

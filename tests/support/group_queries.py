@@ -82,12 +82,14 @@ class GroupQueries:
         where = [self._source.choice(_CONDITIONS)] if one() < 0.4 else []
         having = [self._test() for _ in range(self._source.choice([0, 1, 1, 1, 2]))]
         shown = [f"{self._shown()} AS v{i}" for i in range(self._source.choice([0, 0, 1, 1, 2]))]
-        text = f"SELECT {', '.join([*keys, *shown]) or '1 AS one'} FROM t"
-        text += f" WHERE {' AND '.join(where)}" if where else ""
-        text += f" GROUP BY {', '.join(keys)}" if keys else ""
-        text += f" HAVING {self._joined(having)}" if having else ""
+        head = f"SELECT {', '.join([*keys, *shown]) or '1 AS one'}"
+        rest = " FROM t"
+        rest += f" WHERE {' AND '.join(where)}" if where else ""
+        rest += f" GROUP BY {', '.join(keys)}" if keys else ""
+        rest += f" HAVING {self._joined(having)}" if having else ""
         if keys and one() < 0.25:
-            return self._ranked(text, keys)
+            return self._ranked(head, rest, keys)
+        text = head + rest
         if keys and one() < 0.5:
             order = [self._ordered(self._measure()) for _ in range(self._source.choice([0, 1, 1]))]
             order += [self._ordered(key) for key in keys]
@@ -95,7 +97,7 @@ class GroupQueries:
             text += self._source.choice(["", "", " OFFSET 1"])
         return self._nested(text) if one() < 0.1 else text
 
-    def _ranked(self, text: str, keys: Sequence[str]) -> str:
+    def _ranked(self, head: str, rest: str, keys: Sequence[str]) -> str:
         """The first groups by their number in an order, of all or of each combination of keys."""
         one, name = self._source.random, self._source.choice(("row_number", "rank", "dense_rank"))
         order = [self._ordered(self._measure()) for _ in range(self._source.choice([0, 1, 1, 2]))]
@@ -103,10 +105,9 @@ class GroupQueries:
             order += [self._ordered(key) for key in keys]
         part = f"PARTITION BY {self._source.choice(keys)} " if one() < 0.3 else ""
         window = f"{name}() OVER ({part}ORDER BY {', '.join(order)})"
-        head, _, rest = text.partition(" FROM t")
         shown = ", ".join((*keys, "r") if one() < 0.5 else keys)
         test = self._source.choice(("r <= 2", "r = 1", "r < 4", "r IN (1, 2)", "r = 2"))
-        return f"SELECT {shown} FROM ({head}, {window} AS r FROM t{rest}) AS q WHERE {test}"
+        return f"SELECT {shown} FROM ({head}, {window} AS r{rest}) AS q WHERE {test}"
 
     def _nested(self, text: str) -> str:
         return f"SELECT count(*) AS n FROM ({text}) AS q"
@@ -141,6 +142,8 @@ class GroupQueries:
                 f"{measure} {self._source.choice(_COMPARED)} {self._measure()}",
                 f"{measure} BETWEEN 1 AND {number}",
                 f"{measure} IN (0, {number})",
+                f"{measure} {self._source.choice(_COMPARED)} {self._value()}",
+                f"{measure} + {self._value()} > {number} * {self._value()}",
                 f"2 * {measure} + 1 > {number} * {self._measure()}",
                 f"{measure} / 2 < {number}",
                 f"{measure} IS NULL",
@@ -149,6 +152,14 @@ class GroupQueries:
                 f"bool_and({self._condition()}) IS NOT FALSE",
             ]
         )
+
+    def _value(self) -> str:
+        """A value of another table, or of other groups."""
+        own = self._source.choice(("count(*)", "max(n)", "min(m)", "sum(n)", "max(id) / 9"))
+        where = self._source.choice(
+            ("", f" WHERE {self._condition()}", " WHERE k = 0", " WHERE id < 0")
+        )
+        return f"(SELECT {own} FROM t{where})"
 
     def _condition(self) -> str:
         return self._source.choice(_CONDITIONS)
