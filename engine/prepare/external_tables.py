@@ -42,6 +42,8 @@ class _Statement:
     kind: str
     """The format of the files, in capital letters."""
     places: tuple[str, ...]
+    location: tuple[int, int] | None
+    """The offsets of the one place, with its quotes; None where there are several."""
     options: Mapping[str, str]
     """Without ``format.``."""
     columns: int | None
@@ -60,7 +62,34 @@ def external_table(session: FrameSources, sql: str) -> str:
     if found.kind == "PARQUET":
         for place in found.places:
             check_place(session, place)
+    name = _noted_name(found)
+    if name is not None:
+        session.note_registration("create_external", name, found.places[0], {"statement": sql})
     return _with_columns(session, found) if found.kind == "CSV" else sql
+
+
+def moved_statement(sql: str, place: str) -> str | None:
+    """A noted statement for files at another place; None for a text that is none."""
+    found = _parse(sql)
+    if found is None or found.location is None or _noted_name(found) is None:
+        return None
+    start, end = found.location
+    quoted = "'" + place.replace("'", "''") + "'"
+    return edit(str(found.tree.text), [(start, end, quoted)]).sql
+
+
+def _noted_name(found: _Statement) -> str | None:
+    """The name, as SQL has it, of a table of one place whose statement can be repeated as it is:
+    its options are those of a format, and no keys of a server."""
+    tree, words = found.tree, found.tree.words
+    at = words.index("TABLE") + 1 if "TABLE" in words else len(words)
+    plain = "IF" not in words[:6] and found.location is not None
+    one = TokenType.SEMICOLON not in [tree.kind(n) for n in range(len(words) - 1)]
+    if not plain or not one or any("." in key for key in found.options):
+        return None
+    if at + 1 >= len(words) or tree.kind(at + 1) == TokenType.DOT:
+        return None
+    return str(tree.text)[tree.tokens[at].start : tree.tokens[at].end + 1]
 
 
 def _parse(sql: str) -> _Statement | None:
@@ -72,14 +101,17 @@ def _parse(sql: str) -> _Statement | None:
         return None
     at, stored = words.index("LOCATION"), words.index("STORED") if "STORED" in words else -3
     inside = range(at + 2, tree.close[at + 1]) if tree.opens(at + 1) else range(at + 1, at + 2)
-    places = tuple(tree.tokens[n].text for n in inside if tree.kind(n) == TokenType.STRING)
+    texts = [tree.tokens[n] for n in inside if tree.kind(n) == TokenType.STRING]
+    places = tuple(token.text for token in texts)
+    location = (texts[0].start, texts[0].end + 1) if len(texts) == 1 == len(inside) else None
     options = words.index("OPTIONS") if "OPTIONS" in words else None
     opened = None if options is None or not tree.opens(options + 1) else options + 1
     settings = {} if opened is None else dict(_settings(tree, opened))
     declared = tree.kind(stored - 1) == TokenType.R_PAREN
     behind = None if opened is None else tree.tokens[opened].end + 1
     kind = tree.word(stored + 2) if stored >= 0 else ""
-    return _Statement(tree, kind, places, settings, None if declared else stored, behind)
+    columns = None if declared else stored
+    return _Statement(tree, kind, places, location, settings, columns, behind)
 
 
 def _settings(tree: TokenTree, opened: int) -> Iterator[tuple[str, str]]:

@@ -13,9 +13,9 @@ from blendfusion.models.stores.recording import Recording
 from blendfusion.models.wrappers.self_consistency import answer_consistently
 from blendfusion.types import Answer, ModelInfo, Task
 
-_KEPT_SECONDS = 1.0
+_KEPT_SECONDS = 0.1
 """Answers of a batch are stored when so many seconds have passed: a program that is killed loses
-those since then, which batches of quick servers, and of slow models, exceed."""
+those since then, which are fewer than the values in flight of a server that takes longer."""
 
 
 class CachedModel:
@@ -149,7 +149,7 @@ class CachedModel:
     def _ask(
         self, task: Task, missing: list[Values], tell: Callable[[Values, Answer], None]
     ) -> None:
-        """Ask the model, and store its answers every second, and even if it then fails."""
+        """Ask the model, and store its answers every moment, and even if it then fails."""
         if not missing:
             return
         new: dict[Values, Answer] = {}

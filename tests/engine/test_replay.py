@@ -7,8 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -278,7 +282,7 @@ def test_tables_in_memory_are_recorded_by_their_arrow_data(
 ) -> None:
     session_of(scripted(), ROWS).sql(QUERY).manifest().save(tmp_path / "run.json")
     assert replayed(tmp_path) == 2
-    assert "table reviews: it was in memory" in capsys.readouterr().err
+    assert "table reviews: it was of no file of this machine" in capsys.readouterr().err
     pq.write_table(pa.table(ROWS), tmp_path / "elsewhere.parquet")
     assert replayed(tmp_path, "--table", f"reviews={tmp_path / 'elsewhere.parquet'}") == 0
 
@@ -437,7 +441,10 @@ def _words_of(folder: Path) -> None:
     (folder / "latin.csv").write_bytes("id,text\n1,good café\n2,bad café\n".encode("latin-1"))
     (folder / "rows.txt").write_text("1;good lamp\n2;bad lamp\n")
     objects = [{"id": n, "text": text} for n, text in enumerate(["good lamp", "bad lamp"])]
-    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, objects)))
+    for ending in ("json", "jsonl"):
+        (folder / f"rows.{ending}").write_text("\n".join(map(json.dumps, objects)))
+    with pa.ipc.new_file(folder / "rows.arrow", pa.table(ROWS).schema) as file:
+        file.write_table(pa.table(ROWS))
     pq.write_table(pa.table(ROWS), folder / "rows.parquet")
     for month in ("01", "02"):
         (folder / "parts" / f"month={month}").mkdir(parents=True)
@@ -472,6 +479,25 @@ REGISTRATIONS: dict[str, Callable[[bf.Session, Path], object]] = {
     "a file": lambda s, f: s.register_file(f / "rows.parquet", "t"),
     "an encoding": lambda s, f: s.register_file(f / "latin.csv", "t", encoding="latin-1"),
     "a delimiter": lambda s, f: s.register_file(f / "rows.csv", "t", delimiter=";"),
+    "a table of Arrow": lambda s, f: s.register_arrow("t", str(f / "rows.arrow")),
+    "a listing": lambda s, f: s.register_listing_table("t", f"{f / 'parts' / 'month=01'}/"),
+    "a statement over Parquet": lambda s, f: s.sql(
+        f"CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{f / 'rows.parquet'}'"
+    ),
+    "a statement over a folder": lambda s, f: s.sql(
+        f"create external table \"t\" stored as parquet location '{f / 'parts' / 'month=01'}/';"
+    ),
+    "a statement over CSV": lambda s, f: s.sql(
+        f"CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{f / 'rows.csv'}' "
+        "OPTIONS ('format.delimiter' ';', 'format.has_header' 'true')"
+    ),
+    "a statement with columns": lambda s, f: s.sql(
+        "CREATE EXTERNAL TABLE t (id SMALLINT, text VARCHAR) STORED AS CSV "
+        f"LOCATION '{f / 'rows.txt'}' OPTIONS (format.delimiter ';', format.has_header false)"
+    ),
+    "a statement over JSON": lambda s, f: s.sql(
+        f"CREATE EXTERNAL TABLE t STORED AS JSON LOCATION '{f / 'rows.json'}'"
+    ),
     "a pattern": lambda s, f: s.register_file(f / "parts" / "*" / "*.parquet", "t"),
 }
 FROM_T = "SELECT text FROM t WHERE llm_filter('Is it good?', text) ORDER BY text"
@@ -544,6 +570,15 @@ def test_a_table_that_has_the_name_by_now_is_no_file(
         {"method": "register_csv", "options": {"options": {"csv": {"secret": 1}}}},
         {"method": "register_csv", "options": {"options": {}}},
         {"method": "register_documents"},
+        {"method": "create_external", "options": {"statement": "DROP TABLE t"}},
+        {"method": "create_external", "options": {"statement": "CREATE TABLE t AS SELECT 1"}},
+        {
+            "method": "create_external",
+            "options": {
+                "statement": "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'a'; DROP TABLE t"
+            },
+        },
+        {"method": "create_external", "options": {"path": "x"}},
         "register_parquet",
     ],
 )
@@ -555,6 +590,68 @@ def test_a_registration_that_no_run_records_is_refused(
     hostile.save(folder / "run.json")
     assert replayed(folder) == 2
     assert "its registration cannot be repeated" in capsys.readouterr().err
+
+
+@contextmanager
+def serving_files(folder: Path) -> Iterator[str]:
+    """The address of a server of the files of a folder."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("read", "words"),
+    [
+        (lambda s, f: s.sql("SELECT text FROM v"), "reads the view 'v'"),
+        (lambda s, f: s.sql('SELECT a.text FROM t JOIN public."v" a ON a.id = t.id'), "view 'v'"),
+        (
+            lambda s, f: s.sql(f"SELECT text FROM '{f / 'rows.parquet'}'"),
+            "session.register_file('/",
+        ),
+        (
+            lambda s, f: s.read_parquet(f / "rows.parquet").select("text"),
+            "'a frame of the program'",
+        ),
+    ],
+)
+def test_what_a_replay_would_not_know_is_refused_in_the_words_of_the_user(
+    tmp_path: Path,
+    model: bf.ScriptedModel,
+    read: Callable[[bf.Session, Path], bf.Frame],
+    words: str,
+) -> None:
+    _words_of(tmp_path)
+    session = bf.connect(model, cache=None, read_files="local")
+    session.register_parquet("t", tmp_path / "rows.parquet")
+    session.sql("CREATE VIEW v AS SELECT * FROM t")
+    with pytest.raises(bf.QueryError) as refused:
+        read(session, tmp_path).manifest()
+    assert words in str(refused.value)
+    assert "__blendfusion" not in str(refused.value)
+    assert session.sql("SELECT text AS v FROM t").manifest().sections["result"]["rows"]
+
+
+def test_files_of_which_no_manifest_can_tell_are_a_warning(
+    tmp_path: Path, model: bf.ScriptedModel
+) -> None:
+    _words_of(tmp_path)
+    session = bf.connect(model, cache=None)
+    with serving_files(tmp_path) as address:
+        session.register_file(f"{address}/rows.parquet", "t")
+    with pytest.warns(bf.FileWarning, match="table t: a manifest cannot hold .* --table t=PATH"):
+        session.sql(FROM_T).manifest().save(tmp_path / "run.json")
+    assert replayed(tmp_path) == 2
+    assert replayed(tmp_path, "--table", f"t={tmp_path / 'rows.parquet'}") == 0
+    session.deregister_table("t")
+    session.from_pydict(ROWS, name="t")
+    session.sql(FROM_T).manifest()  # one in memory needs no word
 
 
 def test_documents_in_a_query_are_refused_in_its_words(

@@ -179,7 +179,9 @@ def _register(
         if spec is None and "path" in old:
             spec = f"{name}={arguments.manifest.parent / os.path.expanduser(old['path'])}"
         if spec is None:
-            what = f"it was in memory: pass its rows as a file, --table {name}=PATH"
+            what = (
+                f"it was of no file of this machine: pass its rows as a file, --table {name}=PATH"
+            )
             missing.append(Change("table", name, what))
             continue
         try:

@@ -23,7 +23,7 @@ _WAIT_SECONDS = 0.2
 _START_SECONDS = 120.0
 _HEAD_SECONDS = 5.0
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
-"""What a client of gRPC says first; the server's first frame has the type 4, too."""
+"""The first words of a client of gRPC; the server's first frame has the type 4, too."""
 _SETTINGS = 4
 _HEAD_PATIENCE = {"RAY_gcs_rpc_server_reconnect_timeout_s": str(10**6)}
 """By itself, Ray ends every process of a cluster a minute after the cluster's head has ended, the
@@ -202,8 +202,8 @@ def _start(ray: Any, address: str | None) -> None:
 
 
 def _keep_output_clean() -> None:
-    """What Ray says of workers that ended goes to the standard error, as it has no setting for it:
-    the standard output may be a file of rows."""
+    """Let Ray tell of workers that ended on the standard error, for which it has no setting: the
+    standard output may be a file of rows."""
     with suppress(ImportError, AttributeError):
         worker = import_module("ray._private.worker")
         write: Any = worker.print_worker_logs
@@ -255,8 +255,8 @@ def _greet(place: str) -> None:
             return
         found.settimeout(_HEAD_SECONDS)
         found.sendall(_HELLO)
-        with found.makefile("rb") as said:
-            if said.read(4)[3:] != bytes((_SETTINGS,)):
+        with found.makefile("rb") as reply:
+            if reply.read(4)[3:] != bytes((_SETTINGS,)):
                 raise ConnectionError("what answers there is no Ray")
 
 

@@ -38,7 +38,7 @@ class Edge:
 
 
 def edges_of(lines: Sequence[Line], height: float) -> dict[Edge, list[Word]]:
-    """Those of the lines of a page at its edges that no other line is like."""
+    """The lines at the edges of a page that no other line of it is like."""
     shapes = [_shape(line.text) for line in lines]
     above = {at for at, line in enumerate(lines[:_MOST]) if line.box[3] < _EDGE * height}
     below = {

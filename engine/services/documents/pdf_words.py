@@ -21,7 +21,7 @@ _DIVIDED = "\x02"  # what PDFium gives for a hyphen at the end of a line
 _IN_BULK = "\ufffe"  # and in the text of a page at once
 _DIGITS = re.compile(r"(?<!\d)[0-9]{1,2}\Z")
 _OTHER = re.compile(r"[^\s!-~]")
-"""What may have to be spelled out."""
+"""A character that may have to be spelled out."""
 _WORD = re.compile(r"[^\s\x02]*\x02|[^\s\x02]+")
 
 
@@ -73,7 +73,7 @@ class PageWords:
         return "".join(chr(code) if 0 < code < 0x110000 else UNKNOWN for code in codes)
 
     def _styles(self, places: Sequence[int]) -> list[tuple[int, bool]]:
-        """The styles of characters; those of one object of the page, as a line is, have the same."""
+        """The styles of characters; those of one object, as a line is, have the same."""
         objects = map(self._object_of, repeat(self._address), places)
         found: list[tuple[int, bool]] = []
         style, before = (0, False), None

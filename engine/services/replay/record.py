@@ -16,7 +16,7 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from blendfusion.datafusion.scans import scans, table_of
-from blendfusion.errors import QueryError
+from blendfusion.errors import FileWarning, QueryError
 from blendfusion.language.opaque.provenance import written_sql
 from blendfusion.models.stores.recording import KeyedStore
 from blendfusion.options import OF_MODELS, Options
@@ -112,6 +112,7 @@ def facts(
 ) -> dict[str, Any]:
     """The parts of a manifest that are known before a run. Raises QueryError."""
     session = frame.session
+    _check_views(frame)
     return {
         "query": _query(frame, dialect),
         "options": options_of(session),
@@ -125,6 +126,23 @@ def facts(
             for name, table in inputs(frame, session)
         },
     }
+
+
+def _check_views(frame: BaseFrame) -> None:
+    """Raises QueryError where the text of a query names a view, which a replay would not know."""
+    if not isinstance(frame.origin, Text):
+        return
+    text, catalog = written_sql(frame), frame.session.catalog()
+    for schema in catalog.schema_names():
+        known = catalog.schema(schema)
+        listed: Any = known.table_names
+        for name in listed() if callable(listed) else listed:
+            named = rf"\b(from|join)\s+({re.escape(schema)}\.)?\"?{re.escape(name)}\b"
+            if re.search(named, text, re.IGNORECASE) and known.table(name).kind == "view":
+                raise QueryError(
+                    f"a manifest of a query that reads the view '{name}' is not possible",
+                    hint="Write what the view says into the query, or make a table of it.",
+                )
 
 
 def models_of(frame: BaseFrame) -> dict[str, Any]:
@@ -195,7 +213,7 @@ def inputs(frame: BaseFrame, session: BaseSession) -> Iterator[tuple[str, pa.Tab
     read = set()
     for scan in scans(frame.logical_plan()):
         name = table_of(scan, known)
-        if name is None:
+        if name is None or "/" in name:  # a file that the query names
             raise _more_than_tables(scan.split(" projection=")[0])
         read.add(name)
     for name in sorted(read):
@@ -215,6 +233,11 @@ def _more_than_tables(scan: str) -> QueryError:
         hint = f"Register them, session.register_documents({call}), and query that table."
     elif search is not None:
         hint = "Store what the search finds in a table, and query that."
+    elif names[:2] == ["__blendfusion", "unnamed"]:
+        scan = "a frame of the program"
+        hint = "Register its file, session.register_file('rows.parquet', 'name'), and query that table."
+    elif "/" in scan:
+        hint = f"Register it, session.register_file({scan!r}, 'name'), and query that table."
     return QueryError(
         "a manifest of a query that reads more than registered tables is not possible: "
         f"'{documents or search or scan}'",
@@ -230,7 +253,14 @@ def registered_files(session: BaseSession, name: str) -> Files | None:
 
 def registration_facts(session: BaseSession, name: str) -> dict[str, Any]:
     """The part of a manifest that says how files became a table; empty for one in memory."""
-    made = _registration_of(session, name)
+    made, known = _registration_of(session, name), cast("Any", session)
+    if name in known._registrations and known._registrations[name] is None:
+        warnings.warn(
+            f"table {name}: a manifest cannot hold how its files became a table. A replay needs its "
+            f"rows as a file, --table {name}=PATH.",
+            FileWarning,
+            stacklevel=2,
+        )
     return {} if made is None else {"read": {"method": made.method, "options": made.options}}
 
 

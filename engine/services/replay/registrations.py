@@ -8,10 +8,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
-from datafusion import CsvReadOptions
+from datafusion import CsvReadOptions, SessionContext
 
 from blendfusion.errors import QueryError
 from blendfusion.models.protocol.gate import Shape, Unfit, check_shape
@@ -25,6 +25,8 @@ METHODS = (
     "register_parquet",
     "register_csv",
     "register_json",
+    "register_arrow",
+    "register_listing_table",
     "register_documents",
     "register_file",
 )
@@ -72,7 +74,8 @@ def registration_of(method: str, path: object, arguments: Mapping[str, Any]) -> 
         }
     except NotEncodable:
         return None
-    return Registration(method, str(Path(local_path(place)).expanduser().absolute()), given)
+    folder = "/" if place.endswith("/") else ""  # DataFusion takes such a path for a folder
+    return Registration(method, f"{Path(local_path(place)).expanduser().absolute()}{folder}", given)
 
 
 def arguments_of(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,6 +130,13 @@ def register_again(session: BaseSession, name: str, path: str, recorded: object)
     try:
         check_shape(recorded, _SHAPE, "the registration")
         call: Any = recorded
+        if call["method"] == "create_external":
+            from blendfusion.prepare.external_tables import external_table
+
+            # The session of a replay reads only, for the queries of others.
+            statement = _statement(call["options"], path)
+            SessionContext.sql(session, external_table(cast("Any", session), statement))
+            return
         if call["method"] not in METHODS:
             raise Unfit(f"'{call['method']}' registers no files")
         method = getattr(session, call["method"])
@@ -139,6 +149,17 @@ def register_again(session: BaseSession, name: str, path: str, recorded: object)
             hint=f"Pass its file: --table {name}=PATH.",
         ) from None
     method(name=name, path=path, **options)
+
+
+def _statement(options: Mapping[str, Any], path: str) -> str:
+    """The recorded CREATE EXTERNAL TABLE for files at another path. Raises Unfit for any other."""
+    from blendfusion.prepare.external_tables import moved_statement
+
+    check_shape(options, {"statement": str}, "the registration")
+    moved = moved_statement(options["statement"], path)
+    if moved is None:
+        raise Unfit("its statement is no CREATE EXTERNAL TABLE")
+    return moved
 
 
 def fits(path: str, recorded_path: str) -> bool:

@@ -34,6 +34,14 @@ class Comparing(FrameSources):
         super().register_json(name, path, *args, **kwargs)
         self._note_call("register_json", name, path, args, kwargs)
 
+    def register_arrow(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        super().register_arrow(name, path, *args, **kwargs)
+        self._note_call("register_arrow", name, path, args, kwargs)
+
+    def register_listing_table(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
+        super().register_listing_table(name, path, *args, **kwargs)
+        self._note_call("register_listing_table", name, path, args, kwargs)
+
     def register_table(self, name: str, table: Any) -> None:
         super().register_table(name, table)
         self._registrations.pop(_key(name), None)
@@ -51,11 +59,7 @@ class Comparing(FrameSources):
     ) -> None:
         from blendfusion.services.replay.registrations import registration_of
 
-        made = registration_of(method, path, arguments)
-        if made is None:
-            self._registrations.pop(_key(name), None)
-        else:
-            self._registrations[_key(name)] = made
+        self._registrations[_key(name)] = registration_of(method, path, arguments)
 
     def registration_of(self, name: str) -> Registration | None:
         """How files became the table ``name``, as plans write it; None for a table in memory."""
@@ -72,7 +76,8 @@ class Comparing(FrameSources):
         return None if is_in_memory else found
 
     @cached_property
-    def _registrations(self) -> dict[str, Registration]:
+    def _registrations(self) -> dict[str, Registration | None]:
+        """By tables of files; None: no manifest can hold how the files became this table."""
         return {}
 
     def _note_call(self, method: str, name: str, path: object, args: Any, kwargs: Any) -> None:

@@ -17,6 +17,7 @@ from blendfusion.errors import CacheWarning
 from blendfusion.models.protocol.events import cache_trouble
 from blendfusion.models.protocol.forks import watch
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.services.shared_stores.kept_rows import KeptRows
 from blendfusion.models.stores.entry import (
     REFRESHED_AFTER_SECONDS,
     DamagedStore,
@@ -60,7 +61,8 @@ class SharedStore(ABC):
 
     A subclass reads and writes rows. In an outage, answers stay in the memory of this process and
     one CacheWarning says so; the place is tried again after moments that grow to half a minute, and
-    gets them then. Sessions write behind their batches: see ``write_behind``.
+    gets them then. Sessions write behind their batches: see ``write_behind``. What waits longer
+    than from one call to the next is kept in a file meanwhile, for the case of a kill.
     """
 
     outlives_process = True
@@ -86,6 +88,8 @@ class SharedStore(ABC):
         self._pause_seconds = 0.0
         self._problem: Unreachable | None = None
         """The outage at present."""
+        self._kept: KeptRows | None = None
+        """The rows that wait, in files; None before they are looked for."""
         self._warned: set[str] = set()
         self._due: list[str] = []
         _STORES.add(self)
@@ -136,6 +140,7 @@ class SharedStore(ABC):
             return {}
         if self._is_behind and not self._called_at:
             self._begin_opening()
+        self._take_kept()
         keys = Keys(fingerprint, task)
         wanted = keys.of_each(values)
         with self._late_lock:
@@ -147,10 +152,14 @@ class SharedStore(ABC):
     def store_many(self, fingerprint: str, task: Task, answers: Mapping[Values, Answer]) -> None:
         keys, now = Keys(fingerprint, task), int(self._clock())
         rows = [r for v, a in answers.items() if (r := row_of(Entry(keys.of(v), a, now)))]
+        kept = self._take_kept()
         with self._late_lock:
             if self._is_behind:
                 self._wait_for_the_last_call()
+            waits = bool(self._late) or self._problem is not None
             self._late |= {row[0]: row for row in rows}
+            if waits and not (self._problem is not None and self._problem.lasting):
+                kept.add(self._late.values() if kept.is_empty else rows)
         if self._is_behind:
             self._wake()
             self._warn()
@@ -167,7 +176,9 @@ class SharedStore(ABC):
     def clear(self, fingerprint: str | None = None) -> None:
         prefix = b"" if fingerprint is None else model_prefix(fingerprint)
         with self._write_lock, self._late_lock:
+            self._take_kept().clear()
             self._late = {k: row for k, row in self._late.items() if not k.startswith(prefix)}
+            self._take_kept().add(self._late.values())
         self._attempt(lambda: self._forget(prefix), None, writes=True)
 
     def stats(self) -> StoreStats:
@@ -189,6 +200,16 @@ class SharedStore(ABC):
     @abstractmethod
     def _let_go(self) -> None:
         """Let go of connections and the like."""
+
+    def _take_kept(self) -> KeptRows:
+        """The rows in files; at first, what others have left there is to be written here, too."""
+        with self._late_lock:
+            if self._kept is None:
+                self._kept = KeptRows(self.path)
+                self._late = {row[0]: row for row in self._kept.take()} | self._late
+                if self._late and self._is_behind:
+                    self._wake()
+            return self._kept
 
     # --- writing behind --------------------------------------------------------------------------
 
@@ -275,6 +296,8 @@ class SharedStore(ABC):
             while True:
                 with self._late_lock:
                     rows = list(islice(self._late.values(), _ROWS_AT_ONCE))
+                    if not rows and self._kept is not None:
+                        self._kept.clear()
                 if not rows:
                     return
                 writer = self._writer()
@@ -298,6 +321,7 @@ class SharedStore(ABC):
         self._late_lock, self._thread = threading.Condition(), None
         self._called_at, self._is_opening = 0.0, False
         self._is_behind = False  # it may end without a word
+        self._kept = None
 
     # --- copies ----------------------------------------------------------------------------------
 

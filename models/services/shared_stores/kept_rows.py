@@ -1,0 +1,89 @@
+"""Rows that wait for a place that is slow or out of reach, in files of this machine: a process that
+is killed leaves them to the next one that uses the place."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from uuid import uuid4
+
+from blendfusion.models.stores.entry import DamagedStore, Entry, Row, check_rows, row_of
+from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
+from blendfusion.models.stores.store_names import user_cache
+
+_MOST_BYTES = 64 << 20
+"""The limit of one file: a place that is never written is not to fill the disk."""
+_MOST_SECONDS = 30 * 86_400
+"""How long rows that nobody could write are kept."""
+
+
+class KeptRows:
+    """The rows of one place. A file holds those of one store, and is deleted once its rows are
+    written; what this machine does not let be written is not kept."""
+
+    def __init__(self, place: str) -> None:
+        self._begin = sha256(place.encode()).hexdigest()[:24]
+        self._own: Path | None = None
+        self._keys: set[bytes] = set()
+        self._taken: dict[Path, int] = {}
+        """The files of others whose rows this store has, with their sizes."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row is kept here; those of others may be."""
+        return not self._keys
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Keep rows, each once."""
+        new = [row for row in rows if row[0] not in self._keys]
+        if not new:
+            return
+        with suppress(OSError, RuntimeError, DamagedStore):
+            if self._own is None:
+                folder = user_cache() / "unwritten"
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._own = folder / f"{self._begin}-{uuid4().hex}.jsonl"
+            lines = lines_of(Entry(*found) for found in check_rows(new))
+            descriptor = os.open(self._own, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                size = os.fstat(descriptor).st_size  # 0: it is new, or somebody has taken it over
+                if size < _MOST_BYTES:
+                    file.write("".join(islice(lines, min(size, 1), None)))
+            self._keys.update(row[0] for row in new)
+
+    def take(self) -> list[Row]:
+        """The rows that other processes have left, or wait to write themselves."""
+        found: list[Row] = []
+        with suppress(OSError, RuntimeError):
+            for file in sorted((user_cache() / "unwritten").glob(f"{self._begin}-*.jsonl")):
+                if file == self._own:
+                    continue
+                with suppress(OSError, WrongLine, UnicodeDecodeError):
+                    if file.stat().st_mtime < time.time() - _MOST_SECONDS:
+                        file.unlink()
+                        continue
+                    data = file.read_bytes()
+                    self._taken[file] = len(data)
+                    whole = data[: data.rfind(b"\n") + 1].decode()  # the last line may be torn
+                    for entry in entries_of(whole.split("\n")):
+                        row = row_of(entry)
+                        found += [row] if row is not None else []
+        return found
+
+    def clear(self) -> None:
+        """Delete the files: their rows are written, or to be forgotten. One that has grown since it
+        was read is left to the process that writes it."""
+        with suppress(OSError):
+            if self._own is not None:
+                self._own.unlink()
+        for file, size in self._taken.items():
+            with suppress(OSError):
+                if file.stat().st_size == size:
+                    file.unlink()
+        self._own, self._taken = None, {}
+        self._keys.clear()
