@@ -22,7 +22,7 @@ from blendfusion.places.remote import LOCAL, local_path, scheme_of
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
-    from blendfusion.prepare.frame_sources import FrameSources
+    from blendfusion.run.hooks import BaseSession
 
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _BREAKS = "newlines_in_values"
@@ -52,7 +52,7 @@ class _Statement:
     """The offset behind the bracket that opens the options; None: there are none."""
 
 
-def external_table(session: FrameSources, sql: str) -> str:
+def external_table(session: BaseSession, sql: str) -> str:
     """``sql``, where it is CREATE EXTERNAL TABLE over CSV files of this machine, with their columns
     and with the option for line breaks in values; any other text as it is. Raises QueryError for
     files that are no table, or not one that DataFusion reads."""
@@ -127,7 +127,7 @@ def _settings(tree: TokenTree, opened: int) -> Iterator[tuple[str, str]]:
             key.append(text)
 
 
-def _with_columns(session: FrameSources, found: _Statement) -> str:
+def _with_columns(session: BaseSession, found: _Statement) -> str:
     sql = str(found.tree.text)
     if any(scheme_of(place) not in (None, LOCAL) for place in found.places):
         return edit(sql, _breaks(found, whole=True)).sql

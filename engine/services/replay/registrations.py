@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from datafusion import CsvReadOptions, SessionContext
@@ -135,7 +135,7 @@ def register_again(session: BaseSession, name: str, path: str, recorded: object)
 
             # The session of a replay reads only, for the queries of others.
             statement = _statement(call["options"], path)
-            SessionContext.sql(session, external_table(cast("Any", session), statement))
+            SessionContext.sql(session, external_table(session, statement))
             return
         if call["method"] not in METHODS:
             raise Unfit(f"'{call['method']}' registers no files")

@@ -12,9 +12,9 @@ from itertools import islice
 from pathlib import Path
 from uuid import uuid4
 
+from blendfusion.models.protocol.python_packages import cache_folder
 from blendfusion.models.stores.entry import DamagedStore, Entry, Row, check_rows, row_of
 from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
-from blendfusion.models.stores.store_names import user_cache
 
 _MOST_BYTES = 64 << 20
 """The limit of one file: a place that is never written is not to fill the disk."""
@@ -45,7 +45,7 @@ class KeptRows:
             return
         with suppress(OSError, RuntimeError, DamagedStore):
             if self._own is None:
-                folder = user_cache() / "unwritten"
+                folder = cache_folder() / "unwritten"
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._own = folder / f"{self._begin}-{uuid4().hex}.jsonl"
             lines = lines_of(Entry(*found) for found in check_rows(new))
@@ -60,7 +60,7 @@ class KeptRows:
         """The rows that other processes have left, or wait to write themselves."""
         found: list[Row] = []
         with suppress(OSError, RuntimeError):
-            for file in sorted((user_cache() / "unwritten").glob(f"{self._begin}-*.jsonl")):
+            for file in sorted((cache_folder() / "unwritten").glob(f"{self._begin}-*.jsonl")):
                 if file == self._own:
                     continue
                 with suppress(OSError, WrongLine, UnicodeDecodeError):
