@@ -20,10 +20,13 @@ from stores import KINDS, TIMED_KINDS, opened, place
 from blendfusion.apps.cli.jsonl import entries_of, lines_of
 from blendfusion.errors import CacheWarning, OptionError
 from blendfusion.models.services.shared_stores import shared_store
+from blendfusion.models.services.shared_stores.kept_rows import KeptRows
 from blendfusion.models.services.shared_stores.postgres import TABLE, PostgresStore
 from blendfusion.models.services.shared_stores.segments import SegmentStore
 from blendfusion.models.services.shared_stores.shared_store import SharedStore
 from blendfusion.models.stores.address import without_secrets
+from blendfusion.models.stores.entry import Entry, row_of
+from blendfusion.models.stores.key import KEY_BYTES
 from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.models.stores.store_names import store_for
 from blendfusion.types import Answer
@@ -451,3 +454,48 @@ def test_no_address_shows_a_secret() -> None:
         "postgresql://ann:hush@[broken",
     ):
         assert "hu" not in without_secrets(address).replace("***", "")
+
+
+def test_rows_that_wait_outlive_their_process_and_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    keys = [bytes([n]) * KEY_BYTES for n in range(4)]
+    made = [row_of(Entry(keys[n], Answer("é\n{", "stop", -0.1 - n), 1)) for n in range(4)]
+    rows = [row for row in made if row is not None]
+    killed = KeptRows("here")
+    killed.add(rows[:2])
+    killed.add(rows)
+    (file,) = (tmp_path / "blendfusion" / "unwritten").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert KeptRows("elsewhere").take() == []
+    assert KeptRows("here").take() == rows
+    whole = file.read_bytes()
+    for cut in range(0, len(whole), 7):  # wherever it was killed
+        file.write_bytes(whole[:cut])
+        assert KeptRows("here").take() == rows[: whole[: cut + 1].count(b"\n")]
+        file.write_bytes(whole[:cut] + bytes([whole[cut] ^ 1]) + whole[cut + 1 :])
+        left = KeptRows("here").take()
+        assert {row[:4] for row in left} <= {row[:4] for row in rows}  # not the time of use
+    file.write_bytes(whole)
+    reader = KeptRows("here")
+    assert reader.take() == rows
+    file.write_bytes(whole + b"more")
+    reader.clear()
+    assert file.exists()  # its process is alive
+    assert len(reader.take()) == 4
+    reader.clear()
+    assert not file.exists()
+
+
+def test_a_machine_that_cannot_be_written_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    (tmp_path / "file").write_text("")
+    kept = KeptRows("here")
+    row = row_of(Entry(bytes(KEY_BYTES), Answer("a"), 1))
+    assert row is not None
+    kept.add([row])
+    kept.clear()
+    assert KeptRows("here").take() == []

@@ -3,18 +3,18 @@ is killed leaves them to the next one that uses the place."""
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
-from itertools import islice
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from blendfusion.models.protocol.python_packages import cache_folder
-from blendfusion.models.stores.entry import DamagedStore, Entry, Row, check_rows, row_of
-from blendfusion.models.stores.jsonl import WrongLine, entries_of, lines_of
+from blendfusion.models.stores.entry import DamagedStore, Row, check_rows
 
 _MOST_BYTES = 64 << 20
 """The limit of one file: a place that is never written is not to fill the disk."""
@@ -43,17 +43,16 @@ class KeptRows:
         new = [row for row in rows if row[0] not in self._keys]
         if not new:
             return
-        with suppress(OSError, RuntimeError, DamagedStore):
+        with suppress(OSError, RuntimeError):
             if self._own is None:
                 folder = cache_folder() / "unwritten"
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._own = folder / f"{self._begin}-{uuid4().hex}.jsonl"
-            lines = lines_of(Entry(*found) for found in check_rows(new))
+            lines = (json.dumps([row[0].hex(), *row[1:]]) + "\n" for row in new)
             descriptor = os.open(self._own, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with open(descriptor, "w", encoding="utf-8") as file:
-                size = os.fstat(descriptor).st_size  # 0: it is new, or somebody has taken it over
-                if size < _MOST_BYTES:
-                    file.write("".join(islice(lines, min(size, 1), None)))
+                if os.fstat(descriptor).st_size < _MOST_BYTES:
+                    file.write("".join(lines))
             self._keys.update(row[0] for row in new)
 
     def take(self) -> list[Row]:
@@ -61,18 +60,14 @@ class KeptRows:
         found: list[Row] = []
         with suppress(OSError, RuntimeError):
             for file in sorted((cache_folder() / "unwritten").glob(f"{self._begin}-*.jsonl")):
-                if file == self._own:
-                    continue
-                with suppress(OSError, WrongLine, UnicodeDecodeError):
+                with suppress(OSError):
                     if file.stat().st_mtime < time.time() - _MOST_SECONDS:
                         file.unlink()
                         continue
                     data = file.read_bytes()
                     self._taken[file] = len(data)
-                    whole = data[: data.rfind(b"\n") + 1].decode()  # the last line may be torn
-                    for entry in entries_of(whole.split("\n")):
-                        row = row_of(entry)
-                        found += [row] if row is not None else []
+                    for line in data.split(b"\n"):
+                        found += _whole_row(line)
         return found
 
     def clear(self) -> None:
@@ -87,3 +82,13 @@ class KeptRows:
                     file.unlink()
         self._own, self._taken = None, {}
         self._keys.clear()
+
+
+def _whole_row(line: bytes) -> list[Row]:
+    """The row of a line; none where it is torn or damaged, as the last one of a killed process."""
+    try:
+        key, text, finish, logprob, used, mark = json.loads(line)
+        row: Any = (bytes.fromhex(key), text, finish, logprob, used, mark)
+        return [row for _ in check_rows([row])]
+    except (ValueError, TypeError, OverflowError, RecursionError, DamagedStore):
+        return []
