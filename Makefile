@@ -81,6 +81,8 @@ nightly: install $(VENV)/compiled $(VENV)/dbt
 		tests/models/test_decision_faults.py tests/engine/test_improve.py tests/engine/test_interval_coverage.py
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 100000 tests/models/test_fused_requests.py
 	BLENDFUSION_DBT=$(CURDIR)/$(VENV)/dbt $(BIN)/pytest -q tests/engine/test_dbt.py
+	BLENDFUSION_SUITES=1 $(BIN)/pytest -q -o faulthandler_timeout=14400 tests/engine/test_sqlalchemy_suite.py
+	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 20000 tests/engine/test_pushed_filters.py tests/engine/test_pushed_values.py
 
 $(VENV)/dbt: | $(BIN)/python
 	$(BIN)/python -m pip install --target $@ 'dbt-core>=1.10,<1.11'

@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from postgres_server import new_database
 
 import blendfusion as bf
 from blendfusion.services.usage.book import Amounts, UsageBook, spent_since
@@ -136,7 +138,7 @@ def test_other_days_do_not_count(tmp_path: Path) -> None:
 
 
 def test_budgets_over_days_that_are_not_possible(tmp_path: Path) -> None:
-    with pytest.raises(bf.OptionError, match="beside a file of stored answers"):
+    with pytest.raises(bf.OptionError, match="in a file or in PostgreSQL"):
         bf.connect(scripted(), cache=None, budget=bf.Budget(values=1, days=1))
     for wrong in ({"days": 0}, {"days": 1.5}, {"user": "ann"}, {"days": 1, "user": 3}):
         with pytest.raises(bf.OptionError, match="is not possible"):
@@ -173,10 +175,11 @@ print(len(calls))
 
 @pytest.mark.long
 @pytest.mark.parametrize(("limit", "batch"), [(4_321, 7), (20_000, 50)])
+@pytest.mark.parametrize("place", ["file", "postgresql"])
 def test_ten_thousand_racing_values_of_eight_processes(
-    tmp_path: Path, limit: int, batch: int
+    tmp_path: Path, place: str, limit: int, batch: int
 ) -> None:
-    file = str(tmp_path / "answers.sqlite")
+    file = str(tmp_path / "answers.sqlite") if place == "file" else new_database()
     racers = [
         subprocess.Popen(
             [sys.executable, "-c", RACER, file, str(number), str(limit), str(batch)],
@@ -191,6 +194,39 @@ def test_ten_thousand_racing_values_of_eight_processes(
     session = bf.connect(scripted(), cache=file)
     rows = session.sql('SELECT "values" FROM blendfusion.usage').to_pylist()
     assert rows == [{"values": min(limit, 10_000)}]
+
+
+def test_a_shared_database_has_the_book_of_its_answers() -> None:
+    url = new_database()
+    ann = bf.connect(scripted(), cache=url, budget=bf.Budget(values=3, days=2, user="ann"))
+    ask(ann, "good", "bad")
+    bob = bf.connect(scripted(), cache=url, budget=bf.Budget(values=3, days=2, user="bob"))
+    ask(bob, "good", "fine")
+    rows = bob.sql('SELECT "user", "values", cached FROM blendfusion.usage ORDER BY 1').to_pylist()
+    assert rows == [
+        {"user": "ann", "values": 2, "cached": 0},
+        {"user": "bob", "values": 1, "cached": 1},
+    ]
+    with pytest.raises(bf.BudgetExceeded, match="of ann is spent"):
+        ask(ann, "a", "b")
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+            "AND datname = current_database()"
+        )
+    ask(bob, "c")  # the server has closed the connections
+    with bob.usage_book.writing() as statements:
+        assert spent_since(statements, "", None).number == 5
+    for session in (ann, bob):
+        session.close()
+
+
+def test_a_database_that_is_gone_gives_no_value_under_a_budget_over_days() -> None:
+    url = new_database()
+    session = bf.connect(scripted(), cache=url, budget=bf.Budget(values=3, days=2))
+    session.usage_book._url = "postgresql://nobody@127.0.0.1:1/x"  # type: ignore[attr-defined]
+    with pytest.raises(bf.ExecutionError, match="the book of usage, in 'postgresql:"):
+        ask(session, "good")
 
 
 def test_books_of_one_process_keep_their_locks(tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import exc, pool, text, types
 from sqlalchemy.engine import default, reflection
-from sqlalchemy.sql import compiler
+from sqlalchemy.sql import compiler, elements
 
 from blendfusion.budget import Budget
 from blendfusion.datafusion.arrow_types import is_bytes, is_text
 
+_SPARE = "\ue000"
+"""A letter of nobody's, for a moment."""
 _OF_CONNECT = ("model", "cache", "embedder", "cluster")
 
 
@@ -24,12 +26,52 @@ class _Compiler(compiler.SQLCompiler):
         parts = (("LIMIT", select._limit_clause), ("OFFSET", select._offset_clause))
         kw["literal_execute"] = True
         return "".join(
-            f"\n {word} {self.process(part, **kw)}" for word, part in parts if part is not None
+            f"\n {word} {self.process(_as_number(part), **kw)}"
+            for word, part in parts
+            if part is not None
         )
+
+    def _format_frame_clause(self, *args: Any, **kw: Any) -> str:
+        return super()._format_frame_clause(*args, **{**kw, "literal_execute": True})
+
+    def visit_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        return self._match(binary, "~", **kw)
+
+    def visit_not_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        return self._match(binary, "!~", **kw)
+
+    def _match(self, binary: Any, operator: str, **kw: Any) -> str:
+        if (binary.modifiers or {}).get("flags"):
+            raise exc.CompileError("flags of a regular expression are written in it: (?i)…")
+        return f"{self.process(binary.left, **kw)} {operator} {self.process(binary.right, **kw)}"
+
+    def visit_like_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        return self._like(binary, "LIKE", **kw)
+
+    def visit_not_like_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        return self._like(binary, "NOT LIKE", **kw)
+
+    def _like(self, binary: Any, word: str, **kw: Any) -> str:
+        """LIKE, where a backslash escapes: another escape becomes one, twice it is itself, and a
+        backslash becomes two."""
+        left, right = (self.process(part, **kw) for part in (binary.left, binary.right))
+        escape = (binary.modifiers or {}).get("escape")
+        if escape is not None and escape != "\\":
+            steps = (("\\", "\\\\"), (escape * 2, _SPARE), (escape, "\\"), (_SPARE, escape))
+            for step in steps:
+                old, new = (self.render_literal_value(part, types.String()) for part in step)
+                right = f"replace({right}, {old}, {new})"
+        return f"{left} {word} {right}"
 
 
 class _Definitions(compiler.DDLCompiler):
-    """Tables here have no indexes: the statements for them do nothing."""
+    """Tables here have no indexes and no constraints: the statements for them do nothing."""
+
+    def create_table_constraints(self, table: Any, *args: Any, **kw: Any) -> str:
+        return ""
+
+    def visit_column_check_constraint(self, constraint: Any, **kw: Any) -> str:
+        return ""
 
     def visit_create_index(
         self,
@@ -87,7 +129,8 @@ class BlendFusionDialect(default.DefaultDialect):
     supports_comments = False
     postfetch_lastrowid = False
     insert_returning = False
-    tuple_in_values = True
+    tuple_in_values = False
+    cte_follows_insert = True
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
@@ -138,12 +181,26 @@ class BlendFusionDialect(default.DefaultDialect):
             if (kind == "VIEW") == views:
                 yield name
 
+    @reflection.cache  # type: ignore[untyped-decorator,unused-ignore]
     def has_table(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> bool:
         return any(
             table_name in self._names(connection, schema, views=views) for views in (False, True)
         )
+
+    @reflection.cache  # type: ignore[untyped-decorator,unused-ignore]
+    def get_view_definition(
+        self, connection: Any, view_name: str, schema: str | None = None, **kw: Any
+    ) -> str:
+        query = (
+            "SELECT definition FROM information_schema.views "
+            "WHERE table_schema = :schema AND table_name = :name AND definition IS NOT NULL"
+        )
+        values = {"schema": schema or "public", "name": view_name}
+        for (definition,) in connection.execute(text(query), values):
+            return str(definition)
+        raise exc.NoSuchTableError(view_name)
 
     @reflection.cache  # type: ignore[untyped-decorator,unused-ignore]
     def get_columns(
@@ -199,6 +256,12 @@ def arguments_of(query: Mapping[str, Any]) -> dict[str, Any]:
         else:
             found["settings"][key] = value
     return found
+
+
+def _as_number(part: Any) -> Any:
+    """A limit as a number, whatever its parameter has been declared as."""
+    is_untyped = isinstance(part, elements.BindParameter) and isinstance(part.type, types.NullType)
+    return part._with_binary_element_type(types.Integer()) if is_untyped else part
 
 
 def _plain(value: Any) -> Any:

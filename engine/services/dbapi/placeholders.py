@@ -17,9 +17,8 @@ from blendfusion.services.dbapi.errors import ProgrammingError
 
 def number_placeholders(sql: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
     """``sql`` with ``$1``, ``$2``, … in the place of each ``?`` outside of texts and names, and
-    their values. NULL, and a value of an INSERT, is written as it is: a placeholder
-    would not have the type of its place. Raises
-    ProgrammingError if there are more or fewer than ``values``, unless there is none.
+    their values. NULL, and a value of an INSERT or UPDATE, is written as it is: a placeholder would
+    not have the type of its place. Raises ProgrammingError if there are more or fewer than ``values``, unless there is none.
 
     >>> number_placeholders("SELECT '?', x FROM t WHERE a = ? AND b = ? AND c = ?", [1, None, 2])
     ("SELECT '?', x FROM t WHERE a = $1 AND b = NULL AND c = $2", [1, 2])
@@ -30,10 +29,10 @@ def number_placeholders(sql: str, values: Sequence[Any]) -> tuple[str, list[Any]
         return sql, list(values)
     if len(marks) != len(values):
         raise ProgrammingError(f"the query has {len(marks)} placeholders, and {len(values)} values")
-    inserts = first_word(sql) == "INSERT"
+    writes = first_word(sql) in ("INSERT", "UPDATE")
     text, end, kept = "", 0, []
     for mark, value in zip(marks, values, strict=True):
-        written = "NULL" if value is None else _literal(value) if inserts else None
+        written = "NULL" if value is None else _literal(value) if writes else None
         if written is None:
             kept.append(value)
             written = f"${len(kept)}"
@@ -43,7 +42,7 @@ def number_placeholders(sql: str, values: Sequence[Any]) -> tuple[str, list[Any]
 
 
 def _literal(value: object) -> str | None:
-    """A value of an INSERT as a literal, which DataFusion 55 casts to the type of its column: it
+    """A value that is written as a literal, which DataFusion 55 casts to the type of its column: it
     stores a parameter with the parameter's own. None for what has no literal."""
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"

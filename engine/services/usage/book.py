@@ -1,19 +1,20 @@
 """The book of usage: what was asked on each day, by model, question and user.
 
-It is an SQLite file beside that of the stored answers, which processes share. The table ``spent``
-has the totals that budgets over days look at: a batch is entered there before it is asked.
+It lies where the answers are stored: an SQLite file beside theirs, or tables of their PostgreSQL.
+The table ``spent`` has the totals that budgets over days look at: a batch is entered there before
+it is asked.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from blendfusion.errors import ExecutionError
 from blendfusion.models.protocol.forks import INHERITED, watch
@@ -64,6 +65,28 @@ class UsageRow:
     cost: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """A transaction of a book. Values stand for ``?``."""
+
+    run: Callable[[str, Sequence[object]], Any]
+    prefix: str = ""
+    """The beginning of the names of its tables."""
+
+    def add(self, table: str, keys: Mapping[str, object], amounts: Mapping[str, object]) -> None:
+        """Add amounts to the row of some keys. Nobody else writes meanwhile."""
+        changes = ", ".join(f"{name} = {name} + ?" for name in amounts)
+        same = " AND ".join(f'"{name}" = ?' for name in keys)
+        query = f"UPDATE {self.prefix}{table} SET {changes} WHERE {same}"
+        if self.run(query, [*amounts.values(), *keys.values()]).rowcount == 0:
+            row = {**keys, **amounts}
+            names = ", ".join(f'"{name}"' for name in row)
+            query = (
+                f"INSERT INTO {self.prefix}{table} ({names}) VALUES ({', '.join('?' * len(row))})"
+            )
+            self.run(query, list(row.values()))
+
+
 class UsageBook:
     """The book in a file (None: in memory, for one session). Safe to use from threads and forks."""
 
@@ -74,6 +97,11 @@ class UsageBook:
         self._lock = RLock()
         self._connection: sqlite3.Connection | None = None
         watch(self)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes have it, too."""
+        return self.path is not None
 
     def today(self, before: int = 0) -> str:
         """The current day in UTC, or the day a number of days earlier."""
@@ -105,14 +133,14 @@ class UsageBook:
             self._connection = None
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[Statements]:
         """A transaction that no other process writes beside. Raises ExecutionError."""
         with self._lock:
             try:
                 connection = self._open()
                 connection.execute("BEGIN IMMEDIATE")
                 try:
-                    yield connection
+                    yield Statements(connection.execute)
                     connection.execute("COMMIT")
                 except BaseException:
                     connection.execute("ROLLBACK")
@@ -130,29 +158,27 @@ class UsageBook:
     def enter(self, user: str, rows: Iterable[UsageRow], spent: Amounts) -> None:
         """Add the usage of a run, and what it spent if no budget over days has counted that."""
         day = self.today()
-        with self.writing() as connection:
+        with self.writing() as statements:
             for row in rows:
-                connection.execute(
-                    "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT "
-                    "(day, model, question, user) DO UPDATE SET number = number + excluded.number, "
-                    "cached = cached + excluded.cached, failed = failed + excluded.failed, "
-                    "requests = requests + excluded.requests, "
-                    "prompt_tokens = prompt_tokens + excluded.prompt_tokens, "
-                    "completion_tokens = completion_tokens + excluded.completion_tokens, "
-                    "seconds = seconds + excluded.seconds, cost = cost + excluded.cost",
-                    (day, row.model, row.question, user, *astuple(row)[2:]),
-                )
-            add_spent(connection, day, user, spent)
+                keys = {"day": day, "model": row.model, "question": row.question, "user": user}
+                amounts = {name: value for name, value in asdict(row).items() if name not in keys}
+                statements.add("usage", keys, amounts)
+            add_spent(statements, day, user, spent)
 
     def rows(self, user: str | None = None) -> list[tuple[object, ...]]:
         """All rows of the table ``usage``; those of one user."""
+        with self._reading() as statements:
+            query = (
+                f"SELECT * FROM {statements.prefix}usage "
+                'WHERE CAST(? AS TEXT) IS NULL OR "user" = ? ORDER BY 1, 2, 3, 4'
+            )
+            return list(statements.run(query, (user, user)))
+
+    @contextmanager
+    def _reading(self) -> Iterator[Statements]:
         with self._lock:
             try:
-                cursor = self._open().execute(
-                    "SELECT * FROM usage WHERE ? IS NULL OR user = ? ORDER BY 1, 2, 3, 4",
-                    (user, user),
-                )
-                return list(cursor)
+                yield Statements(self._open().execute)
             except (sqlite3.Error, OSError) as problem:
                 raise self._error(problem) from problem
 
@@ -161,25 +187,21 @@ class UsageBook:
         return ExecutionError(f"the book of usage, '{self.path}': {problem}{remedy}")
 
 
-def add_spent(connection: sqlite3.Connection, day: str, user: str, spent: Amounts) -> None:
+def add_spent(statements: Statements, day: str, user: str, spent: Amounts) -> None:
     """Add to the totals of a user on a day."""
-    if spent == Amounts():
-        return
-    changes = ", ".join(f"{name} = {name} + excluded.{name}" for name in _AMOUNTS)
-    connection.execute(
-        f"INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, user) DO UPDATE SET "
-        f"{changes}",
-        (day, user, *astuple(spent)),
-    )
+    if spent != Amounts():
+        statements.add("spent", {"day": day, "user": user}, asdict(spent))
 
 
-def spent_since(connection: sqlite3.Connection, day: str, user: str | None) -> Amounts:
+def spent_since(statements: Statements, day: str, user: str | None) -> Amounts:
     """The totals from a day on, of a user or (None) of all."""
     sums = ", ".join(f"coalesce(sum({name}), 0)" for name in _AMOUNTS)
-    found = connection.execute(
-        f"SELECT {sums} FROM spent WHERE day >= ? AND (? IS NULL OR user = ?)", (day, user, user)
-    ).fetchone()
-    return Amounts(*found)
+    query = (
+        f"SELECT {sums} FROM {statements.prefix}spent "
+        'WHERE day >= ? AND (CAST(? AS TEXT) IS NULL OR "user" = ?)'
+    )
+    number, calls, prompt, completion, *rest = statements.run(query, (day, user, user)).fetchone()
+    return Amounts(int(number), int(calls), int(prompt), int(completion), *map(float, rest))
 
 
 def amounts_of(usage: Usage, cost: float | None) -> Amounts:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from dataclasses import replace
 
 from blendfusion.budget import Budget
-from blendfusion.services.usage.book import Amounts, UsageBook, add_spent, amounts_of, spent_since
+from blendfusion.services.usage.book import (
+    Amounts,
+    Statements,
+    UsageBook,
+    add_spent,
+    amounts_of,
+    spent_since,
+)
 from blendfusion.types import Usage
 
 _NAMES = {"values": "number"}
@@ -26,17 +32,17 @@ class SharedLimits:
         self._book, self._budget, self._user = book, budget, user
         self._batch = threading.local()
 
-    def _total(self, connection: sqlite3.Connection) -> Amounts:
+    def _total(self, statements: Statements) -> Amounts:
         days = self._budget.days or 1
         first = self._book.today(before=days - 1)
-        return spent_since(connection, first, self._budget.user)
+        return spent_since(statements, first, self._budget.user)
 
     def reserve(self, values: int, calls: int) -> tuple[int, str]:
         """Enter a batch of up to ``values`` values, and ``calls`` of a model in this process.
         Returns the number of values that it may have, and the limit that caused it; 0 if a limit is
         reached."""
-        with self._book.writing() as connection:
-            most, reason, spent = values, "", self._total(connection)
+        with self._book.writing() as statements:
+            most, reason, spent = values, "", self._total(statements)
             for name, limit in self._budget.limits():
                 left = limit - getattr(spent, _NAMES.get(name, name))
                 if left <= 0 and not (name == "calls" and not calls):
@@ -44,17 +50,17 @@ class SharedLimits:
                 if name == "values" and left < most:
                     most, reason = int(left), name
             entered = Amounts(number=most, calls=calls)
-            add_spent(connection, self._book.today(), self._user, entered)
+            add_spent(statements, self._book.today(), self._user, entered)
         self._batch.entered = entered
         return most, reason
 
     def take_calls(self, more: int) -> bool:
         """Enter requests of a server, if the limit of calls leaves so many."""
         limit = self._budget.calls
-        with self._book.writing() as connection:
-            if limit is not None and self._total(connection).calls + more > limit:
+        with self._book.writing() as statements:
+            if limit is not None and self._total(statements).calls + more > limit:
                 return False
-            add_spent(connection, self._book.today(), self._user, Amounts(calls=more))
+            add_spent(statements, self._book.today(), self._user, Amounts(calls=more))
         return True
 
     def settle(self, requests: int, spent: Usage, cost: float | None, *, is_batch: bool) -> None:
@@ -69,5 +75,5 @@ class SharedLimits:
             number=spent.values - entered.number,
             calls=spent.calls - entered.calls - requests,
         )
-        with self._book.writing() as connection:
-            add_spent(connection, self._book.today(), self._user, change)
+        with self._book.writing() as statements:
+            add_spent(statements, self._book.today(), self._user, change)

@@ -20,11 +20,17 @@ class Accounting(FrameSources):
 
     @cached_property
     def usage_book(self) -> UsageBook:
-        """The book beside the file of stored answers; one in memory for answers in memory."""
+        """The book where answers are stored: beside their file, or in their PostgreSQL; one in
+        memory for others."""
         from blendfusion.models.stores.sqlite import SqliteStore
         from blendfusion.services.usage.book import UsageBook
 
         store = self._store
+        url = getattr(store, "database_url", None)
+        if url is not None:
+            from blendfusion.services.usage.postgres_book import PostgresBook
+
+            return PostgresBook(url)
         path = store.path if type(store) is SqliteStore else None
         return UsageBook(None if path is None else path.with_name(f"{path.stem}.usage.sqlite"))
 
@@ -49,9 +55,10 @@ class Accounting(FrameSources):
         """The limits of a budget over days. Raises OptionError without a file that keeps them."""
         if budget.days is None:
             return None
-        if self.usage_book.path is None:
+        if not self.usage_book.is_shared:
             raise OptionError(
-                "a budget over days is kept beside a file of stored answers, and this session has none",
+                "a budget over days is kept where answers are stored, in a file or in PostgreSQL, and "
+                "this session stores none there",
                 hint=by_surface(
                     "bf.connect(cache='answers.sqlite', budget=…).",
                     "--cache answers.sqlite names a file for it.",

@@ -83,6 +83,11 @@ class PostgresStore(SharedStore):
                 hint="Write postgresql://user@host:5432/database",
             ) from None
 
+    @property
+    def database_url(self) -> str:
+        """The URL with its secrets, for what else lies in the database."""
+        return self._url
+
     def __reduce__(self) -> tuple[object, ...]:
         """A store of the same place, for another process; with its secrets."""
         return PostgresStore, (self._url,)
