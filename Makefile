@@ -61,7 +61,7 @@ demo: $(VENV)/installed-plain
 endif
 
 check: style types
-	$(PARALLEL) -m "not slow and not long and not local" tests/planner tests/udfs tests/models/test_cache_key.py tests/test_*.py
+	$(PARALLEL) -m "not slow and not long and not local" tests/planner tests/udfs tests/models/stores/test_cache_key.py tests/test_*.py
 
 test: style types
 	$(PARALLEL) -m "not alone and not long"
@@ -73,13 +73,13 @@ long: install
 
 nightly: install $(VENV)/compiled $(VENV)/dbt
 	BLENDFUSION_COMPILED=$(CURDIR)/$(VENV)/compiled/llama_cpp/lib $(BIN)/pytest -q -o faulthandler_timeout=14400 \
-		--cases 2000 tests/models/test_prebuilt_equals_compiled.py
+		--cases 2000 tests/models/services/llama/test_prebuilt_equals_compiled.py
 	$(PARALLEL) -o faulthandler_timeout=14400 --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/engine/test_bridge_catalogue.py tests/security
 	$(PARALLEL) -o faulthandler_timeout=14400 --cases 100000 tests/planner/test_rows_of_all_answers.py
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 --cases 200000 tests/engine/test_interrupt_anywhere.py tests/planner/test_value_bound.py
-	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 2000 tests/models/test_local_independence.py \
-		tests/models/test_decision_faults.py tests/engine/test_improve.py tests/engine/test_interval_coverage.py
-	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 100000 tests/models/test_fused_requests.py
+	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 2000 tests/models/services/llama/test_local_independence.py \
+		tests/models/services/decisions/test_decision_faults.py tests/engine/test_improve.py tests/engine/test_interval_coverage.py
+	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 100000 tests/models/services/http/test_fused_requests.py
 	BLENDFUSION_DBT=$(CURDIR)/$(VENV)/dbt $(BIN)/pytest -q tests/engine/test_dbt.py
 	BLENDFUSION_SUITES=1 $(BIN)/pytest -q -o faulthandler_timeout=14400 tests/engine/test_sqlalchemy_suite.py
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 20000 tests/engine/test_pushed_filters.py tests/engine/test_pushed_values.py

@@ -11,7 +11,7 @@ gpu=${GPU---gpu}
 rows=${ROWS:-1500}
 if [ "$build" = compile ]; then export CMAKE_ARGS=${CMAKE_ARGS:--DGGML_CUDA=on -DLLAMA_BUILD_TOOLS=OFF}; fi
 make install BUILD="$build"
-.venv/bin/pytest -q -m gpu tests/models/test_llama_gpu.py || echo "the tests failed"
+.venv/bin/pytest -q -m gpu tests/models/services/llama/test_llama_gpu.py || echo "the tests failed"
 for model in smollm2 "$@"; do
     timeout 150 .venv/bin/python benchmarks/bench_local.py --model "$model" $gpu --rows "$rows" || echo "$model: no end in 150 s"
 done

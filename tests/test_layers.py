@@ -178,3 +178,9 @@ def test_rules_import_no_rules() -> None:
         if name.startswith("blendfusion.planner.rules")
     ]
     assert found == []
+
+
+def test_the_tests_of_models_lie_in_the_folders_of_models() -> None:
+    tests = ROOT / "tests" / "models"
+    folders = {file.parent.relative_to(tests) for file in tests.rglob("test_*.py")}
+    assert [folder for folder in folders if not (ROOT / "models" / folder).is_dir()] == []

@@ -44,7 +44,7 @@ EXPECTATIONS = {
     "folders of Hive's form": "engine/test_folders.py::test_hive_partitions_are_columns",
     "S3: objects, patterns, folders, answers": "engine/test_objects.py::test_files_folders_and_patterns engine/test_objects.py::test_the_recipes_of_the_documentation_run engine/test_object_store.py::test_a_store_of_answers",
     "money and decimals": "engine/test_decimals.py::test_sums_of_decimals_are_exact udfs/test_parse_money.py::test_an_amount_is_read",
-    "closed labels, NULL for blank texts": "models/test_checked.py::test_an_answer_outside_of_the_constraint_is_a_failed_value models/test_scripted.py::test_a_value_outside_the_constraint_is_refused_not_coerced security/test_promises.py::test_7_what_is_null_without_a_call_is_what_the_docs_name",
+    "closed labels, NULL for blank texts": "models/wrappers/test_checked.py::test_an_answer_outside_of_the_constraint_is_a_failed_value models/test_scripted.py::test_a_value_outside_the_constraint_is_refused_not_coerced security/test_promises.py::test_7_what_is_null_without_a_call_is_what_the_docs_name",
     "NULL for what a text does not state": "engine/test_evidence.py::test_amounts_and_dates_of_bills_without_any_are_null",
     "the cost before the run": "engine/test_estimate.py::test_what_is_called_exact_is_exact engine/test_budget.py::test_cost_is_shown_where_prices_are_known",
     "limits that hold": "engine/test_budget.py::test_each_limit_ends_a_query_and_a_larger_budget_goes_on",
@@ -71,7 +71,7 @@ EXPECTATIONS = {
     "a server of MCP": "engine/test_mcp.py::test_the_tools engine/test_mcp.py::test_a_budget_is_mandatory_and_holds",
     "a service with an event loop": "engine/test_async.py::test_the_event_loop_goes_on engine/test_async.py::test_many_tasks_share_a_session",
     "dbt and Airflow": "engine/test_expectations.py::test_a_model_of_dbt_asks_each_text_once engine/test_expectations.py::test_a_task_of_airflow_is_repeated_for_nothing",
-    "answers in PostgreSQL": "engine/test_cache.py::test_a_second_session_asks_nothing_wherever_the_answers_are models/test_shared_stores.py::test_a_server_that_comes_back_gets_what_it_missed",
+    "answers in PostgreSQL": "engine/test_cache.py::test_a_second_session_asks_nothing_wherever_the_answers_are models/services/shared_stores/test_shared_stores.py::test_a_server_that_comes_back_gets_what_it_missed",
     "logs and OpenTelemetry": "engine/test_logs.py::test_a_query_is_told_from_start_to_end engine/test_spans.py::test_metrics_agree_with_the_trace",
     "a reference in pages, with a dark scheme": "test_site.py::test_every_public_name_is_in_the_reference test_site.py::test_no_generated_page_is_endless engine/test_expectations.py::test_the_page_and_the_site_have_a_dark_scheme",
 }

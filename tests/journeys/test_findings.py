@@ -49,11 +49,11 @@ FINDINGS = {
     "G7 errors in a log keep what is no value": f"{HERE}::test_a_log_names_settings_bounds_and_libraries",
     "G8 EXPLAIN and whole cells on the command line": "engine/test_files.py::test_a_plan_is_shown_as_it_is "
     f"{HERE}::test_explain_as_sql_is_a_tree {HERE}::test_cells_have_the_room_of_the_screen",
-    "G9 a server answers as the same file in process": "models/test_server_ways.py::test_llama_server_answers_as_the_same_file_in_process",
+    "G9 a server answers as the same file in process": "models/services/http/test_server_ways.py::test_llama_server_answers_as_the_same_file_in_process",
     "G10 the demo tells how good its answers are": "engine/test_cli.py::test_the_demo_shows_as_many_mails_as_its_title_says",
     "G11 the demo of an installed wheel": "engine/test_cli.py::test_the_demo_runs_every_example_from_any_folder "
     "test_packaging.py::test_the_wheel_holds_every_module_once",
-    "G12 several servers of one model": "models/test_balanced.py::test_values_are_divided_by_what_is_outstanding",
+    "G12 several servers of one model": "models/services/http/test_balanced.py::test_values_are_divided_by_what_is_outstanding",
     "G13 a session of an existing context": "engine/test_adopted_context.py::test_tables_of_the_context_are_asked_about_with_the_planner",
     "T1 a type checker knows the options": "engine/test_options.py::test_a_type_checker_catches_wrong_options",
     "T2 dir(bf) lists public names": "udfs/test_declarations.py::test_the_package_shows_its_public_names_only",

@@ -1,6 +1,6 @@
 """Patterns of users: what is written under one matches it, and what matches it can be written.
 
-``pytest tests/models/test_pattern.py --cases 200000`` tries 10,000 pairs of a random pattern and a
+``pytest tests/models/services/llama/test_pattern.py --cases 200000`` tries 10,000 pairs of a random pattern and a
 random text instead of 100.
 """
 

@@ -16,7 +16,7 @@ from local_model import bindings_or_skip, weights_or_skip
 import blendfusion as bf
 
 pytestmark = pytest.mark.long
-PROGRAM = Path(__file__).parent.parent / "support" / "decision_program.py"
+PROGRAM = Path(__file__).parents[3] / "support" / "decision_program.py"
 TEXTS = ["I want my money back!", "It is a fine lamp.", "The screen broke twice.", None]
 OPTIONS = {"billing": "money", "bugs": "crashes", "other": "all else"}
 

@@ -15,7 +15,7 @@ from local_model import weights_or_skip
 from blendfusion.models.services.llama.shared_library import prebuilt
 
 COMPILED = os.environ.get("BLENDFUSION_COMPILED", "")
-PROGRAM = Path(__file__).parents[1] / "support" / "library_answers.py"
+PROGRAM = Path(__file__).parents[3] / "support" / "library_answers.py"
 
 
 def answers(values: int, **variables: str) -> list[str]:

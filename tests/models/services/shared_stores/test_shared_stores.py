@@ -31,7 +31,7 @@ from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.models.stores.store_names import store_for
 from blendfusion.types import Answer
 
-SUPPORT = str(Path(__file__).parents[1] / "support")
+SUPPORT = str(Path(__file__).parents[3] / "support")
 
 
 @pytest.fixture(params=KINDS)

@@ -2,7 +2,7 @@
 texts.
 
 The real server is llama.cpp's own, where the package xllamacpp has it, in another environment
-named by BLENDFUSION_XLLAMACPP (its Python): ``pytest tests/models/test_server_ways.py``.
+named by BLENDFUSION_XLLAMACPP (its Python): ``pytest tests/models/services/http/test_server_ways.py``.
 """
 
 from __future__ import annotations
