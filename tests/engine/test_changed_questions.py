@@ -50,6 +50,46 @@ ASKED = {
 }
 CHANGES = DERIVED | ASKED
 
+GOOD = "llm_filter('Is it good?', text)"
+LIKELY = "llm_probability('Is it good?', text)"
+ODDS = {
+    "another threshold": f"SELECT id FROM t WHERE {GOOD.replace(')', ', threshold => 0.8)')} ORDER BY id",
+    "a lower threshold": f"SELECT id FROM t WHERE {LIKELY} > 0.2 ORDER BY id",
+    "the opposite": f"SELECT id FROM t WHERE NOT {GOOD} ORDER BY id",
+    "a column": "SELECT id, llm_bool('Is it good?', text) AS good FROM t ORDER BY id",
+    "its probability": f"SELECT id, {LIKELY} AS p FROM t ORDER BY id",
+    "both probabilities": "SELECT id, llm_bool('Is it good?', text, confidence => 'all') AS p FROM t ORDER BY id",
+    "the likeliest": f"SELECT id FROM t ORDER BY {LIKELY} DESC, id LIMIT 3",
+    "an expected number": f"SELECT sum({LIKELY}) AS n FROM t",
+    "other labels": f"SELECT id, CASE WHEN {LIKELY} > 0.7 THEN 'good' WHEN {LIKELY} < 0.3 THEN 'bad' ELSE 'unsure' END AS c FROM t ORDER BY id",
+}
+
+
+def odds(request: bf.Request) -> object:
+    share = len(str(request.values[0])) * 37 % 101 / 100
+    return {True: share, False: 1 - share}
+
+
+@pytest.mark.parametrize("change", ODDS)
+def test_what_follows_from_stored_probabilities(change: str, tmp_path: Path) -> None:
+    """Of a yes/no question both probabilities are stored: thresholds and types of it ask nothing."""
+    table = {"id": list(range(ALL)), "text": [text * (n + 1) for n, text in enumerate(TEXTS)]}
+    model = bf.ScriptedModel(odds, fingerprint="by lengths")
+    with bf.connect(model, cache=None, progress="off", views_folder=str(tmp_path)) as session:
+        session.from_pydict(table, name="t")
+        session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE {GOOD} ORDER BY id")
+        assert len(model.calls) == ALL
+        statement = f"CREATE OR REPLACE MATERIALIZED VIEW v AS {ODDS[change]}"
+        plan = "\n".join(session.sql(f"EXPLAIN {statement}").to_pydict()["plan"])
+        assert re.search(r"Expected: (?:about )?0 values", plan)
+        assert session.sql(statement).to_pylist()[0]["asked"] == 0
+        rows = session.sql("SELECT * FROM v").to_pylist()
+    full = bf.ScriptedModel(odds)
+    with bf.connect(full, cache=None, progress="off") as session:
+        session.from_pydict(table, name="t")
+        assert rows == session.sql(ODDS[change]).to_pylist()
+    assert len(full.calls) > 0
+
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_changed_question(change: str, tmp_path: Path) -> None:

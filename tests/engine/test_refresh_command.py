@@ -12,6 +12,7 @@ from loopback import closed_port
 
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
+from blendfusion.models.protocol import event_fields as f
 
 connect = bf.connect
 
@@ -81,6 +82,36 @@ def test_all_views_in_their_order(shop: Shop, capsys: pytest.CaptureFixture[str]
         "z_good: 2 rows, version 2, the table t changed · asked 1 value in 1 call, 2 more"
     )
     assert second.startswith("a_best: 1 row, version 3, the table z_good changed · ")
+
+
+def test_pages_of_the_views_that_ran(
+    shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = tmp_path / "new" / "pages"
+    assert shop.run("refresh", "--all", "--trace", str(pages)) == 0
+    assert not pages.exists()  # none ran
+    shop.fill("good a", "bad", "good b")
+    assert shop.run("refresh", "--all", "--trace", str(pages)) == 0
+    assert sorted(page.name for page in pages.iterdir()) == ["a_best.html", "z_good.html"]
+    page = (pages / "z_good.html").read_text()
+    assert "<html" in page
+    assert "Is it good?" in page
+    shop.fill("good a")
+    capsys.readouterr()
+    assert shop.run("refresh", "--all", "--trace", str(shop.folder / "t.parquet")) == 3
+    assert "Hint: Name a folder." in capsys.readouterr().err
+
+
+def test_a_refresh_is_a_query_of_opentelemetry(shop: Shop) -> None:
+    pytest.importorskip("opentelemetry")
+    from telemetry import watched
+
+    shop.fill("good a", "bad", "good b")
+    with watched() as seen:
+        assert shop.run("refresh", "--all") == 0
+    queries = [span for span in seen.spans if span.name == "blendfusion.query"]
+    assert [span.attributes[f.VALUES] for span in queries if span.attributes.get(f.VALUES)] == [1]
+    assert all(span.attributes[f.OUTCOME] == "done" for span in queries)
 
 
 @pytest.mark.parametrize(

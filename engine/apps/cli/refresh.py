@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import blendfusion as bf
 from blendfusion.apps.cli.sessions import add_session, budget_of, session_of
 from blendfusion.errors import BlendFusionError, BudgetExceeded, ModelError, QueryError
 from blendfusion.redaction import printable
 from blendfusion.run.observe.progress import count_noun, spending_line
+from blendfusion.services.views.folder import escape
 from blendfusion.services.views.views import Refresh, inner_first
 
 OF_QUERY, OF_MODEL, OF_BUDGET = 3, 4, 5
@@ -36,6 +38,12 @@ def add_arguments(refresh: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show what changed, and what each refresh would ask; ask nothing",
     )
+    refresh.add_argument(
+        "--trace",
+        type=Path,
+        metavar="FOLDER",
+        help="write the trace of each view that ran to a page VIEW.html there",
+    )
     add_session(refresh)
 
 
@@ -51,7 +59,8 @@ def _refresh(arguments: argparse.Namespace) -> int:
             session.kept_views.find(name)  # before one of them is refreshed
         if arguments.explain:
             return _explain(session, names)
-        return max((_refresh_one(session, name) for name in names), default=0)
+        pages = arguments.trace
+        return max((_refresh_one(session, name, pages) for name in names), default=0)
 
 
 def _explain(session: bf.Session, names: Sequence[str]) -> int:
@@ -60,16 +69,30 @@ def _explain(session: bf.Session, names: Sequence[str]) -> int:
     return 0
 
 
-def _refresh_one(session: bf.Session, name: str) -> int:
-    """Refresh a view, with a line of what it asked and spent; the exit status."""
+def _refresh_one(session: bf.Session, name: str, pages: Path | None) -> int:
+    """Refresh a view, with a line of what it asked and spent, and a page of its trace in the folder
+    ``pages``; the exit status."""
     try:
         done = session.refresh_view(name)
+        if pages is not None and done.trace is not None:
+            _write_page(done, pages)
     except BlendFusionError as problem:
         print(f"{printable(name)}: not refreshed", file=sys.stderr)
         problem.print()
         return _status(problem)
     print(_line(done))
     return 0
+
+
+def _write_page(done: Refresh, folder: Path) -> None:
+    assert done.trace is not None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        done.trace.to_html(folder / f"{escape(done.view.name)}.html")
+    except OSError as problem:
+        raise QueryError(
+            f"--trace {folder}: {problem.strerror or problem}", hint="Name a folder."
+        ) from problem
 
 
 def _status(problem: BlendFusionError) -> int:
