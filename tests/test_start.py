@@ -51,7 +51,7 @@ def test_connect_imports_no_planner_and_no_service() -> None:
     assert not {
         m
         for m in modules
-        if m.startswith(("models.services.http", "models.services.llama.", "apps.cli."))
+        if m.startswith(("models.services.http.", "models.services.llama.", "apps.cli."))
     }
 
 
