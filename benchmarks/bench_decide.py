@@ -1,0 +1,93 @@
+"""How well does a causal model answer in the label way of decision models?
+
+    python benchmarks/bench_decide.py [--model FILE] [--data FOLDER] [--rows 8] [--part report]
+
+The label way shows the options as letters and reads the odds of the letters at the beginning of the
+reply (llama.cpp's type openjev). It is measured in one order of the options, in both, and in both
+with the odds behind eight neutral texts subtracted, beside the model's own way. Nothing is chosen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bench_bank import PARTS, Measured, measured, questions, together
+
+from blendfusion.models.protocol.python_packages import packaged_weights
+from blendfusion.models.registry.load import load
+from blendfusion.models.services.llama.library import library
+from blendfusion.models.services.tuning.bank import BankQuestion
+from blendfusion.models.services.verbalizer.calibration_texts import ANY
+from blendfusion.options import Options
+
+WAYS = ("one order", "both orders", "less neutral texts")
+
+
+class LabelWay:
+    """Reads the odds of letters. ``model``: of llama-cpp-python."""
+
+    def __init__(self, weights: Path) -> None:
+        self._model: Any = library().Llama(str(weights), n_ctx=512, logits_all=True, verbose=False)
+        self._letters = [
+            self._model.tokenize(letter.encode(), add_bos=False)[0] for letter in ("A", "B")
+        ]
+
+    def odds(self, text: str, question: str, *, swapped: bool) -> float:
+        """The log odds of a yes, which is the first option unless they are ``swapped``."""
+        options = ("no", "yes") if swapped else ("yes", "no")
+        shown = "\n".join(f"{letter}. {one}" for letter, one in zip("AB", options, strict=True))
+        turn = f"{text}\n\nQuestion: {question}\n{shown}\nAnswer with one letter."
+        prompt = f"<|im_start|>user\n{turn}<|im_end|>\n<|im_start|>assistant\n"
+        tokens = self._model.tokenize(prompt.encode(), add_bos=False, special=True)
+        self._model.reset()
+        self._model.eval(tokens)
+        scores = self._model.scores[len(tokens) - 1]
+        first, second = (float(scores[letter]) for letter in self._letters)
+        return second - first if swapped else first - second
+
+    def measure(self, asked: BankQuestion) -> dict[str, Measured]:
+        """The answers to one question in each way."""
+        started = time.process_time()
+        texts = (*asked.texts, *ANY[:8])
+        odds = [[self.odds(t, asked.question, swapped=s) for s in (False, True)] for t in texts]
+        both = np.array(odds).mean(axis=1)
+        n, seconds = len(asked.texts), time.process_time() - started
+        found = (np.array(odds)[:n, 0], both[:n], both[:n] - both[n:].mean())
+        return {way: _of_odds(asked, one, seconds) for way, one in zip(WAYS, found, strict=True)}
+
+
+def _of_odds(asked: BankQuestion, odds: Sequence[float] | Any, seconds: float) -> Measured:
+    likely = tuple(float(1 / (1 + np.exp(-one))) for one in odds)
+    return Measured(asked, likely, tuple(one > 0.5 for one in likely), seconds, 0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", type=Path, default=packaged_weights())
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--rows", type=int, default=8)
+    parser.add_argument("--part", choices=PARTS, default="report")
+    parser.add_argument("--every", type=int, default=1, help="ask one in so many questions")
+    args = parser.parse_args()
+    asked = list(questions(args.part, args.data, args.rows))[:: args.every]
+    letters = LabelWay(args.model)
+    found: dict[str, list[Measured]] = {}
+    for question in asked:
+        for way, one in letters.measure(question).items():
+            found.setdefault(way, []).append(one)
+    own = load(f"llama:{args.model}", Options())
+    found["the model's own way"] = [measured(own, question) for question in asked]
+    print(f"{len(asked)} questions of the part {args.part}, {args.rows} texts each")
+    print(f"{'':66}     area balanced    limit      off")
+    for way, every in found.items():
+        print(together(way, every))
+    own.close()
+
+
+if __name__ == "__main__":
+    main()
