@@ -107,7 +107,7 @@ def condition(rng: random.Random, depth: int = 2) -> str:
     if kind < 0.5:
         return f"{column} BETWEEN {literal()} AND {literal()}"
     if kind < 0.55:
-        whole = f"i / 2 = {rng.randint(-2, 3)}"
+        whole = f"i / 2 > {rng.randint(-2, 3)}"
         return rng.choice((f"i + 1 > {rng.randint(-2, 3)}", whole, "TRY_CAST(s AS INTEGER) = 5"))
     if kind < 0.6:
         return f"CAST(i AS DOUBLE PRECISION) {rng.choice('<>')} {rng.choice(FRACTIONS[:4])}"

@@ -31,8 +31,8 @@ class _Compiler(compiler.SQLCompiler):
             if part is not None
         )
 
-    def _format_frame_clause(self, *args: Any, **kw: Any) -> str:
-        return super()._format_frame_clause(*args, **{**kw, "literal_execute": True})
+    def visit_frame_clause(self, frameclause: Any, **kw: Any) -> str:
+        return str(super().visit_frame_clause(frameclause, **{**kw, "literal_execute": True}))
 
     def visit_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         return self._match(binary, "~", **kw)

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from blendfusion.errors import ExecutionError, QueryError
 from blendfusion.models.stores.sqlite_file import OwnConnection
-from blendfusion.services.sources.database import Column, Kind, changed_type, table_batch
+from blendfusion.services.sources.database import Column, Kind, table_batch
 from blendfusion.services.sources.places import Place
 from blendfusion.services.sources.snapshots import Snapshots
 from blendfusion.services.sources.sqlite_values import SqliteTransaction, stored_type
@@ -148,17 +148,10 @@ class SqliteReading:
         with self._errors(), closing(self._connection.cursor()) as cursor:
             cursor.execute(query)
             while found := cursor.fetchmany(rows):
-                _check_classes(found, schema)
                 yield table_batch(found, schema, reading)
 
     def close(self) -> None:
         self._connection.close()
-
-
-def _check_classes(rows: Sequence[Sequence[object]], schema: pa.Schema) -> None:
-    for at, field in enumerate(schema):
-        if pa.types.is_floating(field.type) and any(isinstance(r[at], str) for r in rows):
-            raise changed_type(field.name, ValueError("a text"))
 
 
 def _quote(name: str) -> str:
@@ -178,17 +171,23 @@ def _decimal(declared: str) -> pa.DataType | None:
 
 def _held_classes(declared: Sequence[tuple[str, str]], table: str) -> str:
     """A query for what each column holds: whether values of each storage class, other numbers than
-    0 and 1, other texts than dates, and than times, and numbers with more digits than declared."""
+    0 and 1, other texts than dates, and than times, and numbers with more digits than declared; 1
+    where the declared type does not ask for it."""
     tests = []
     for name, kind in declared:
         name, decimal = _quote(name), _decimal(kind)
         here = f"replace({name}, '{_ZONE}', '')" if _has_zone(kind) else name
         unzoned = f"{name} NOT GLOB '*{_ZONE}' OR " if _has_zone(kind) else ""
+        word = kind.upper()
         tests += [f"max(typeof({name}) = '{kind}')" for kind in _CLASSES]
         tests += [
-            f"max({name} NOT IN (0, 1))",
-            f"max({name} NOT GLOB '{_DAY}' OR date({name}) IS NOT {name})",
-            f"max({name} IS NOT NULL AND ({unzoned}NOT ({here} GLOB '{_DAY}[ T]{_TIME}*' AND "
+            "1" if not word.startswith("BOOL") else f"max({name} NOT IN (0, 1))",
+            "1"
+            if word != "DATE"
+            else f"max({name} NOT GLOB '{_DAY}' OR date({name}) IS NOT {name})",
+            "1"
+            if not re.match("DATETIME|TIMESTAMP", word)
+            else f"max({name} IS NOT NULL AND ({unzoned}NOT ({here} GLOB '{_DAY}[ T]{_TIME}*' AND "
             f"length({here}) <= 26 AND substr({here}, 20) NOT GLOB '*[^.0-9]*' AND "
             f"datetime(substr({here}, 1, 19)) IS NOT NULL)))",
             "1"

@@ -7,7 +7,6 @@ from sqlalchemy.dialects import registry
 
 for name in ("blendfusion", "blendfusion.blendfusion"):
     registry.register(name, "blendfusion.services.dbapi.dialect", "BlendFusionDialect")
-pytest.register_assert_rewrite("sqlalchemy.testing.assertions")
 
 LEFT_OUT = {
     "a made table keeps no comments": ("::test_get_multi_columns",),
@@ -21,6 +20,7 @@ LEFT_OUT = {
         *("::test_concatenate_binary", "::test_concatenate_clauselist"),
     ),
     "a number with a point is DOUBLE": ("::test_truediv_divisor[numeric", "::test_truediv_numeric"),
+    "rows have no order without ORDER BY": ("::test_window_range",),
     "a TIMESTAMP in a text has nanoseconds": ("DateTimeHistoricTest",),
 }
 
