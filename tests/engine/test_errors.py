@@ -11,7 +11,6 @@ from datafusion import col
 from golden import FOLDER, check
 
 import blendfusion as bf
-from blendfusion.models.registry.load import BACK_ENDS
 
 REVIEWS = pa.table({"id": [1, 2], "text": ["fine", "poor"], "stars": [5, 1]})
 
@@ -57,15 +56,6 @@ def test_a_model_that_cannot_be_had_is_explained(
         return _said(raised.value).replace(str(tmp_path), "<folder>")
 
     check(FOLDER / "errors" / "models.txt", comes_out, update=update_golden)
-
-
-def test_an_unknown_back_end_is_explained_by_those_that_are_there() -> None:
-    with pytest.raises(
-        bf.ModelNotFound, match=r"no model 'gpt:4'\. Known: anthropic, auto"
-    ) as raised:
-        bf.connect("gpt:4")
-    named = [one.forms for one in BACK_ENDS.values() if one.forms]
-    assert str(raised.value).endswith(f"Hint: A model is named {', '.join(named)}.")
 
 
 def test_an_unknown_option_is_explained() -> None:

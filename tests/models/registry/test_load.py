@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from local_model import bindings_or_skip
 
+import blendfusion as bf
 from blendfusion.errors import ModelNotFound
 from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry import load as loading
-from blendfusion.models.registry.load import load
+from blendfusion.models.registry.load import BACK_ENDS, load
 from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.models.services.http.model import OpenAIModel
 from blendfusion.options import Options
@@ -138,3 +139,12 @@ def test_weights_without_llama_cpp_say_what_to_install(
     with pytest.raises(ModelNotFound, match="llama-cpp-python") as raised:
         load(str(weights), OPTIONS)
     assert "blendfusion[local]" in str(raised.value.hint)
+
+
+def test_an_unknown_back_end_is_explained_by_those_that_are_there() -> None:
+    with pytest.raises(
+        bf.ModelNotFound, match=r"no model 'gpt:4'\. Known: anthropic, auto"
+    ) as raised:
+        bf.connect("gpt:4")
+    named = [one.forms for one in BACK_ENDS.values() if one.forms]
+    assert str(raised.value).endswith(f"Hint: A model is named {', '.join(named)}.")
