@@ -14,7 +14,7 @@ import pytest
 
 import blendfusion as bf
 
-SERVER = Path(__file__).parents[3] / "shared" / "decisions" / "server.py"
+SERVER = Path(__file__).parents[5] / "shared" / "decisions" / "server.py"
 pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(not SERVER.exists(), reason="no ../shared/decisions/server.py"),
