@@ -20,6 +20,7 @@ from group_queries import (
     GroupQueries,
     check_rows,
     grouped_rows,
+    rows_and_values,
     seeded_script,
 )
 
@@ -46,7 +47,13 @@ def test_random_queries(kind: str, part: int, cases: int, monkeypatch: pytest.Mo
         script: Callable[[bf.Request], object] = (
             Adversary() if seed // PARTS % 4 == 3 else seeded_script(seed)
         )
+        table = grouped_rows(random.Random(seed))
         try:
-            check_rows(sql, grouped_rows(random.Random(seed)), script)
+            check_rows(sql, table, script)
+        except bf.QueryError as problem:  # DataFusion has one order for all aggregates
+            if "Conflicting ordering requirements" not in str(problem):
+                raise AssertionError((kind, seed, sql)) from problem
+            with pytest.raises(bf.QueryError, match="Conflicting ordering requirements"):
+                rows_and_values(sql, table, script, planner=False)
         except Exception as problem:
             raise AssertionError((kind, seed, sql)) from problem
