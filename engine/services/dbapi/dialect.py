@@ -32,7 +32,8 @@ class _Compiler(compiler.SQLCompiler):
         )
 
     def visit_frame_clause(self, frameclause: Any, **kw: Any) -> str:
-        return str(super().visit_frame_clause(frameclause, **{**kw, "literal_execute": True}))
+        made: Any = super()
+        return str(made.visit_frame_clause(frameclause, **{**kw, "literal_execute": True}))
 
     def visit_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         return self._match(binary, "~", **kw)

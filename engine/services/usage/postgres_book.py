@@ -108,6 +108,6 @@ def _close_all(connections: list[psycopg.Connection[tuple[Any, ...]]]) -> None:
 
 def _run_in(connection: psycopg.Connection[tuple[Any, ...]]) -> Callable[..., Any]:
     def run(query: str, values: Sequence[object] = ()) -> Any:
-        return connection.execute(query.replace("?", "%s"), values)  # type: ignore[arg-type]
+        return connection.execute(query.replace("?", "%s"), values)  # type: ignore[arg-type,unused-ignore]
 
     return run
