@@ -302,10 +302,10 @@ class Dispatcher:
                 continue
             if not self._fits(other, model):
                 continue
-            asked = values if open_ is None else [v for v in values if v in open_]
-            known = self.answers_of(other, asked)
-            known = {**known, **answers_of_people(other, asked, self)}
-            left = [v for v in asked if v not in known]
+            needed = values if open_ is None else [v for v in values if v in open_]
+            known = self.answers_of(other, needed)
+            known = {**known, **answers_of_people(other, needed, self)}
+            left = [v for v in needed if v not in known]
             stored = model.known_answers(sent, left)
             others[sent] = frozenset(v for v in left if v not in stored)
         return others

@@ -51,10 +51,10 @@ def always_asks(expr: Expr) -> bool:
 
 def _of_condition(expr: Expr) -> frozenset[Ask]:
     """As ``certain``, of a condition: no row is spared the only question of one."""
-    asked = expr
-    while isinstance(asked, Node) and asked.name == "not":
-        (asked,) = asked.children
-    return certain(expr) if isinstance(asked, Ask) else _NONE
+    inner = expr
+    while isinstance(inner, Node) and inner.name == "not":
+        (inner,) = inner.children
+    return certain(expr) if isinstance(inner, Ask) else _NONE
 
 
 def _reads_all(expr: Node) -> bool:

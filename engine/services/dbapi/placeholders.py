@@ -18,7 +18,8 @@ from blendfusion.services.dbapi.errors import ProgrammingError
 def number_placeholders(sql: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
     """``sql`` with ``$1``, ``$2``, … in the place of each ``?`` outside of texts and names, and
     their values. NULL, and a value of an INSERT or UPDATE, is written as it is: a placeholder would
-    not have the type of its place. Raises ProgrammingError if there are more or fewer than ``values``, unless there is none.
+    not have the type of its place. Raises ProgrammingError if there are more or fewer than
+    ``values``, unless there is none.
 
     >>> number_placeholders("SELECT '?', x FROM t WHERE a = ? AND b = ? AND c = ?", [1, None, 2])
     ("SELECT '?', x FROM t WHERE a = $1 AND b = NULL AND c = $2", [1, 2])

@@ -56,7 +56,7 @@ _NO_MODEL = re.compile(
     r"|\b(unknown|unsupported|invalid|no such|not)\b.*\bmodels?\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""What servers say of a model that they do not have."""
+"""The words with which servers refuse a model that they do not have."""
 MEASURED = 20
 """Values by which it is measured whether questions of one request are independent."""
 _MOST_MOVED = 0.05

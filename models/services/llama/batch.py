@@ -143,8 +143,9 @@ class TaskBatch:
         return self.opened.noise if self.opened.slots > 1 and not self.opened.exact else 0.0
 
     def decide(self, rows: Sequence[Row], decide: Decide) -> None:
-        """Settle the rows by ``decide``. Those that are nearer to a tie than what others change go again
-        with few others, where few change a score less; those that are still too near go alone."""
+        """Settle the rows by ``decide``. Those that are nearer to a tie than what others change go
+        again with few others, where few change a score less; those that are still too near go
+        alone."""
         near = decide(rows, self.run, self.noise)
         if near and self.noise and self.opened.noise_of_few:
             near = decide(

@@ -1,8 +1,8 @@
 """Checks that a library of llama.cpp computes what it should, before its first answer.
 
 A model of 130,000 made-up weights reads 24 prompts. What it then thinks of the next token is known:
-tests/models/services/llama/test_self_test.py computes it with NumPy. A library that was built for another
-processor or another version of the bindings, or that is damaged, gives other numbers.
+tests/models/services/llama/test_self_test.py computes it with NumPy. A library that was built for
+another processor or another version of the bindings, or that is damaged, gives other numbers.
 """
 
 from __future__ import annotations
