@@ -134,11 +134,11 @@ class RayWorkers:
     def open(self, worker: int, lane: str) -> Place:
         size = self.size
         with self._lock:
+            ray = _ray()
+            _check_head(ray, self._address)  # kept actors need it, too: they look others up there
             place = self._places.pop((worker, lane), None)
             if place is not None:
                 return place
-            ray = _ray()
-            _check_head(ray, self._address)
             gpus = 1 if self._gpus and lane == "answers" else 0
             actor = ray.remote(num_cpus=0, num_gpus=gpus, max_restarts=0, **_GROUPS)(_Actor)
             name = f"blendfusion-{uuid4().hex}"
