@@ -71,7 +71,7 @@ long: install
 	$(PARALLEL) -m "long and not alone"
 	$(ALONE) -m "long and alone"
 
-nightly: install $(VENV)/compiled $(VENV)/dbt
+nightly: install $(VENV)/compiled $(VENV)/dbt $(VENV)/schedulers
 	BLENDFUSION_COMPILED=$(CURDIR)/$(VENV)/compiled/llama_cpp/lib $(BIN)/pytest -q -o faulthandler_timeout=14400 \
 		--cases 2000 tests/models/services/llama/test_prebuilt_equals_compiled.py
 	$(PARALLEL) -o faulthandler_timeout=14400 --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/engine/test_bridge_catalogue.py tests/security
@@ -81,11 +81,16 @@ nightly: install $(VENV)/compiled $(VENV)/dbt
 		tests/models/services/decisions/test_decision_faults.py tests/engine/test_improve.py tests/engine/test_interval_coverage.py
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 100000 tests/models/services/http/test_fused_requests.py
 	BLENDFUSION_DBT=$(CURDIR)/$(VENV)/dbt $(BIN)/pytest -q tests/engine/test_dbt.py
+	BLENDFUSION_SCHEDULERS=$(CURDIR)/$(VENV)/schedulers $(BIN)/pytest -q -m "" tests/engine/test_schedulers.py
 	BLENDFUSION_SUITES=1 $(BIN)/pytest -q -o faulthandler_timeout=14400 tests/engine/test_sqlalchemy_suite.py
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 20000 tests/engine/test_pushed_filters.py tests/engine/test_pushed_values.py
 
 $(VENV)/dbt: | $(BIN)/python
 	$(BIN)/python -m pip install --target $@ 'dbt-core>=1.10,<1.11'
+
+$(VENV)/schedulers: | $(BIN)/python
+	$(BIN)/python -m pip install --target $@/dagster dagster
+	$(BIN)/python -m pip install --target $@/airflow apache-airflow-task-sdk
 
 # llama.cpp with the kernels of the prebuilt library, to compare their answers.
 $(VENV)/compiled: | $(BIN)/python
