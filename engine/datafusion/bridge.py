@@ -60,19 +60,24 @@ _CLAUSE_FIELDS = {(11, b"\x58\x01"): "IGNORE NULLS", (12, b"\x60\x01"): "DISTINC
 
 
 def through_substrait(
-    context: SessionContext, plan: LogicalPlan, carrier: LogicalPlan | None = None
+    context: SessionContext,
+    plan: LogicalPlan,
+    carrier: LogicalPlan | None = None,
+    *,
+    optimized: bool = True,
 ) -> Root:
     """The tree of an optimised plan. Raises PlanError for a plan that Substrait cannot carry, also
     where DataFusion reads another plan back.
 
     ``carrier``: the same plan but for the frames of its windows, which is encoded in its place.
+    ``optimized=False``: a plan that is still to be optimised, and is compared when it is.
     """
     text = plan.display_indent()
     data = _encode(context, carrier or plan, text)
     by_name = SessionContext.with_python_udf_inlining(context, enabled=False)
     details = _details(plan, text, by_name)
     root = read(data, grouping_sets(plan, text), details)
-    _prove(context, plan, text, root, by_name)
+    _prove(context, plan, text, root, by_name, optimized=optimized)
     return Root(with_nulls(root.plan, null_aware(text)), root.names)
 
 
@@ -226,7 +231,13 @@ def _bound_text(message: bytes, by_name: SessionContext) -> tuple[str, bool | No
 
 
 def _prove(
-    context: SessionContext, plan: LogicalPlan, text: str, root: Root, by_name: SessionContext
+    context: SessionContext,
+    plan: LogicalPlan,
+    text: str,
+    root: Root,
+    by_name: SessionContext,
+    *,
+    optimized: bool,
 ) -> None:
     """Raise PlanError if DataFusion reads another plan from the tree of ``plan``."""
     tree = _readable(root.plan)
@@ -239,6 +250,8 @@ def _prove(
         if type(panic).__name__ == "PanicException" and grouping_sets(plan, text) is not None:
             return
         raise
+    if not optimized:
+        plan, *copy = (_optimize(context, one) for one in (plan, *copy))
     changed = difference(plan, copy, by_name.ctx)
     if changed is None and root.plan.width:
         own = _types(SessionContext.create_dataframe_from_logical_plan(context, plan))
@@ -248,6 +261,11 @@ def _prove(
             changed = "the type of a column"
     if changed is not None:
         raise PlanError(f"Substrait would change {changed}")
+
+
+def _optimize(context: SessionContext, plan: LogicalPlan) -> LogicalPlan:
+    frame = SessionContext.create_dataframe_from_logical_plan(context, plan)
+    return frame.optimized_logical_plan()
 
 
 def _copy(

@@ -4,7 +4,9 @@ Right joins become left ones on the way: see ``planner.substrait.right_join_bug`
 groups become comparisons: see ``planner.substrait.truth_test_bug``. A CASE among keys becomes a
 column: see ``planner.substrait.case_key_bug``. A limit with an offset gets a filter above it: see
 ``planner.substrait.offset_bug``. A query that Substrait cannot carry runs as it is. Branches of
-unions are sorted together: see ``datafusion.one_sort``. A sum beside one number of distinct values
+unions are sorted together: see ``datafusion.one_sort``. Conditions that would make a key of an order
+look constant are hidden: see ``planner.substrait.constant_bug``. Casts of decimals are kept in
+comparisons: see ``datafusion.kept_casts``. A sum beside one number of distinct values
 gets the type that it has there, which DataFusion compares with a literal of the type without them.
 """
 
@@ -17,6 +19,7 @@ import pyarrow as pa
 from datafusion import DataFrame
 
 from blendfusion.datafusion.columns import columns_of
+from blendfusion.datafusion.kept_casts import with_kept_casts
 from blendfusion.datafusion.one_sort import may_split_sorts, with_one_sort
 from blendfusion.datafusion.sort_keys import is_row_change
 
@@ -29,6 +32,7 @@ _GROUPS = re.compile(r"^ *(Aggregate|Distinct|DistinctOn):", re.MULTILINE)
 _CASE_KEY = re.compile(r"^ *(Sort|WindowAggr|Aggregate|DistinctOn): .*\bCASE\b", re.MULTILINE)
 _OFFSET = re.compile(r"^ *Limit: skip=(?!0,|None,)", re.MULTILINE)
 _SUM_AND_DISTINCT = re.compile(r"^ *Aggregate: (?=.*\bsum\().*\(DISTINCT ", re.MULTILINE)
+_EXACT = re.compile(r"CAST\(.* AS (?:U?Int\d+|Decimal\d+\()")
 _TRUTH_TEST = re.compile(r"\bIS (NOT )?(TRUE|FALSE|UNKNOWN)\b")
 
 
@@ -37,7 +41,8 @@ def may_lose_rows(plan: str) -> bool:
     it."""
     forms = (_MAY_BE_RIGHT, _CASE_KEY, _SUM_AND_DISTINCT)
     found = any(form.search(plan) for form in forms) or _tests_truth(plan)
-    return found or may_split_sorts(plan) or _orders_skipped_rows(plan)
+    found = found or _orders_skipped_rows(plan) or _may_drop_keys(plan) or bool(_EXACT.search(plan))
+    return found or may_split_sorts(plan)
 
 
 def keeping_rows(frame: BaseFrame) -> DataFrame:
@@ -57,20 +62,30 @@ def _orders_skipped_rows(plan: str) -> bool:
     return orders_skipped_rows(plan)
 
 
+def _may_drop_keys(plan: str) -> bool:
+    if "Filter: " not in plan:
+        return False
+    from blendfusion.planner.substrait.constant_bug import may_drop_keys
+
+    return may_drop_keys(plan)
+
+
 def _mend(frame: BaseFrame) -> DataFrame:
     """A frame of the same rows that has been through Substrait, or DataFusion's own."""
-    plain = DataFrame(frame.df)
+    plain = with_kept_casts(frame.engine.tables, DataFrame(frame.df))
     text = plain.logical_plan().display_indent()
     tests_truth = _tests_truth(text)
     refused = bool(_CASE_KEY.search(text)) and _is_refused(plain)
     skips = _orders_skipped_rows(text)
     sums = bool(_SUM_AND_DISTINCT.search(text)) and _has_decimals(plain)
-    if not (tests_truth or refused or skips or sums or _MAY_BE_RIGHT.search(text)):
+    may_drop = _may_drop_keys(text)
+    if not (tests_truth or refused or skips or sums or may_drop or _MAY_BE_RIGHT.search(text)):
         return plain
     from blendfusion.datafusion.bridge import through_substrait
     from blendfusion.datafusion.substrait_io import frame_of
     from blendfusion.planner.ir.traversal import transform
     from blendfusion.planner.substrait.case_key_bug import with_computed_cases
+    from blendfusion.planner.substrait.constant_bug import drops_keys, with_hidden_conditions
     from blendfusion.planner.substrait.join_condition_bug import readable
     from blendfusion.planner.substrait.offset_bug import with_barrier
     from blendfusion.planner.substrait.right_join_bug import as_left_join
@@ -78,12 +93,15 @@ def _mend(frame: BaseFrame) -> DataFrame:
 
     try:
         plan = plain.optimized_logical_plan()
-        if not (tests_truth or refused or skips or sums or _RIGHT.search(plan.display_indent())):
+        optimized = plan.display_indent()
+        drops = may_drop and drops_keys(optimized)
+        if not (tests_truth or refused or skips or sums or drops or _RIGHT.search(optimized)):
             return plain
         root = through_substrait(frame.engine.tables, plan)
         turned = transform(root.plan, lambda join: as_left_join(readable(join)), ("join",))
         turned = with_computed_cases(turned) if refused else turned
         turned = transform(turned, with_barrier, ("fetch",)) if skips else turned
+        turned = with_hidden_conditions(turned) if drops else turned
         made = frame_of(frame.engine.tables, write(turned, {}, root.names))
         made = _with_types(made, plain) if sums else made
         return made if _columns(made) == _columns(plain) else plain

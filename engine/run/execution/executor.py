@@ -32,6 +32,7 @@ from blendfusion.planner.run_switches import FEW_VALUES_FIRST, LIMITED_STAGES, P
 from blendfusion.planner.stages.interleave import LimitedStages, limited_stages
 from blendfusion.planner.stages.split import Stage, StagedPlan
 from blendfusion.planner.substrait.case_key_bug import REFUSAL, with_computed_cases
+from blendfusion.planner.substrait.constant_bug import with_hidden_conditions
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.interleaved_stages import IncrementalStage, run_interleaved
 from blendfusion.run.execution.pair_order import few_values_first
@@ -286,6 +287,7 @@ class Execution:
     def _frame(self, source: Plan, *, named: bool = False) -> DataFrame:
         if source.width == 0:  # a batch without columns would lose its number of rows
             source = project(source, (boolean_literal(True),))
+        source = with_hidden_conditions(source)
         try:
             with self._fed.bind(self._parts):
                 return with_one_sort(self._context, self._views.frame(source, named=named))
