@@ -18,7 +18,8 @@ def with_kept_casts(context: SessionContext, frame: DataFrame) -> DataFrame:
 
     if not may_lose_casts(plan.display_indent()) or is_row_change(plan):
         return frame
-    if "Decimal" not in plan.display_indent_schema():
+    schemas = plan.display_indent_schema()
+    if "Decimal" not in schemas:
         return frame
     from blendfusion.datafusion.bridge import through_substrait
     from blendfusion.datafusion.substrait_io import frame_of
@@ -27,7 +28,8 @@ def with_kept_casts(context: SessionContext, frame: DataFrame) -> DataFrame:
 
     try:
         root = through_substrait(context, plan, optimized=False)
-        kept = lossy_cast_bug.with_kept_casts(root.plan)
+        decimals = lossy_cast_bug.has_decimals(schemas)
+        kept = lossy_cast_bug.with_kept_casts(root.plan, decimals=decimals)
         if kept == root.plan:
             return frame
         made = frame_of(context, write(kept, {}, root.names, calls=True))

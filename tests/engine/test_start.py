@@ -50,7 +50,9 @@ def test_the_start_imports_a_dozen_modules(code: str) -> None:
 def test_a_command_imports_no_other_command() -> None:
     found = imported(of_command("cache", "stats", "--help"))
     commands = {name for name in found if name.startswith("blendfusion.apps.cli.")}
-    assert commands == {f"blendfusion.apps.cli.{name}" for name in ("main", "termination", "cache")}
+    assert commands == {
+        f"blendfusion.apps.cli.{name}" for name in ("main", "termination", "cache", "jsonl")
+    }
 
 
 def test_every_name_is_there_after_a_bare_import() -> None:
