@@ -4,9 +4,9 @@ Right joins become left ones on the way: see ``planner.substrait.right_join_bug`
 groups become comparisons: see ``planner.substrait.truth_test_bug``. A CASE among keys becomes a
 column: see ``planner.substrait.case_key_bug``. A limit with an offset gets a filter above it: see
 ``planner.substrait.offset_bug``. A query that Substrait cannot carry runs as it is. Branches of
-unions are sorted together: see ``datafusion.one_sort``. Conditions that would make a key of an order
-look constant are hidden: see ``planner.substrait.constant_bug``. Casts of decimals are kept in
-comparisons: see ``datafusion.kept_casts``. A sum beside one number of distinct values
+unions are sorted together: see ``datafusion.one_sort``. Conditions that would make a key of an
+order look constant are hidden: see ``planner.substrait.constant_bug``. Casts of decimals are kept
+in comparisons: see ``datafusion.kept_casts``. A sum beside one number of distinct values
 gets the type that it has there, which DataFusion compares with a literal of the type without them.
 """
 
