@@ -1,4 +1,4 @@
-"""Frames whose casts of decimals DataFusion 55 leaves in comparisons: see
+"""Frames whose casts DataFusion 55 leaves in comparisons: see
 ``planner.substrait.lossy_cast_bug``."""
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ def with_kept_casts(context: SessionContext, frame: DataFrame) -> DataFrame:
     """``frame``, or a frame of the same rows that keeps such casts. A plan that Substrait cannot
     carry stays as it is."""
     plan = frame.logical_plan()
-    if "CAST(" not in plan.display_indent():
+    text = plan.display_indent()
+    if "CAST(" not in text:
         return frame
     from blendfusion.planner.substrait.lossy_cast_bug import may_lose_casts
 
-    if not may_lose_casts(plan.display_indent()) or is_row_change(plan):
+    if not may_lose_casts(text) or is_row_change(plan):
         return frame
     schemas = plan.display_indent_schema()
-    if "Decimal" not in schemas:
+    if "Decimal" not in schemas and "TRY_CAST(" not in text:
         return frame
     from blendfusion.datafusion.bridge import through_substrait
     from blendfusion.datafusion.substrait_io import frame_of

@@ -1,7 +1,7 @@
-"""Hides casts of decimals that DataFusion 55 would take out of comparisons.
+"""Hides casts that DataFusion 55 would take out of comparisons: of decimals, and TRY_CAST.
 
 DataFusion compares ``CAST(price AS INT) = 1`` without the cast, as ``price = 1.00``: 1.50 does not
-pass then. It leaves ``nullif(CAST(price AS INT), NULL)`` as it is, which is the same value.
+pass then. Nor is ``TRY_CAST(id AS INT) > 5`` NULL where ``id`` is too large. It leaves ``nullif(CAST(price AS INT), NULL)`` as it is, which is the same value.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from blendfusion.planner.ir.traversal import transform
 
 _CAST = re.compile(r"CAST\(.* AS (?:U?Int\d+|Decimal\d+\()")
 _DECIMALS = re.compile(r"^ *TableScan: .*:Decimal", re.MULTILINE)
+_RETURNS_NULL = ExpressionMessage.Cast.FAILURE_BEHAVIOR_RETURN_NULL
 _EXACT = ("i8", "i16", "i32", "i64", "decimal")
 
 
@@ -35,16 +36,17 @@ def has_decimals(plan: str) -> bool:
 
 def with_kept_casts(plan: Plan, *, decimals: bool) -> Plan:
     """``plan`` with these casts hidden, but for casts of answers. ``decimals``: columns may be
-    decimals; else only casts of casts to decimals are hidden."""
+    decimals; else only casts of casts to decimals are hidden, and TRY_CAST."""
 
     def hide(expr: Expr) -> Expr | None:
         if not isinstance(expr, Node) or expr.name != "cast" or not fields(expr) or asks(expr):
             return None
-        kind = _type(expr)
+        cast = ExpressionMessage.FromString(expr.template).cast
+        kind, tries = cast.type, cast.failure_behavior == _RETURNS_NULL
         if kind.WhichOneof("kind") not in _EXACT:
             return None
         inner = [_type(e) for e in walk(expr) if isinstance(e, Node) and e.name == "cast"][1:]
-        if not decimals and not any(
+        if not (decimals or tries) and not any(
             t.HasField("decimal") and t.decimal.scale > kind.decimal.scale for t in inner
         ):
             return None

@@ -151,3 +151,28 @@ def test_casts_of_decimals_stay_in_comparisons(
         found = session.sql(PLACES[place].format(f"{cast} {comparison}")).to_pydict()["n"]
         passes = COMPARISONS[comparison]
         assert sorted(found) == [row["n"] for row in rows if passes(value_of(row["d"]))], cast
+
+
+TRIES: dict[str, Callable[[int | None], bool]] = {
+    "> 5": lambda value: value is not None and value > 5,
+    "<> 1": lambda value: value is not None and value != 1,
+    "NOT IN (1, 3)": lambda value: value is not None and value not in (1, 3),
+    "IS NULL": lambda value: value is None,
+    "IS DISTINCT FROM 7": lambda value: value != 7,
+    "IS NOT DISTINCT FROM NULL": lambda value: value is None,
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("comparison", TRIES)
+def test_what_cannot_be_cast_is_null_in_comparisons(
+    session: bf.Session, comparison: str, place: str
+) -> None:
+    """DataFusion 55 alone would compare the number that is too large."""
+    numbers = [None, 1, 7, 200, 2**40, -(2**40), 3, 127, 128]
+    session.from_arrow(pa.table({"n": list(range(9)), "i": pa.array(numbers, pa.int64())}), "t")
+    for kind, most in (("TINYINT", 2**7), ("INT", 2**31)):
+        query = PLACES[place].format(f"TRY_CAST(i AS {kind}) {comparison}")
+        found = session.sql(query).to_pydict()["n"]
+        cast = [None if i is None or not -most <= i < most else i for i in numbers]
+        assert sorted(found) == [n for n, i in enumerate(cast) if TRIES[comparison](i)], kind
