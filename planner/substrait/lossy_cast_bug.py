@@ -1,7 +1,8 @@
 """Hides casts that DataFusion 55 would take out of comparisons: of decimals, and TRY_CAST.
 
 DataFusion compares ``CAST(price AS INT) = 1`` without the cast, as ``price = 1.00``: 1.50 does not
-pass then. Nor is ``TRY_CAST(id AS INT) > 5`` NULL where ``id`` is too large. It leaves ``nullif(CAST(price AS INT), NULL)`` as it is, which is the same value.
+pass then. Nor is ``TRY_CAST(id AS INT) > 5`` NULL where ``id`` is too large. It leaves
+``nullif(CAST(price AS INT), NULL)`` as it is, which is the same value.
 """
 
 from __future__ import annotations
