@@ -78,7 +78,8 @@ nightly: install $(VENV)/compiled $(VENV)/dbt $(VENV)/schedulers
 	$(PARALLEL) -o faulthandler_timeout=14400 --cases 100000 tests/planner/test_rows_of_all_answers.py
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 --cases 200000 tests/engine/test_interrupt_anywhere.py tests/planner/test_value_bound.py
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 2000 tests/models/services/llama/test_local_independence.py \
-		tests/models/services/decisions/test_decision_faults.py tests/engine/test_improve.py tests/engine/test_interval_coverage.py
+		tests/models/services/decisions/test_decision_faults.py \
+		tests/models/services/decisions/test_decision_promises.py tests/engine/test_improve.py tests/engine/test_interval_coverage.py
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 100000 tests/models/services/http/test_fused_requests.py
 	BLENDFUSION_DBT=$(CURDIR)/$(VENV)/dbt $(BIN)/pytest -q tests/engine/test_dbt.py
 	BLENDFUSION_SCHEDULERS=$(CURDIR)/$(VENV)/schedulers $(BIN)/pytest -q -m "" tests/engine/test_schedulers.py

@@ -47,10 +47,10 @@ def session_at(url: str, texts: list[str], name: str = "m") -> bf.Session:
 @pytest.mark.parametrize("questions", [2, 5])
 @pytest.mark.parametrize("leaky", [0.0, 0.5])
 def test_a_model_whose_questions_change_one_another_is_caught(
-    strict: ModuleType, leaky: float, questions: int, cases: int
+    strict: ModuleType, leaky: float, questions: int, given_cases: int | None
 ) -> None:
     """``--cases 2000``: 100 seeds."""
-    seeds, caught = min(100, max(10, cases // 20)), 0
+    seeds, caught = min(100, (given_cases or 60) // 20), 0
     for seed in range(seeds):
         with strict.Server(flavour="typesafe", seed=seed, leaky=leaky, model="mystery") as server:
             session = session_at(server.url, [f"text {seed} {n}" for n in range(41)])
@@ -89,10 +89,12 @@ def test_a_thousand_reviews_are_read_once_for_five_questions(strict: ModuleType)
     assert spent["jev"][2] <= 0.5 * spent["m"][2]  # both with the server's CPU
 
 
-def test_a_target_is_kept_where_probabilities_lie(strict: ModuleType, cases: int) -> None:
+def test_a_target_is_kept_where_probabilities_lie(
+    strict: ModuleType, given_cases: int | None
+) -> None:
     """``--cases 4000``: 200 resamplings. The decision model is right in 70 of 100 answers, and as
     sure of the wrong ones as of the right ones."""
-    draws, short = min(200, max(10, cases // 20)), 0
+    draws, short = min(200, (given_cases or 60) // 20), 0
 
     def lies(state: object, question: dict[str, object]) -> float:
         luck = random.Random(f"{state} {question['instructions']}")
