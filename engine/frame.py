@@ -30,6 +30,7 @@ from blendfusion.datafusion.stream import Stream
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import BlendFusionError, QueryError, require_package
 from blendfusion.files.csv_lines import place_error
+from blendfusion.language.opaque.datafusion_bugs import without_bugs
 from blendfusion.language.opaque.execution_path import optimize, prepare, understood_error
 from blendfusion.language.opaque.prepared_frame import PreparedFrame
 from blendfusion.language.opaque.provenance import (
@@ -39,7 +40,6 @@ from blendfusion.language.opaque.provenance import (
     unread_parts,
     written_sql,
 )
-from blendfusion.language.opaque.right_joins import keeping_rows
 from blendfusion.language.query_text.text_rules import EXPRESSIONS, rewrite
 from blendfusion.prepare.result_names import name_columns
 from blendfusion.prepare.verbs.hints import missing
@@ -406,7 +406,7 @@ class Frame(FrameMethods):
     @property
     def _plain(self) -> DataFrame:
         """DataFusion's own frame, to be run by DataFusion alone."""
-        return keeping_rows(self)
+        return without_bugs(self)
 
     def _plain_rows(self) -> Generator[pa.Table, None, None]:
         """The result of a frame without calls, batch by batch."""

@@ -15,7 +15,11 @@ def with_kept_casts(context: SessionContext, frame: DataFrame) -> DataFrame:
     text = plan.display_indent()
     if "CAST(" not in text:
         return frame
-    from blendfusion.planner.substrait.lossy_cast_bug import may_lose_casts
+    from blendfusion.planner.substrait.lossy_cast_bug import (
+        has_decimals,
+        may_lose_casts,
+        with_hidden_casts,
+    )
 
     if not may_lose_casts(text) or is_row_change(plan):
         return frame
@@ -24,13 +28,11 @@ def with_kept_casts(context: SessionContext, frame: DataFrame) -> DataFrame:
         return frame
     from blendfusion.datafusion.bridge import through_substrait
     from blendfusion.datafusion.substrait_io import frame_of
-    from blendfusion.planner.substrait import lossy_cast_bug
     from blendfusion.planner.substrait.write import write
 
     try:
         root = through_substrait(context, plan, optimized=False)
-        decimals = lossy_cast_bug.has_decimals(schemas)
-        kept = lossy_cast_bug.with_kept_casts(root.plan, decimals=decimals)
+        kept = with_hidden_casts(root.plan, decimals=has_decimals(schemas))
         if kept == root.plan:
             return frame
         made = frame_of(context, write(kept, {}, root.names, calls=True))

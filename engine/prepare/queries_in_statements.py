@@ -16,7 +16,7 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from blendfusion.errors import QueryError
-from blendfusion.language.opaque.right_joins import may_lose_rows
+from blendfusion.language.opaque.datafusion_bugs import may_meet_bug
 from blendfusion.language.query_text.parameters import spelled_parameters
 from blendfusion.language.query_text.statements import (
     BLANK,
@@ -90,7 +90,7 @@ def _rows_of(session: FrameSources, query: Query) -> Frame | None:
         frame = rows.plan(session)
     except QueryError:  # the statement says what is wrong
         return None
-    return frame if may_lose_rows(frame.logical_plan().display_indent()) else None
+    return frame if may_meet_bug(frame.logical_plan().display_indent()) else None
 
 
 def _over(session: FrameSources, query: Query, table: pa.Table) -> Frame:

@@ -16,9 +16,9 @@ from blendfusion.datafusion.interruptible import Pump
 from blendfusion.datafusion.one_sort import with_one_sort
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.language.doubts.plan_warnings import warn_of_plain, warn_of_refusal
+from blendfusion.language.opaque.datafusion_bugs import without_bugs
 from blendfusion.language.opaque.nested_stages import NOTHING
 from blendfusion.language.opaque.provenance import parameter_texts, written_sql
-from blendfusion.language.opaque.right_joins import keeping_rows
 from blendfusion.planner.driver import reason
 from blendfusion.run.execution.executor import Execution
 from blendfusion.run.observe.progress import progress
@@ -127,7 +127,7 @@ def _scan_run(frame: BaseFrame, dispatcher: Dispatcher) -> ScanRun:
 def _own_frame(frame: BaseFrame) -> DataFrame:
     if frame.prepared.calls:
         return with_one_sort(frame.engine.tables, DataFrame(frame.df))
-    return keeping_rows(frame)
+    return without_bugs(frame)
 
 
 def _plain_batches(frame: BaseFrame, dispatcher: Dispatcher) -> Iterator[pa.RecordBatch]:

@@ -18,17 +18,22 @@ _SMALL = 1e9
 without (benchmarks/lab.md)."""
 
 
-def shows_examples(option: bool | Literal["auto"], name: str) -> bool:
-    """Whether the prompts of a server's model have the built-in examples, under the option
-    ``shots``: for ``auto``, if the name says that the model has fewer than a billion parameters.
+def shows_examples(option: bool | Literal["auto"], served: str | None = None) -> bool:
+    """Whether prompts have the built-in examples, under the option ``shots``. ``auto``: those of a
+    local model do, and those of a server's model, whose name is ``served``, if the name says that
+    it has fewer than a billion parameters.
 
+    >>> shows_examples("auto")
+    True
     >>> [shows_examples("auto", name) for name in ("smollm2-135m", "qwen2.5-1.5b-instruct", "gpt")]
     [True, False, False]
     """
     if option != "auto":
         return option
+    if served is None:
+        return True
     units = {"b": 1e9, "m": 1e6}
-    sizes = [float(number) * units[unit.lower()] for number, unit in _SIZE.findall(name)]
+    sizes = [float(number) * units[unit.lower()] for number, unit in _SIZE.findall(served)]
     return bool(sizes) and max(sizes) < _SMALL
 
 

@@ -13,6 +13,7 @@ from blendfusion.planner.ir.nodes import Direction, Expr, Plan, Rel
 ASC = SortField.SORT_DIRECTION_ASC_NULLS_LAST
 DESC = SortField.SORT_DIRECTION_DESC_NULLS_LAST
 """Both with NULL last."""
+DESCENDING = (SortField.SORT_DIRECTION_DESC_NULLS_FIRST, DESC)
 _PAIRS = (
     (ASC, SortField.SORT_DIRECTION_DESC_NULLS_FIRST),
     (DESC, SortField.SORT_DIRECTION_ASC_NULLS_FIRST),
@@ -40,6 +41,3 @@ def directions_of(sort: Rel) -> tuple[Direction, ...]:
 def reverse(direction: Direction) -> Direction:
     """The direction in which the last row comes first."""
     return _REVERSED[direction]
-
-
-DESCENDING = (SortField.SORT_DIRECTION_DESC_NULLS_FIRST, SortField.SORT_DIRECTION_DESC_NULLS_LAST)

@@ -106,6 +106,3 @@ def _or_none(side: Plan, other: Plan) -> Plan:
         return part.with_inputs(keep_partners(part.source, (), of_partner))
 
     return transform(side, empty_block)
-
-
-# --- sinking -------------------------------------------------------------------------------------

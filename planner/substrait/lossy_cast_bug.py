@@ -35,7 +35,7 @@ def has_decimals(plan: str) -> bool:
     return bool(_DECIMALS.search(plan))
 
 
-def with_kept_casts(plan: Plan, *, decimals: bool) -> Plan:
+def with_hidden_casts(plan: Plan, *, decimals: bool) -> Plan:
     """``plan`` with these casts hidden, but for casts of answers. ``decimals``: columns may be
     decimals; else only casts of casts to decimals are hidden, and TRY_CAST."""
 

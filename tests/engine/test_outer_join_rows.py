@@ -34,7 +34,7 @@ def _session(tables: dict[str, dict[str, list[object]]]) -> bf.Session:
 
 
 def test_datafusion_loses_rows() -> None:
-    """Once this fails, ``right_join_bug`` and ``right_joins`` may go."""
+    """Once this fails, ``right_join_bug`` and ``as_left_join`` may go."""
     context = SessionContext()
     for name, columns in TABLES.items():
         context.from_pydict(columns, name=name)

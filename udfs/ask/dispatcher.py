@@ -284,8 +284,8 @@ class Dispatcher:
         return [answered[v] for v in values]
 
     def ask_together(self, calls: Together) -> None:
-        """From here on these questions are asked together about the values that each is open
-        about: each is needed for them, whatever the answers to the others are."""
+        """Ask these questions in one request from now on, each about the values for which it has no
+        answer. Each is needed for them, whatever the answers to the others are."""
         for call in calls:
             self._together[call] = calls
 

@@ -50,7 +50,7 @@ def always_asks(expr: Expr) -> bool:
 
 
 def _of_condition(expr: Expr) -> frozenset[Ask]:
-    """As ``certain``, of a condition: no row is spared the only question of one."""
+    """As ``certain``, for a condition: one that is a single question asks it for every row."""
     inner = expr
     while isinstance(inner, Node) and inner.name == "not":
         (inner,) = inner.children

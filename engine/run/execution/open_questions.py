@@ -83,8 +83,8 @@ def _values(
     rows: Rows,
     evaluate: Evaluation,
 ) -> dict[Expr, Column]:
-    """The values of expressions of which some questions are asked round by round; of others
-    nothing, after it is said which of their questions go together."""
+    """The values of expressions, if their questions are asked in rounds. {} if one round is enough:
+    the dispatcher knows then which questions go in one request."""
     asking = [e for e in dict.fromkeys(exprs) if e not in rows.known and needs_model(e)]
     found = {ask: None for e in asking for ask in asks(e) if ask not in rows.known}
     groups = _groups(rowwise, found) if len(found) > 1 else []
@@ -123,8 +123,8 @@ def _always_there(expr: Expr) -> bool:
 
 
 class OpenQuestions(RowWise):
-    """Evaluates expressions as far as they are known. On a row where an answer is missing, the
-    question is noted, and what comes behind it is left out: the value there has no meaning."""
+    """Evaluates expressions with the answers that are known. Where a row lacks an answer, the
+    question is noted for the next round, and the value of the expression has no meaning."""
 
     def __init__(self, rowwise: RowWise, rows: Rows) -> None:
         super().__init__(rowwise.dispatcher, rowwise.workbench, rowwise.stored)

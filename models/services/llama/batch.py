@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.prompts.prompt import render
 from blendfusion.models.prompts.running_text import Layout, Piece, plain
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
@@ -48,7 +49,7 @@ class TaskBatch:
         self.task = task
         self.options = options
         self.layout = _layout(
-            task, opened.context, shots=options.shots is not False, in_chat=in_chat
+            task, opened.context, shots=shows_examples(options.shots), in_chat=in_chat
         )
         self._head = self.prefix = self._tokens(self.layout.head, start=True)
         self._common = ""
@@ -142,17 +143,17 @@ class TaskBatch:
         """Maximum change of a score by the other rows of a run."""
         return self.opened.noise if self.opened.slots > 1 and not self.opened.exact else 0.0
 
-    def decide(self, rows: Sequence[Row], decide: Decide) -> None:
-        """Settle the rows by ``decide``. Those that are nearer to a tie than what others change go
+    def decide(self, rows: Sequence[Row], settle: Decide) -> None:
+        """Settle the rows by ``settle``. Those that are nearer to a tie than what others change go
         again with few others, where few change a score less; those that are still too near go
         alone."""
-        near = decide(rows, self.run, self.noise)
+        near = settle(rows, self.run, self.noise)
         if near and self.noise and self.opened.noise_of_few:
-            near = decide(
+            near = settle(
                 near, partial(self.run_again, exact=False, few=True), self.opened.noise_of_few
             )
         if near:
-            decide(near, self.run_again, 0.0)
+            settle(near, self.run_again, 0.0)
 
     def run_again(
         self,

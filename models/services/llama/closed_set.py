@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from blendfusion.models.constraints.constraint import closed_set
+from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.services.llama.batch import Row, Runs, TaskBatch
 from blendfusion.models.services.llama.model_cache import TaskState
 from blendfusion.models.services.verbalizer import calibration as calibrate
@@ -35,7 +36,7 @@ class ChoiceDecoder:
         self._asking = asking
         self._label_weight = label_weight(asking.task, asking.options, way)
         self._options = closed_set(asking.task.constraint) or ()
-        key = (asking.task, asking.options.shots is not False, asking.options.wordings)
+        key = (asking.task, shows_examples(asking.options.shots), asking.options.wordings)
         self._known = asking.opened.state_of(key, lambda: _new_state(asking))
         self.root = self._known.root
         self.reserve = max(len(fork.path) for fork in forks(self.root))

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import closed_set
+from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.prompts.prompt import BEHIND, PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import model_call, model_loaded, rows_computed
@@ -113,7 +114,7 @@ class LlamaModel:
             scores_options=True,
             follows_grammars=True,
             shares_prefix=True,
-            shots=self._options.shots is not False,
+            shots=shows_examples(self._options.shots),
             # Answers that depend on the values beside them differ between runs.
             fingerprint_lasts=self._options.calibration != "column",
             loaded=self.is_loaded,
@@ -174,7 +175,7 @@ class LlamaModel:
             fingerprint=self._fingerprint,
             window=context.n_ctx,
             settings={
-                "shots": str(self._options.shots is not False).lower(),
+                "shots": str(shows_examples(self._options.shots)).lower(),
                 "wordings": str(self._options.wordings).lower(),
                 "calibration": self._options.calibration,
                 "max_tokens": str(self._options.max_tokens),
@@ -339,7 +340,7 @@ def fingerprint(
         chosen.type,
         PROMPT_VERSION,
         (*limits, ATTENTION_VERSION if attends() else 0),
-        options.shots is not False,
+        shows_examples(options.shots),
         options.calibration,
         CALIBRATION_VERSION,
         options.wordings,

@@ -16,6 +16,7 @@ from typing import Any
 
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import closed_set, holds, regex_of
+from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.prompts.prompt import Prompt, render
 from blendfusion.models.prompts.thoughts import without_thoughts
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
@@ -56,7 +57,7 @@ class OutlinesModel:
             _window(model),
             {
                 "max_tokens": str(options.max_tokens),
-                "shots": str(options.shots is not False).lower(),
+                "shots": str(shows_examples(options.shots)).lower(),
             },
         )
 
@@ -88,7 +89,7 @@ class OutlinesModel:
             raise ModelFailed(f"{self._info.name} takes no images here")
         answers: list[Answer] = []
         step = _BATCH_ROWS if self._kind in _BATCHED else 1
-        prompt = render(task, shots=self._options.shots is not False)
+        prompt = render(task, shots=shows_examples(self._options.shots))
         for start in range(0, len(values), step):
             for answer in self._batch(prompt, values[start : start + step]):
                 on_answer(len(answers), answer)

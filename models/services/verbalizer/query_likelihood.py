@@ -22,6 +22,7 @@ from math import exp
 import numpy as np
 
 from blendfusion.models.prompts.canonical import canonical
+from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.services.verbalizer.calibration_texts import ANY
 from blendfusion.models.services.verbalizer.ways import Way
@@ -130,7 +131,7 @@ def by_likelihood(task: Task, options: Options) -> bool:
         and task.form == "question"
         and bool(task.question.strip())
         and not (task.aggregate or task.images or task.examples)
-        and options.shots is not False
+        and shows_examples(options.shots)
         and options.wordings
         and options.calibration != "none"
     )

@@ -32,20 +32,19 @@ _GROUPS = re.compile(r"^ *(Aggregate|Distinct|DistinctOn):", re.MULTILINE)
 _CASE_KEY = re.compile(r"^ *(Sort|WindowAggr|Aggregate|DistinctOn): .*\bCASE\b", re.MULTILINE)
 _OFFSET = re.compile(r"^ *Limit: skip=(?!0,|None,)", re.MULTILINE)
 _SUM_AND_DISTINCT = re.compile(r"^ *Aggregate: (?=.*\bsum\().*\(DISTINCT ", re.MULTILINE)
-_EXACT = re.compile(r"CAST\(.* AS (?:U?Int\d+|Decimal\d+\()")
 _TRUTH_TEST = re.compile(r"\bIS (NOT )?(TRUE|FALSE|UNKNOWN)\b")
 
 
-def may_lose_rows(plan: str) -> bool:
+def may_meet_bug(plan: str) -> bool:
     """Whether DataFusion may run a logical plan, of which this is the text, wrongly, or refuse
     it."""
     forms = (_MAY_BE_RIGHT, _CASE_KEY, _SUM_AND_DISTINCT)
     found = any(form.search(plan) for form in forms) or _tests_truth(plan)
-    found = found or _orders_skipped_rows(plan) or _may_drop_keys(plan) or bool(_EXACT.search(plan))
+    found = found or _orders_skipped_rows(plan) or _may_drop_keys(plan) or _may_lose_casts(plan)
     return found or may_split_sorts(plan)
 
 
-def keeping_rows(frame: BaseFrame) -> DataFrame:
+def without_bugs(frame: BaseFrame) -> DataFrame:
     """DataFusion's own frame of ``frame``, to be run by DataFusion alone."""
     return with_one_sort(frame.engine.tables, _mend(frame))
 
@@ -60,6 +59,14 @@ def _orders_skipped_rows(plan: str) -> bool:
     from blendfusion.planner.substrait.offset_bug import orders_skipped_rows
 
     return orders_skipped_rows(plan)
+
+
+def _may_lose_casts(plan: str) -> bool:
+    if "CAST(" not in plan:
+        return False
+    from blendfusion.planner.substrait.lossy_cast_bug import may_lose_casts
+
+    return may_lose_casts(plan)
 
 
 def _may_drop_keys(plan: str) -> bool:
