@@ -48,7 +48,7 @@ from blendfusion.prepare.verbs.methods import writer
 from blendfusion.prepare.verbs.names import apply, expression, found_names
 from blendfusion.prepare.verbs.placement import in_place_of
 from blendfusion.redaction import WITHHELD, printable
-from blendfusion.run.hooks import BaseSession, Engine, Latest, Origin, Verb
+from blendfusion.run.hooks import BaseSession, Latest, Origin, Verb
 from blendfusion.services import missing_method, parts
 from blendfusion.services.frame_methods import FrameMethods
 from blendfusion.udfs.declare.call_registry import readable
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     import polars as pl
     from datafusion import DataFrameWriteOptions
 
+    from blendfusion.run.engine import Engine
     from blendfusion.run.estimates.estimate import Estimate
     from blendfusion.run.execution.pipeline import Counts
     from blendfusion.run.reports.trace import Trace

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache, cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
@@ -23,10 +23,10 @@ from blendfusion.models.embedders.cache import LazyEmbedder
 from blendfusion.models.registry.model_names import NamedModels
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore
 from blendfusion.options import OF_MODELS, Options
+from blendfusion.run.engine import Plans, Runs, Texts
 from blendfusion.services import missing_method
 from blendfusion.services.session_methods import SessionMethods
 from blendfusion.udfs.ask.ledger import Ledger
-from blendfusion.udfs.ask.named_results import NamedResults
 from blendfusion.udfs.register.open_during import open_during_function
 from blendfusion.udfs.register.parse_money import parse_money_function
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:  # the rest is imported when it is first used
     from blendfusion.frame import Frame
     from blendfusion.language.opaque.opaque_tables import LeafMaker
     from blendfusion.language.opaque.views import Views
-    from blendfusion.language.query_text.stored_calls import StoredCall
     from blendfusion.models.embedders.cache import CachedEmbedder
     from blendfusion.models.embedders.embedder import Embedder
     from blendfusion.models.protocol.model import Model
@@ -53,19 +52,15 @@ if TYPE_CHECKING:  # the rest is imported when it is first used
     from blendfusion.prepare.function_registry import KnownCalls
     from blendfusion.run.execution.scratch_context import Workbench
     from blendfusion.run.hooks import Workers
-    from blendfusion.run.observe.progress import Reporter
-    from blendfusion.run.observe.throughput import MeasuredUsage
     from blendfusion.run.reports.trace import Trace
-    from blendfusion.udfs.ask.dispatcher import Dispatcher
-    from blendfusion.udfs.ask.media import Media
 
 INTERNAL = frozenset(
-    "answer_outcomes answering as_frame as_run attached calls change_option check_process configured copied_config csv_texts "
-    "dispatcher documents "
-    "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept kept_views lance_place model_columns registered_tables version_of "
-    "lazy_embedder leaf_maker new_frame new_table new_unnamed own_names places_of plain_dispatcher plain_frame "
-    "plan_warnings pooled query_files reads_paths remembered_vectors rules_off similar_first_pays small_rows "
-    "add_hidden_schema engine foreign_table note_registration registration_of scan_notes speeds table_functions telling time_zone update_tables views workbench_source".split()
+    "answer_outcomes as_frame as_run attached calls change_option check_process configured copied_config csv_texts "
+    "documents "
+    "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names kept_views lance_place model_columns registered_tables version_of "
+    "lazy_embedder leaf_maker new_frame new_table new_unnamed own_names places_of plain_frame "
+    "plain_trace plans pooled query_files reads_paths runs similar_first_pays small_rows "
+    "add_hidden_schema engine foreign_table note_registration registration_of scan_notes table_functions telling texts time_zone update_tables views workbench_source".split()
 )
 """The names of a session for other modules of the package; completion and the reference omit
 them."""
@@ -122,13 +117,9 @@ class Session(SessionMethods):
         self.options = options
         self.lazy_embedder = LazyEmbedder(embedder, options)
         self.lazy_embedder.purse = ledger
-        self.kept = NamedResults()
         withhold_debug_logs(options)
-        self.rules_off = _rules_off(options)
         self.ledger = ledger
         """The session's spending so far, and its limits."""
-        self.questions: dict[str, StoredCall] = {}
-        """The calls of stored questions, by name."""
         store = MemoryStore() if store is None else store
         self._store: AnswerStore = store if cluster is None else cluster.share(store)
         ledger.daily = self.daily_limits(ledger.budget)
@@ -144,11 +135,10 @@ class Session(SessionMethods):
             self.models.own(options)
         self.csv_texts: dict[str, Sequence[CsvFile]] = {}
         """The CSV files of tables, by the names or the places of these."""
-        self._answering: Dispatcher | None = None
-        self.reporter: Reporter | None = None
-        """Shows the progress of runs; None: a line, as the option ``progress`` says."""
-        self.plan_warnings: set[str] = set()
-        """The reasons for plain plans of which a warning was given."""
+        hooks: Self = weakref.proxy(self)
+        self.texts = Texts(hooks)
+        self.plans = Plans(hooks, _rules_off(options))
+        self.runs = Runs(hooks, self.models, self.lazy_embedder, ledger)
         self._hidden = Catalog.memory_catalog()
         SessionContext.register_catalog_provider(self, HIDDEN_CATALOG, self._hidden)
         self.add_hidden_schema(STAGE_SCHEMA, Schema.memory_schema())
@@ -184,20 +174,6 @@ class Session(SessionMethods):
         for name, schema in maker.schemas().items():
             self.add_hidden_schema(name, schema)
         return maker
-
-    @cached_property
-    def speeds(self) -> MeasuredUsage:
-        """How fast the session's models answer."""
-        from blendfusion.run.observe.throughput import MeasuredUsage
-
-        return MeasuredUsage()
-
-    @cached_property
-    def media(self) -> Media:
-        """The images and sounds of the current runs."""
-        from blendfusion.udfs.ask.media import Media
-
-        return Media()
 
     @cached_property
     def query_files(self) -> QueryFiles:
@@ -244,10 +220,6 @@ class Session(SessionMethods):
         """The session's embedder, which remembers recent vectors. Raises ModelNotFound."""
         return self.lazy_embedder()
 
-    def remembered_vectors(self) -> Embedder:
-        """The vectors that ``embedder`` remembers; embeds nothing."""
-        return self.lazy_embedder.known_vectors()
-
     def register_model(self, name: str, model: str | Model) -> None:
         """Register ``model`` under ``name`` for calls: ``llm_filter('…', x, model => 'large')``.
 
@@ -257,38 +229,14 @@ class Session(SessionMethods):
         """
         self.models.register(name, model, self.options)
 
-    def dispatcher(self, trace: Trace, budget: Budget | None = None) -> Dispatcher:
-        """The dispatcher of one run's requests, limited by ``budget`` and the session's budget."""
-        from blendfusion.models.stores.answer_spill import AnswerSpill
-        from blendfusion.models.wrappers.cascade import targets_in
-        from blendfusion.udfs.ask.dispatcher import Dispatcher
-
-        trace.ledger = ledger = self.ledger.for_query(budget)
-        trace.first_model = lambda: self.model.name
-        options = self.options
-        dispatcher = Dispatcher(
-            lambda: self.model,
-            trace,
-            options.on_error,
-            options.redaction,
-            ledger,
-            self.lazy_embedder,
-            image_urls=options.image_urls,
-            targets=targets_in(options),
-            named=lambda names: self.models.of(names, options),
-            spill=AnswerSpill(options.spill_above, options.spill_folder or None),
-        )
-        dispatcher.kept = self.kept
-        trace.vectors_by_call, trace.results_by_call = dispatcher.vectors, dispatcher.results
-        return dispatcher
-
     @property
     def expectations(self) -> Expected:
         """The pass rates and costs of predicates, for the planner."""
         from blendfusion.run.execution.expectations import expectations
         from blendfusion.run.reports.trace import Trace
 
-        return expectations(self.engine, lambda: self.dispatcher(Trace()))
+        runs = self.runs
+        return expectations(self.table, lambda: runs.dispatcher(Trace()), self.workbench_source())
 
     @cached_property
     def answer_outcomes(self) -> Outcomes:
@@ -296,6 +244,14 @@ class Session(SessionMethods):
         from blendfusion.run.execution.answer_outcomes import answer_outcomes
 
         return answer_outcomes()
+
+    def plain_trace(self) -> Trace:
+        """A trace, begun, of calls that DataFusion evaluates outside of runs."""
+        from blendfusion.run.reports.trace import Trace
+
+        trace = Trace(redaction=self.options.redaction)
+        trace.begin(self.options)
+        return trace
 
     @property
     def budget(self) -> Budget:
@@ -449,7 +405,7 @@ class Session(SessionMethods):
     def change_option(self, name: str, text: str) -> Frame:
         """``SET blendfusion.name = text``: an empty frame. Raises OptionError for a wrong one."""
         self.options = options = self.options.with_text(name, text)
-        self.rules_off = _rules_off(options)
+        self.plans.rules_off = _rules_off(options)
         withhold_debug_logs(options)
         if name in OF_MODELS:
             self.models.reload()
@@ -459,40 +415,11 @@ class Session(SessionMethods):
             self._store.limit_mb = options.cache_size
         return self.new_table(pa.table({}))
 
-    # --- plain execution -------------------------------------------------------------------------
-
-    def plain_dispatcher(self) -> Dispatcher:
-        """The dispatcher of calls that DataFusion evaluates: that of the current run, if there is
-        one."""
-        if self._answering is not None:
-            return self._answering
-        from blendfusion.run.reports.trace import Trace
-
-        trace = Trace(redaction=self.options.redaction)
-        trace.begin(self.options)
-        return self.dispatcher(trace)
-
-    @contextmanager
-    def answering(self, dispatcher: Dispatcher) -> Iterator[None]:
-        """Use ``dispatcher`` for calls that DataFusion evaluates within this context."""
-        before, self._answering = self._answering, dispatcher
-        try:
-            yield
-        finally:
-            self._answering = before
-
     def workbench_source(self) -> Callable[[], Workbench]:
         """A function that returns the scratch context of one run, created at its first use."""
         from blendfusion.run.execution.scratch_context import Workbench
 
-        made: list[Workbench] = []
-
-        def workbench() -> Workbench:
-            if not made:
-                made.append(Workbench(self.functions, self.copied_config()))
-            return made[0]
-
-        return workbench
+        return cache(lambda: Workbench(self.functions, self.copied_config()))
 
     # --- DataFusion's own ------------------------------------------------------------------------
 

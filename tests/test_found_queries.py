@@ -35,7 +35,7 @@ def rows(given: str, *, rules_off: tuple[str, ...] = (), **options: object) -> t
     counted = Counted(answer, **options)
     for statement in before:
         counted.session.sql(statement)
-    counted.session.rules_off = rules_off or (SIMILAR_FIRST,)
+    counted.session.plans.rules_off = rules_off or (SIMILAR_FIRST,)
     found = counted.rows(query)
     text = [", ".join(map(repr, row)) for row in unordered(found)]
     return "\n".join(text or ["no rows"]), len(counted.model.calls)

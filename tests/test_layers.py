@@ -160,7 +160,7 @@ def test_nothing_below_the_engine_knows_sessions_or_frames(file: Path) -> None:
         ("if TYPE_CHECKING:\n    from blendfusion.session import Session", ["Session"]),
         ("def f():\n    from blendfusion.run.hooks import BaseSession", ["BaseSession"]),
         ("def f(frame):\n    return frame.session.options", ["frame.session, line 2"]),
-        ("from blendfusion.run.hooks import BaseFrame, Engine", []),
+        ("from blendfusion.run.hooks import BaseFrame", []),
     ],
 )
 def test_this_test_sees_faces(text: str, found: list[str]) -> None:

@@ -1,7 +1,7 @@
 """Packages form a line: each imports only those before it, at run time and for types alike.
 
-No module below ``Frame`` and ``Session`` names them: ``run.hooks`` declares what they are for such
-modules, and is the one module that names records of packages behind it, under TYPE_CHECKING.
+No module below ``Frame`` and ``Session`` names them: ``run.engine`` and ``run.hooks`` declare what
+they are for such modules, and name records of packages behind them, under TYPE_CHECKING.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ORDER = """
     language language.query_text
     language.doubts
     files
-    run.hooks
+    run.engine run.hooks
     language.opaque
     run run.execution
     run.estimates
@@ -75,7 +75,7 @@ ORDER = """
 ``engine/__init__.py``. A package may import what stands before it, also in its own line."""
 
 PLACES = {name: place for place, name in enumerate(ORDER.split())}
-DECLARATIONS = "run.hooks"
+DECLARATIONS = ("run.engine", "run.hooks")
 SOCKETS = ("services.session_methods", "services.frame_methods")
 """The modules that join the methods of all services: by name for type checkers, at run time as they
 are found."""
@@ -95,7 +95,7 @@ def backward(module: str, text: str) -> list[str]:
         other = package_of(target)
         if other == own or PLACES[other] < PLACES[own]:
             continue
-        if not (types_only and own in (DECLARATIONS, *SOCKETS)):
+        if not (types_only and own in (*DECLARATIONS, *SOCKETS)):
             found.append(f"{module}:{line}: {own} imports {other}, which stands behind it in ORDER")
     return found
 

@@ -168,7 +168,7 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert missing == []
     methods = PAGES["api/Session.md"]
     assert "### Session.register_file" in methods
-    assert "Session.plain_dispatcher" not in methods
+    assert "Session.ingredient_names" not in methods
     own, inherited = methods.split("## From DataFusion")
     assert "`add_physical_optimizer_rule`" in inherited
     assert "Session.add_physical_optimizer_rule" not in own

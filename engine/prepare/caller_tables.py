@@ -79,7 +79,7 @@ def with_frames(
     any_case = session.options.names_in_any_case
     may_read = variables is not None and session.options.read_variables
     frames = _frames(text, variables or {}, any_case=any_case) if may_read else {}
-    reviews = session.kept.of(Reviews)
+    reviews = session.runs.kept.of(Reviews)
     if reviews.of_name:
         frames |= reviews.tables(_WORD.findall(text))
     dollars = {f"${n}": value for n, value in given.items() if isinstance(value, DataFrame)}

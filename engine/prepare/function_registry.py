@@ -27,7 +27,8 @@ from blendfusion.udfs.register.user_functions import known_ingredients, names_a_
 
 if TYPE_CHECKING:
     from blendfusion.datafusion.context import OwnContext
-    from blendfusion.run.hooks import BaseFrame, Engine, Reading
+    from blendfusion.run.engine import Engine, Reading
+    from blendfusion.run.hooks import BaseFrame
     from blendfusion.udfs.ask.dispatcher import Dispatcher
     from blendfusion.udfs.register.udf import DispatcherSource
 
@@ -134,7 +135,7 @@ class KnownCalls:
         for call in calls:
             self._register(engine, call)
             if call.models:
-                engine.models.models.of(call.model_names(targets_in(options)), options)
+                engine.models.of(call.model_names(targets_in(options)), options)
             if call.options_query is not None:
                 frame = self.option_frame(engine, call.options_query)
                 self._option_frames[call.options_query] = frame

@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from blendfusion.language.query_text.lateral import Columns
     from blendfusion.language.query_text.typed_query import TypedQuery
     from blendfusion.prepare.frame_sources import FrameSources
-    from blendfusion.run.hooks import Reading
+    from blendfusion.run.engine import Reading
 
 
 _ROUNDS = 8
@@ -192,11 +192,11 @@ class Query:
     def _plan(self, session: FrameSources) -> Frame:
         check(self.text)
         known = partial(_columns, session, self.options, "")
-        warn_of_doubts(quoted_names(self.text, known), session.plan_warnings)
+        warn_of_doubts(quoted_names(self.text, known), session.plans.warnings)
         parameters = spelled_parameters(self.param_values, self.named_params)
         typed: Reading = session.calls.reading(session.engine, self.text, parameters, whole=True)
         ready = typed()
-        warn_of_doubts(ready.doubts, session.plan_warnings)
+        warn_of_doubts(ready.doubts, session.plans.warnings)
         frame = self._frame(session, ready, parameters)
 
         def is_planned(in_bytes: Bytes) -> bool:
@@ -286,7 +286,7 @@ class Query:
             text,
             QUERIES,
             columns=partial(_columns, session, self.options, values=given),
-            warn=lambda text: None if tried else warn_of_doubts((text,), session.plan_warnings),
+            warn=lambda text: None if tried else warn_of_doubts((text,), session.plans.warnings),
         )
 
         def carry_out(text: str) -> DataFrame:
@@ -341,9 +341,12 @@ class Query:
         if options.confirm_above:
             known = "How many values CREATE TABLE … AS asks is not known before it runs."
             demand(known, options.confirm_above)
-        dispatcher, pump = session.dispatcher(trace, self.budget), Pump()
+        dispatcher, pump = session.runs.dispatcher(trace, self.budget), Pump()
         try:
-            with trace.begin(session.options, self.text, len(calls)), session.answering(dispatcher):
+            with (
+                trace.begin(session.options, self.text, len(calls)),
+                session.runs.answering(dispatcher),
+            ):
                 session.calls.settle(session.engine, calls, dispatcher)
                 with dispatcher.served_by(pump.serve):
                     yield pump.call

@@ -12,7 +12,8 @@ from blendfusion.errors import Hint, QueryError
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
-    from blendfusion.run.hooks import BaseFrame, Engine
+    from blendfusion.run.engine import Engine
+    from blendfusion.run.hooks import BaseFrame
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 MAX_ROWS = 10_000

@@ -14,7 +14,8 @@ from blendfusion.udfs.ask.example_selection import pick
 from blendfusion.udfs.declare.sample import filled_rows
 
 if TYPE_CHECKING:
-    from blendfusion.run.hooks import BaseFrame, Engine
+    from blendfusion.run.engine import Engine
+    from blendfusion.run.hooks import BaseFrame
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 MAX_CHARACTERS = 1_000

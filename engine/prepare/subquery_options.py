@@ -14,7 +14,8 @@ from blendfusion.run.reports.trace import AnswerWarning
 from blendfusion.udfs.declare.arguments import INFERRED
 
 if TYPE_CHECKING:
-    from blendfusion.run.hooks import BaseFrame, Engine
+    from blendfusion.run.engine import Engine
+    from blendfusion.run.hooks import BaseFrame
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 MAX_OPTIONS = 1_000

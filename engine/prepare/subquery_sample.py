@@ -9,7 +9,8 @@ from blendfusion.prepare.subquery_arguments import option_text, rows_of, text_ro
 from blendfusion.udfs.declare.sample import sample_rows
 
 if TYPE_CHECKING:
-    from blendfusion.run.hooks import BaseFrame, Engine
+    from blendfusion.run.engine import Engine
+    from blendfusion.run.hooks import BaseFrame
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 

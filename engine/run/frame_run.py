@@ -43,7 +43,7 @@ def tables_of(frame: BaseFrame, *, eager: bool) -> Generator[pa.Table, None, Non
     trace.given = parameter_texts(frame) if options.show_values == "off" else set()
     dispatcher.ledger.expected, latest.expected = latest.expected, None
     prepared = frame.prepared
-    warn_of_plain(prepared.reason, engine.plans.plan_warnings)
+    warn_of_plain(prepared.reason, engine.plans.warnings)
     run = trace.begin(options, written_sql(frame), len(prepared.calls), prepared.shape)
     with reporter, run, engine.runs.media.running(), frame.running():
         try:
@@ -80,9 +80,9 @@ def answer_frame(
         try:
             yield from _plain_tables(frame, dispatcher, schema)
         except BlendFusionError:  # any other: DataFusion refuses the query in whatever form
-            warn_of_refusal(refused, engine.plans.plan_warnings)
+            warn_of_refusal(refused, engine.plans.warnings)
             raise
-        warn_of_refusal(refused, engine.plans.plan_warnings)
+        warn_of_refusal(refused, engine.plans.warnings)
 
 
 def _staged_tables(
@@ -97,7 +97,7 @@ def _staged_tables(
         engine.tables,
         engine.plans.as_run(frame.prepared.staged),
         dispatcher,
-        engine.runs.workbench_source(),
+        engine.tables.workbench_source(),
         engine.options,
         rules_off=engine.plans.rules_off,
         fed=frame.prepared.fed or NOTHING,

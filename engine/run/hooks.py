@@ -6,7 +6,7 @@ they override the methods of ``BaseSession`` that have a body.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +21,7 @@ from blendfusion.errors import OptionError
 from blendfusion.services import missing_method
 
 if TYPE_CHECKING:
-    from datafusion import Expr, ScalarUDF
+    from datafusion import Expr
     from datafusion.catalog import Schema, SchemaProvider, Table
     from datafusion.plan import LogicalPlan
 
@@ -32,32 +32,22 @@ if TYPE_CHECKING:
     from blendfusion.language.opaque.prepared_frame import PreparedFrame
     from blendfusion.language.opaque.views import Views
     from blendfusion.language.query_text.source_map import Translation
-    from blendfusion.language.query_text.stored_calls import StoredCall
-    from blendfusion.language.query_text.typed_query import TypedQuery
     from blendfusion.models.embedders.cache import CachedEmbedder, LazyEmbedder
-    from blendfusion.models.embedders.embedder import Embedder
     from blendfusion.models.protocol.model import Model
     from blendfusion.models.registry.model_names import NamedModels
     from blendfusion.models.stores.memory import AnswerStore
     from blendfusion.models.wrappers.cache import CachedModel
     from blendfusion.options import Options
-    from blendfusion.planner.rules.constant_tests import Outcomes
-    from blendfusion.planner.rules.costly_predicates_last import Expected
     from blendfusion.planner.rules.similar_first import Pays
     from blendfusion.planner.stages.split import StagedPlan
+    from blendfusion.run.engine import Calls, Engine, Plans, Runs, Texts
     from blendfusion.run.estimates.estimate import Estimate
     from blendfusion.run.execution.executor import Elsewhere, Execution
     from blendfusion.run.execution.pipeline import Counts
     from blendfusion.run.execution.scratch_context import Workbench
-    from blendfusion.run.observe.progress import Reporter
-    from blendfusion.run.observe.throughput import MeasuredUsage
     from blendfusion.run.reports.trace import Trace
-    from blendfusion.types import Constraint, Task
     from blendfusion.udfs.ask.dispatcher import Dispatcher
     from blendfusion.udfs.ask.ledger import DailyLimits, Ledger
-    from blendfusion.udfs.ask.media import Media
-    from blendfusion.udfs.ask.named_results import NamedResults
-    from blendfusion.udfs.declare.call import Call
 
 
 class Workers(Protocol):
@@ -69,68 +59,6 @@ class Workers(Protocol):
 
     def close(self) -> None:
         """End the workers."""
-        ...
-
-
-class Reading(Protocol):
-    """A query with calls that was read."""
-
-    def __call__(
-        self,
-        types: Mapping[int, Constraint] | None = None,
-        in_bytes: Mapping[int, tuple[int, ...]] | None = None,
-    ) -> TypedQuery: ...
-
-
-class Calls(Protocol):
-    """The calls that a session has met: see ``KnownCalls``."""
-
-    granted: Container[str] | None
-
-    def type_calls(
-        self,
-        engine: Engine,
-        query: str,
-        parameters: Mapping[str, str] | None = None,
-        *,
-        whole: bool = False,
-    ) -> TypedQuery:
-        """The query with its calls as functions, which DataFusion knows from here on."""
-        ...
-
-    def reading(
-        self,
-        engine: Engine,
-        query: str,
-        parameters: Mapping[str, str] | None = None,
-        *,
-        whole: bool = False,
-    ) -> Reading:
-        """The query, read once, for ``type_calls`` with more known types."""
-        ...
-
-    def know(self, engine: Engine, text: str) -> None:
-        """Register the calls whose functions a part of a plan names."""
-        ...
-
-    def settle(self, engine: Engine, calls: Iterable[Call], dispatcher: Dispatcher) -> None:
-        """Read the options, examples and samples that subqueries give to calls."""
-        ...
-
-    def name_of_media(self, engine: Engine) -> ScalarUDF:
-        """The function of the names of bytes."""
-        ...
-
-    def option_frame(self, engine: Engine, query: str) -> BaseFrame:
-        """The options that the subquery of a call gives."""
-        ...
-
-    def sample_frame(self, engine: Engine, task: Task) -> BaseFrame:
-        """The rows of the sample of ``task``."""
-        ...
-
-    def labelled_frame(self, engine: Engine, task: Task) -> BaseFrame:
-        """The rows of which some become the examples of ``task``."""
         ...
 
 
@@ -190,77 +118,7 @@ class Tables(OwnContext):
         def new_table(self, table: pa.Table) -> BaseFrame: ...
         def new_unnamed(self, df: DataFrame) -> BaseFrame: ...
         def table(self, name: str) -> BaseFrame: ...
-
-
-class Texts(Protocol):
-    """Reads queries in a session."""
-
-    questions: dict[str, StoredCall]
-
-    def sql(self, query: str, *, budget: Budget | None = None) -> BaseFrame:
-        """The frame of a query."""
-        ...
-
-
-class Plans(Protocol):
-    """Informs the planner about a session."""
-
-    plan_warnings: set[str]
-    rules_off: Sequence[str]
-
-    @property
-    def answer_outcomes(self) -> Outcomes: ...
-    @property
-    def expectations(self) -> Expected: ...
-    @property
-    def similar_first_pays(self) -> Pays: ...
-    def as_run(self, plan: StagedPlan) -> StagedPlan: ...
-    def places_of(self, plan: StagedPlan | None) -> list[list[str]]: ...
-
-
-class Runs(Protocol):
-    """Runs plans in a session, and counts what they spend."""
-
-    kept: NamedResults
-    ledger: Ledger
-    reporter: Reporter | None
-
-    @property
-    def media(self) -> Media: ...
-    @property
-    def speeds(self) -> MeasuredUsage: ...
-    def answering(self, dispatcher: Dispatcher) -> AbstractContextManager[None]: ...
-    def dispatcher(self, trace: Trace, budget: Budget | None = None) -> Dispatcher: ...
-    def elsewhere(self) -> Elsewhere | None: ...
-    def note_usage(self, trace: Trace) -> None: ...
-    def plain_dispatcher(self) -> Dispatcher: ...
-    def scan_run(self) -> ScanRun: ...
-    def workbench_source(self) -> Callable[[], Workbench]: ...
-
-
-class SessionModels(Protocol):
-    """The models and the embedder of a session."""
-
-    models: NamedModels
-
-    @property
-    def model(self) -> CachedModel: ...
-    @property
-    def model_names(self) -> tuple[str, ...]: ...
-    def remembered_vectors(self) -> Embedder: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """The services of a session: all that the modules below sessions and frames know of one."""
-
-    texts: Texts
-    plans: Plans
-    runs: Runs
-    tables: Tables
-    models: SessionModels
-    calls: Calls
-    options: Options
+        def workbench_source(self) -> Callable[[], Workbench]: ...
 
 
 class BaseSession(Tables):
@@ -268,14 +126,11 @@ class BaseSession(Tables):
 
     options: Options
     lazy_embedder: LazyEmbedder
-    kept: NamedResults
-    """The groups and entities that queries keep by names."""
     ledger: Ledger
     models: NamedModels
-    plan_warnings: set[str]
-    questions: dict[str, StoredCall]
-    reporter: Reporter | None
-    rules_off: Sequence[str]
+    texts: Texts
+    plans: Plans
+    runs: Runs
     cluster: Workers | None = None
     """The workers; None: everything runs in this process."""
     configured = False
@@ -285,28 +140,15 @@ class BaseSession(Tables):
         _store: AnswerStore
         csv_texts: dict[str, Sequence[CsvFile]]
 
-        @cached_property
-        def answer_outcomes(self) -> Outcomes: ...
-        @cached_property
-        def speeds(self) -> MeasuredUsage: ...
-        @cached_property
-        def media(self) -> Media: ...
         @property
         def calls(self) -> Calls: ...
-        @property
-        def expectations(self) -> Expected: ...
         @property
         def embedder(self) -> CachedEmbedder: ...
         @property
         def model(self) -> CachedModel: ...
         @property
         def model_names(self) -> tuple[str, ...]: ...
-        def answering(self, dispatcher: Dispatcher) -> AbstractContextManager[None]: ...
-        def dispatcher(self, trace: Trace, budget: Budget | None = None) -> Dispatcher: ...
         def ingredient_names(self) -> set[str]: ...
-        def plain_dispatcher(self) -> Dispatcher: ...
-        def remembered_vectors(self) -> Embedder: ...
-        def workbench_source(self) -> Callable[[], Workbench]: ...
         def as_frame(self, value: object) -> object: ...
         def create_dataframe_from_logical_plan(self, plan: LogicalPlan) -> BaseFrame: ...
         def from_arrow(self, data: Any, name: str | None = None) -> BaseFrame: ...
@@ -314,8 +156,12 @@ class BaseSession(Tables):
 
     @property
     def engine(self) -> Engine:
-        """The services of this session. Not kept, as it holds the session."""
-        return Engine(self, self, self, self, self, self.calls, self.options)
+        """The services of this session."""
+        from blendfusion.run.engine import Engine
+
+        return Engine(
+            self.texts, self.plans, self.runs, self, self.models, self.calls, self.options
+        )
 
     def add_hidden_schema(self, name: str, schema: Schema | SchemaProvider) -> None:
         """Add a schema whose tables no list shows."""

@@ -211,7 +211,7 @@ def asked(texts: int, *, shown: bool = True) -> list[tuple[str, float]]:
         return True
 
     with bf.connect(bf.ScriptedModel(slow, fingerprint="slow"), cache=None) as session:
-        session.reporter = noting = Noting()
+        session.runs.reporter = noting = Noting()
         noting.shows = shown
         session.from_pydict({"x": [f"text {i:04}" for i in range(texts)]}, name="t")
         session.sql("SELECT count(*) FROM t WHERE llm_filter('q', x)").collect()

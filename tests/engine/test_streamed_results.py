@@ -203,4 +203,4 @@ def test_the_line_of_progress_ends_before_a_pipe_gets_rows(
     assert [written for _, written in seen[: events.index("close") + 1]] == [b""] * (
         events.index("close") + 1
     )
-    assert session.reporter is None
+    assert session.runs.reporter is None

@@ -57,12 +57,12 @@ def test_limits_of_outer_joins_at_random(answers: str, cases: int) -> None:
     fired = 0
     for seed in range(max(40, cases // 20)):
         query, count, offset = drawn(random.Random(seed))
-        session.rules_off = ""
+        session.plans.rules_off = ""
         every = Counter(map(repr, session.sql(query).to_pylist()))
         asked = []
         for off in ("", LIMITED_STAGES):
             session.clear_cache()
-            session.rules_off = off
+            session.plans.rules_off = off
             frame = session.sql(f"{query} LIMIT {count} OFFSET {offset}")
             rows = Counter(map(repr, frame.to_pylist()))
             assert rows <= every, f"seed {seed}: {query}"

@@ -58,7 +58,7 @@ def outcome(counted: Counted, sql: str, rules_off: tuple[str, ...] = ()) -> Outc
     counted.session.clear_cache()
     counted.model.calls.clear()
     # With some rules off all others are on, the one too that a session has to ask for.
-    counted.session.rules_off = rules_off or (SIMILAR_FIRST,)
+    counted.session.plans.rules_off = rules_off or (SIMILAR_FIRST,)
     try:
         frame = counted.session.sql(sql)
         table = frame.to_arrow_table()
@@ -128,7 +128,7 @@ def joins(counted: Counted, sql: str) -> bool:
 
 def explained(counted: Counted, sql: str, rules_off: tuple[str, ...]) -> str:
     """The plan of a query as text, or why there is none."""
-    counted.session.rules_off = rules_off
+    counted.session.plans.rules_off = rules_off
     try:
         return counted.session.sql(sql).explain_text()
     except Exception as problem:

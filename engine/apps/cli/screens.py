@@ -85,12 +85,12 @@ def reporting(rows: Rows) -> Iterator[Reporter]:
     if not isinstance(rows, bf.Frame):
         yield Reporter()
         return
-    session, before = rows.session, rows.session.reporter
-    session.reporter = reporter = before or progress(session.options.progress)
+    session, before = rows.session, rows.session.runs.reporter
+    session.runs.reporter = reporter = before or progress(session.options.progress)
     try:
         yield reporter
     finally:
-        session.reporter = before
+        session.runs.reporter = before
 
 
 def tables_of(rows: Rows, *, eager: bool = True) -> Generator[pa.Table, None, None]:

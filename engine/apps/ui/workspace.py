@@ -329,7 +329,7 @@ class Workspace:
             frame = self._frame(run.sql, dialect)
             planned = PlannedQuery(run.sql, dialect, frame, bf.Estimate())
         run.planned, frame = planned, planned.frame
-        self.session.reporter = run.progress
+        self.session.runs.reporter = run.progress
         try:
             stream = frame.execute_stream()
             batches, held = [], 0
@@ -342,7 +342,7 @@ class Workspace:
                     break
             run.table = pa.Table.from_batches(batches) if batches else frame.schema().empty_table()
         finally:
-            self.session.reporter = None
+            self.session.runs.reporter = None
 
     def _close(self, run: Run, outcome: Outcome) -> None:
         with self._short:

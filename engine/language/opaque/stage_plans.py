@@ -84,9 +84,9 @@ def _stage(
         similar_first_pays=frame.engine.plans.similar_first_pays,
         written=written,
         expected=frame.engine.plans.expectations,
-        outcomes=noting(frame.engine.plans.answer_outcomes, doubts.append),
+        outcomes=noting(frame.engine.plans.outcomes, doubts.append),
         planning_ms=frame.engine.options.planning_ms,
     )
-    warn_of_doubts(doubts, frame.engine.plans.plan_warnings)
+    warn_of_doubts(doubts, frame.engine.plans.warnings)
     found = cut_stages(rewritten.root)
     return PreparedFrame(calls, found, rewritten.rewrites, unfinished=rewritten.unfinished)

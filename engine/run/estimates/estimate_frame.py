@@ -37,14 +37,15 @@ from blendfusion.types import ConstraintKind, Task, Usage
 from blendfusion.udfs.declare.call import Call
 
 if TYPE_CHECKING:
-    from blendfusion.run.hooks import BaseFrame, Engine
+    from blendfusion.run.engine import Engine
+    from blendfusion.run.hooks import BaseFrame
 
 
 def estimate_frame(frame: BaseFrame) -> Estimate:
     """The estimate of ``frame``: see ``Frame.estimate``."""
     prepared, engine = frame.prepared, frame.engine
     simulated = SimulatedDispatcher(
-        lambda names: known_models(lambda: engine.models.models.of(names, engine.options)),
+        lambda names: known_models(lambda: engine.models.of(names, engine.options)),
         targets_in(engine.options),
     )
     weights: dict[str, str] = {}
@@ -55,10 +56,10 @@ def estimate_frame(frame: BaseFrame) -> Estimate:
         plain = tuple(_plain(call, prepared.reason, simulated) for call in prepared.calls)
         return Estimate(plain, weights=weights)
     simulated.ledger = engine.runs.ledger.for_query()
-    simulated.embedder = engine.models.remembered_vectors
+    simulated.embedder = engine.runs.embedder.known_vectors
     simulated.kept = engine.runs.kept
     engine.calls.settle(engine, prepared.calls, simulated)
-    rows = DryRows(simulated, engine.runs.workbench_source())
+    rows = DryRows(simulated, engine.tables.workbench_source())
     run = DryRun(
         engine.tables,
         prepared.staged,

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from datafusion import DataFrame
 
 from blendfusion.models.protocol.model import Values
 from blendfusion.planner.ir.lineage import column_of
@@ -15,30 +15,30 @@ from blendfusion.planner.ir.nodes import Ask, Expr, Plan
 from blendfusion.planner.rules.costly_predicates_last import Expected
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.predicate_priors import expect
+from blendfusion.run.execution.scratch_context import Workbench
 from blendfusion.udfs.ask.dispatcher import Dispatcher
-
-if TYPE_CHECKING:
-    from blendfusion.run.hooks import Engine
 
 _FIRST_ROWS = 64
 
 
-def expectations(engine: Engine, dispatcher: Callable[[], Dispatcher]) -> Expected:
+def expectations(
+    table_named: Callable[[str], DataFrame],
+    dispatcher: Callable[[], Dispatcher],
+    workbench: Callable[[], Workbench],
+) -> Expected:
     """The pass rates and costs of predicates. Where answers are stored, the first values of a table
     tell which share of them."""
 
     @cache
     def rowwise() -> RowWise:
-        return RowWise(dispatcher(), engine.runs.workbench_source())
+        return RowWise(dispatcher(), workbench)
 
     def first_rows(ask: Ask, over: Plan) -> Sequence[Values]:
         columns = [c for arg in ask.args if (c := column_of(arg, over)) is not None]
         if len(columns) < len(ask.args) or len({c.table for c in columns}) != 1:
             return ()
         names = [f'"{c.column}"' for c in columns]
-        table = (
-            engine.tables.table(columns[0].table).select(*names).limit(_FIRST_ROWS).to_arrow_table()
-        )
+        table = table_named(columns[0].table).select(*names).limit(_FIRST_ROWS).to_arrow_table()
         texts = (c.cast(pa.string()).to_pylist() for c in table.columns)
         return list(dict.fromkeys(zip(*texts, strict=True)))
 

@@ -66,9 +66,9 @@ def explain_frame(
         )
     out += beside.total()
     if trace is None:
-        out += _models(frame.engine.models.model_names, targets)
+        out += _models(frame.engine.models.own_names, targets)
     else:
-        out += _usage_by_model(frame.engine.models.model_names, trace)
+        out += _usage_by_model(frame.engine.models.own_names, trace)
     out += [] if estimate is None else estimate.weight_lines()
     if verbose and prepared.rewrites:
         out.append("Rules that fired, and what they did first (block: what runs row by row):")

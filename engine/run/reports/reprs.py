@@ -145,11 +145,11 @@ class _StoredAnswers(Dispatcher):
     def __init__(self, frame: BaseFrame) -> None:
         engine = frame.engine
         super().__init__(
-            lambda: engine.models.model,
+            lambda: engine.models.own(engine.options),
             NullObserver(),
             engine.options.on_error,
             targets=targets_in(engine.options),  # a cascade's decisions are known only when it runs
-            named=lambda names: engine.models.models.of(names, engine.options),
+            named=lambda names: engine.models.of(names, engine.options),
         )
         self._only_known = True
 

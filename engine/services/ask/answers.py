@@ -219,7 +219,7 @@ def read_rows(
     of the question first."""
     names = [table.name for table in read_catalog(session, tables).tables]
     trace = Trace(redaction=session.options.redaction)
-    dispatcher = session.dispatcher(trace, budget)
+    dispatcher = session.runs.dispatcher(trace, budget)
     rows = [row for name in names for row in _rows(session, name)]
     mentioned = set(words_of(question))
     ranked = sorted(rows, key=lambda row: -len(mentioned & set(words_of(row))))

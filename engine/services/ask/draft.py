@@ -320,7 +320,7 @@ class _Writer:
         self._examples = similar(question, accepted, self._tables) if before is None else ()
         self._continued = False
         self.trace = Trace(redaction=session.options.redaction)
-        self._dispatcher = session.dispatcher(self.trace, budget)
+        self._dispatcher = session.runs.dispatcher(self.trace, budget)
         self._choice = TableChoice(self._catalog, self._dispatcher.model.info.window)
 
     def from_template(self) -> Draft | None:

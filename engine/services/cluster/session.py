@@ -115,7 +115,7 @@ class Clustering(FrameSources):
 
         if plan is None:
             return [[here("the query has no stages")]]
-        off = LIMITED_STAGES in self.rules_off
+        off = LIMITED_STAGES in self.plans.rules_off
         ended = {} if off else limited_stages(plan)
         return [
             [here(ENDED) if s.number in ended else self.cluster.line(s.block, self, self.options)]
@@ -129,7 +129,7 @@ class Clustering(FrameSources):
             return super().elsewhere()
         from blendfusion.planner.run_switches import PREDICATE_ORDER
 
-        adaptive = PREDICATE_ORDER not in self.rules_off
+        adaptive = PREDICATE_ORDER not in self.plans.rules_off
         return lambda stage, dispatcher, counts, _: cluster.tables(
             stage, self, dispatcher, self.options, counts, adaptive=adaptive
         )

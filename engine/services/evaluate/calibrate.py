@@ -59,7 +59,7 @@ def calibrate(
     )[0]
     model = _only_model(session, made)
     yes, shares, values = _by_value(found, made)
-    kept = session.kept.of(Calibrations)
+    kept = session.runs.kept.of(Calibrations)
     calibration = StoredCalibration(
         name,
         made.task.question,
@@ -80,7 +80,7 @@ def register_calibration(
 ) -> Calibration:
     """A stored map becomes known: see ``Session.register_calibration``."""
     held = source if isinstance(source, Calibration) else read_calibration(source)
-    session.kept.of(Calibrations).keep(held)
+    session.runs.kept.of(Calibrations).keep(held)
     return held
 
 
@@ -188,7 +188,7 @@ def _error(yes: Numbers, shares: Numbers, values: NDArray[np.intp]) -> Figure:
 
 def _only_model(session: BaseSession, call: Call) -> CachedModel:
     """The model of a call. Raises ArgumentError where there are several."""
-    model = session.dispatcher(Trace()).found_model(call)
+    model = session.runs.dispatcher(Trace()).found_model(call)
     if len(model.levels) > 1:
         raise ArgumentError(
             f"{call.text} is answered by several models, {', '.join(model.names)}",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def review(session: FrameSources, name: str, labels: object) -> Frame:
     """The rows of a review, with new labels: see ``Session.review``."""
-    reviews = session.kept.of(Reviews)
+    reviews = session.runs.kept.of(Reviews)
     if labels is not None:
         _, table = table_of(session, labels)
         changed = deepcopy(reviews.review_of(name))

@@ -208,7 +208,7 @@ def _variants(session: BaseSession, calls: Wordings, models: Sequence[str]) -> d
     """The SQL of every call with every model, by name."""
     texts = [calls] if isinstance(calls, str) else calls
     named = dict(texts) if isinstance(texts, Mapping) else {text: text for text in texts}
-    stored, known = session.questions, ingredients(session)
+    stored, known = session.texts.questions, ingredients(session)
     named = {name: with_stored_calls(text, stored, known).sql for name, text in named.items()}
     if not named:
         raise ArgumentError("there is no call to evaluate", hint="Pass the SQL of a call.")

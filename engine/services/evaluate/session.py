@@ -141,9 +141,9 @@ class Evaluations(FrameSources):
 
         held = question if isinstance(question, StoredQuestion) else StoredQuestion.read(question)
         check_call(self, held.call)
-        self.questions[held.name] = held.stored_call
+        self.texts.questions[held.name] = held.stored_call
         if held.sample is not None:
-            self.kept.of(AnswerSamples).keep(held.name, held.sample)
+            self.runs.kept.of(AnswerSamples).keep(held.name, held.sample)
         return held.name
 
     def evaluate(

@@ -19,11 +19,11 @@ class Meanings(FrameSources):
         """The groups by meaning that queries named: ``llm_group(…, name => 'complaints')``."""
         from blendfusion.udfs.services.columns.group_store import GroupStore
 
-        return self.kept.of(GroupStore)
+        return self.runs.kept.of(GroupStore)
 
     @property
     def entities(self) -> EntityStore:
         """The entities that queries named: ``llm_same(…, name => 'companies')``."""
         from blendfusion.udfs.services.columns.entity_store import EntityStore
 
-        return self.kept.of(EntityStore)
+        return self.runs.kept.of(EntityStore)
