@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Hooks(Protocol):
-    """What a session and its services, such as a cluster, add to its plans and runs."""
+    """The parts of a session that its services, such as a cluster, change."""
 
     @property
     def options(self) -> Options: ...
@@ -133,7 +133,7 @@ class Texts:
 
 
 class Plans:
-    """What the planner knows of a session."""
+    """The knowledge of the planner about a session."""
 
     def __init__(self, hooks: Hooks, rules_off: tuple[str, ...]) -> None:
         self._hooks = hooks
