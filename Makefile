@@ -74,17 +74,17 @@ long: install
 nightly: install $(VENV)/compiled $(VENV)/dbt $(VENV)/schedulers
 	BLENDFUSION_COMPILED=$(CURDIR)/$(VENV)/compiled/llama_cpp/lib $(BIN)/pytest -q -o faulthandler_timeout=14400 \
 		--cases 2000 tests/models/services/llama/test_prebuilt_equals_compiled.py
-	$(PARALLEL) -o faulthandler_timeout=14400 --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/engine/test_bridge_catalogue.py tests/security
+	$(PARALLEL) -o faulthandler_timeout=14400 --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/engine/datafusion/test_bridge_catalogue.py tests/security
 	$(PARALLEL) -o faulthandler_timeout=14400 --cases 100000 tests/planner/test_rows_of_all_answers.py
-	$(BIN)/pytest -q -o faulthandler_timeout=14400 --cases 200000 tests/engine/test_interrupt_anywhere.py tests/planner/test_value_bound.py
+	$(BIN)/pytest -q -o faulthandler_timeout=14400 --cases 200000 tests/engine/datafusion/test_interrupt_anywhere.py tests/planner/test_value_bound.py
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 2000 tests/models/services/llama/test_local_independence.py \
 		tests/models/services/decisions/test_decision_faults.py \
-		tests/models/services/decisions/test_decision_promises.py tests/engine/test_improve.py tests/engine/test_interval_coverage.py
+		tests/models/services/decisions/test_decision_promises.py tests/engine/services/evaluate/test_improve.py tests/engine/services/evaluate/test_interval_coverage.py
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 100000 tests/models/services/http/test_fused_requests.py
 	BLENDFUSION_DBT=$(CURDIR)/$(VENV)/dbt $(BIN)/pytest -q tests/engine/test_dbt.py
 	BLENDFUSION_SCHEDULERS=$(CURDIR)/$(VENV)/schedulers $(BIN)/pytest -q -m "" tests/engine/test_schedulers.py
-	BLENDFUSION_SUITES=1 $(BIN)/pytest -q -o faulthandler_timeout=14400 tests/engine/test_sqlalchemy_suite.py
-	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 20000 tests/engine/test_pushed_filters.py tests/engine/test_pushed_values.py
+	BLENDFUSION_SUITES=1 $(BIN)/pytest -q -o faulthandler_timeout=14400 tests/engine/services/dbapi/test_sqlalchemy_suite.py
+	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 20000 tests/engine/services/sources/test_pushed_filters.py tests/engine/services/sources/test_pushed_values.py
 
 $(VENV)/dbt: | $(BIN)/python
 	$(BIN)/python -m pip install --target $@ 'dbt-core>=1.10,<1.11'

@@ -180,7 +180,8 @@ def test_rules_import_no_rules() -> None:
     assert found == []
 
 
-def test_the_tests_of_models_lie_in_the_folders_of_models() -> None:
-    tests = ROOT / "tests" / "models"
+@pytest.mark.parametrize("layer", LAYERS)
+def test_tests_lie_in_the_folders_of_their_layer(layer: str) -> None:
+    tests = ROOT / "tests" / layer
     folders = {file.parent.relative_to(tests) for file in tests.rglob("test_*.py")}
-    assert [folder for folder in folders if not (ROOT / "models" / folder).is_dir()] == []
+    assert [folder for folder in folders if not (ROOT / layer / folder).is_dir()] == []

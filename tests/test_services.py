@@ -189,8 +189,12 @@ def test_the_core_works_without_a_service(folder: str, tmp_path: Path) -> None:
 
 
 CORE_TESTS = (
-    *("tests/planner/test_round_trip.py", "tests/udfs/test_bind.py", "tests/engine/test_frame.py"),
-    *("tests/engine/test_early_stop.py", "tests/engine/test_errors.py"),
+    *(
+        "tests/planner/substrait/test_round_trip.py",
+        "tests/udfs/declare/test_bind.py",
+        "tests/engine/test_frame.py",
+    ),
+    *("tests/engine/run/execution/test_early_stop.py", "tests/engine/test_errors.py"),
 )
 PLANS = "tests/planner/test_golden_plans.py::test_plans_look_like_their_page"
 NOT_IN_PLANS = frozenset(["udfs/services/columns"])

@@ -25,48 +25,48 @@ TESTS = Path(__file__).parents[1]
 HERE = "journeys/test_findings.py"
 
 FINDINGS = {
-    "C1 text of a Parquet file is written as CSV": "engine/test_files.py::test_every_type_is_written",
-    "C2 an unknown extension of --output is an error": "engine/test_files.py::test_an_unknown_extension_of_a_result_is_an_error",
-    "C3 a problem of a file is one line with its remedy": "engine/test_files.py::test_an_array_of_json_objects_is_a_table "
-    "engine/test_files.py::test_text_in_another_encoding_names_its_line_and_the_remedy "
-    "engine/test_files_in_queries.py::test_every_problem_of_a_file_is_one_line",
+    "C1 text of a Parquet file is written as CSV": "engine/files/test_files.py::test_every_type_is_written",
+    "C2 an unknown extension of --output is an error": "engine/files/test_files.py::test_an_unknown_extension_of_a_result_is_an_error",
+    "C3 a problem of a file is one line with its remedy": "engine/files/test_files.py::test_an_array_of_json_objects_is_a_table "
+    "engine/files/test_files.py::test_text_in_another_encoding_names_its_line_and_the_remedy "
+    "engine/prepare/test_files_in_queries.py::test_every_problem_of_a_file_is_one_line",
     "C4 statements with calls are prepared": "engine/test_front_door.py::test_parameters_of_prepared_statements_are_values "
     f"{HERE}::test_a_prepared_statement_asks_and_is_dropped",
-    "G1 progress moves below 256 values": "engine/test_progress.py::test_answers_of_one_batch_are_followed_one_by_one "
-    "engine/test_progress.py::test_the_line_moves_before_the_first_answer_and_between_answers "
-    "engine/test_progress.py::test_the_time_left_is_known_before_the_first_answer",
-    "G2 progress in a notebook": "engine/test_progress.py::test_a_notebook_has_a_line_of_its_own "
-    "engine/test_notebooks.py::test_a_notebook_runs_the_magic_and_shows_progress",
+    "G1 progress moves below 256 values": "engine/run/observe/test_progress.py::test_answers_of_one_batch_are_followed_one_by_one "
+    "engine/run/observe/test_progress.py::test_the_line_moves_before_the_first_answer_and_between_answers "
+    "engine/run/observe/test_progress.py::test_the_time_left_is_known_before_the_first_answer",
+    "G2 progress in a notebook": "engine/run/observe/test_progress.py::test_a_notebook_has_a_line_of_its_own "
+    "engine/apps/notebooks/test_notebooks.py::test_a_notebook_runs_the_magic_and_shows_progress",
     "G3 a question without data": f"{HERE}::test_a_question_needs_no_table",
     "G4 an interactive shell": "journeys/test_journeys.py::test_an_analyst_in_the_shell",
-    "G5 every kind of file on the command line": "engine/test_files_in_queries.py::test_compressed_files_folders_and_patterns "
-    "engine/test_files_in_queries.py::test_the_command_reads_paths_in_queries "
-    "engine/test_files.py::test_another_delimiter_is_seen_in_the_header "
-    "engine/test_files.py::test_standard_input_is_a_table "
-    "engine/test_files_in_queries.py::test_a_file_in_an_object_store",
-    "G6 options and functions in SHOW and information_schema": "engine/test_information.py::test_options_are_settings "
-    "engine/test_information.py::test_routines_are_a_table_like_any_other",
+    "G5 every kind of file on the command line": "engine/prepare/test_files_in_queries.py::test_compressed_files_folders_and_patterns "
+    "engine/prepare/test_files_in_queries.py::test_the_command_reads_paths_in_queries "
+    "engine/files/test_files.py::test_another_delimiter_is_seen_in_the_header "
+    "engine/files/test_files.py::test_standard_input_is_a_table "
+    "engine/prepare/test_files_in_queries.py::test_a_file_in_an_object_store",
+    "G6 options and functions in SHOW and information_schema": "engine/prepare/test_information.py::test_options_are_settings "
+    "engine/prepare/test_information.py::test_routines_are_a_table_like_any_other",
     "G7 errors in a log keep what is no value": f"{HERE}::test_a_log_names_settings_bounds_and_libraries",
-    "G8 EXPLAIN and whole cells on the command line": "engine/test_files.py::test_a_plan_is_shown_as_it_is "
+    "G8 EXPLAIN and whole cells on the command line": "engine/files/test_files.py::test_a_plan_is_shown_as_it_is "
     f"{HERE}::test_explain_as_sql_is_a_tree {HERE}::test_cells_have_the_room_of_the_screen",
     "G9 a server answers as the same file in process": "models/services/http/test_server_ways.py::test_llama_server_answers_as_the_same_file_in_process",
-    "G10 the demo tells how good its answers are": "engine/test_cli.py::test_the_demo_shows_as_many_mails_as_its_title_says",
-    "G11 the demo of an installed wheel": "engine/test_cli.py::test_the_demo_runs_every_example_from_any_folder "
+    "G10 the demo tells how good its answers are": "engine/apps/cli/test_cli.py::test_the_demo_shows_as_many_mails_as_its_title_says",
+    "G11 the demo of an installed wheel": "engine/apps/cli/test_cli.py::test_the_demo_runs_every_example_from_any_folder "
     "test_packaging.py::test_the_wheel_holds_every_module_once",
     "G12 several servers of one model": "models/services/http/test_balanced.py::test_values_are_divided_by_what_is_outstanding",
-    "G13 a session of an existing context": "engine/test_adopted_context.py::test_tables_of_the_context_are_asked_about_with_the_planner",
+    "G13 a session of an existing context": "engine/datafusion/test_adopted_context.py::test_tables_of_the_context_are_asked_about_with_the_planner",
     "T1 a type checker knows the options": "engine/test_options.py::test_a_type_checker_catches_wrong_options",
     "T2 dir(bf) lists public names": "udfs/test_declarations.py::test_the_package_shows_its_public_names_only",
-    "T3 a session is displayed in one line": "engine/test_notebooks.py::test_the_display_of_a_session_is_a_line",
-    "T4 bf.col and bf.lit": "engine/test_notebooks.py::test_columns_and_literals_come_with_the_package",
-    "T5 frames of pandas and Polars": "engine/test_notebooks.py::test_frames_come_in_as_they_are_meant",
+    "T3 a session is displayed in one line": "engine/apps/notebooks/test_notebooks.py::test_the_display_of_a_session_is_a_line",
+    "T4 bf.col and bf.lit": "engine/apps/notebooks/test_notebooks.py::test_columns_and_literals_come_with_the_package",
+    "T5 frames of pandas and Polars": "engine/apps/notebooks/test_notebooks.py::test_frames_come_in_as_they_are_meant",
     "T6 columns of a frame, pages of a trace": f"{HERE}::test_a_frame_has_columns_and_a_page_is_not_printed",
-    "T7 an error in a notebook": "engine/test_notebooks.py::test_an_error_in_a_notebook_is_two_lines",
+    "T7 an error in a notebook": "engine/apps/notebooks/test_notebooks.py::test_an_error_in_a_notebook_is_two_lines",
     "T8 names once; a label that is none": f"{HERE}::test_a_hint_names_a_column_once "
-    "engine/test_context.py::test_a_text_that_is_no_label_is_a_warning",
+    "engine/language/query_text/test_context.py::test_a_text_that_is_no_label_is_a_warning",
     "T9 the share of a limit is at most all of it": f"{HERE}::test_no_rate_is_above_its_limit",
-    "T10 models lists what one can name": "engine/test_models_command.py::test_weights_are_found_where_programs_put_them "
-    "engine/test_models_command.py::test_what_is_not_installed_is_told",
+    "T10 models lists what one can name": "engine/apps/cli/test_models_command.py::test_weights_are_found_where_programs_put_them "
+    "engine/apps/cli/test_models_command.py::test_what_is_not_installed_is_told",
     "T11 examples of the documentation are equal": "test_readme.py::test_python_sessions_print_what_is_shown",
 }
 

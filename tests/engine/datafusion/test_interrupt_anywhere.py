@@ -303,7 +303,7 @@ def test_ctrl_c_ends_whatever_runs_and_leaves_nothing(
     here = Path(__file__).parent
     code = IN_A_CHILD.format(
         here=str(here),
-        support=str(here.parent / "support"),
+        support=str(here.parents[1] / "support"),
         kind=kind,
         folder=str(tmp_path),
         number=2 if cases < 100_000 else 15,

@@ -25,7 +25,7 @@ from blendfusion.services.cluster.messages import (
 from blendfusion.services.cluster.packing import packed_values, unpacked_values
 from blendfusion.types import Answer, Task, Usage
 
-WORDS = (Path(__file__).parents[2] / "README.md").read_text("utf-8").split()
+WORDS = (Path(__file__).parents[4] / "README.md").read_text("utf-8").split()
 
 
 def any_answer(rng: random.Random) -> Answer:

@@ -303,7 +303,7 @@ def test_a_killed_backfill_goes_on(shop: Shop) -> None:
     """kill −9 at random moments of a backfill, also of its end: readers see the table without the
     column or with all of it, and a kill costs a batch of two values at most."""
     rng = random.Random(f"kills {shop.kind}")
-    support = str(Path(__file__).parents[1] / "support")
+    support = str(Path(__file__).parents[3] / "support")
     code = f"import sys; sys.path.insert(0, {support!r})\n{RUNNER}"
     asked = shop.folder / "asked.txt"
     asked.touch()

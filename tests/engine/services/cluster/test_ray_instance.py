@@ -239,7 +239,7 @@ def test_two_sessions(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "two.py").write_text(TWO, encoding="utf-8")
     from pathlib import Path
 
-    support = str(Path(__file__).parents[1] / "support")
+    support = str(Path(__file__).parents[3] / "support")
     monkeypatch.setenv("PYTHONPATH", support)
     found = subprocess.run(
         [sys.executable, str(tmp_path / "two.py")], capture_output=True, encoding="utf-8"

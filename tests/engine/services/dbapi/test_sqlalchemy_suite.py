@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-SUITE = Path(__file__).parents[1] / "support" / "sqlalchemy_suite"
+SUITE = Path(__file__).parents[3] / "support" / "sqlalchemy_suite"
 _SETTINGS = (
     "[sqla_testing]\nrequirement_cls=suite_requirements:Requirements\nprofile_file=profiles.txt\n"
 )

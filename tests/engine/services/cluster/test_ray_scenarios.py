@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from ray_here import ray_or_skip
 
-SUPPORT = Path(__file__).parents[1] / "support"
+SUPPORT = Path(__file__).parents[3] / "support"
 ALIVE = (
     "one_session closed_first left_to_the_garbage_collector failed_and_left "
     "right_after_a_failure actor_killed_in_a_query actors_killed_between_queries groups "

@@ -1,6 +1,6 @@
 """Random queries over folders of files end, and give the rows of a run without the planner.
 
-``pytest tests/engine/test_random_folders.py --cases 20000`` runs more of them, FOLDERS_FROM=100000
+``pytest tests/engine/files/test_random_folders.py --cases 20000`` runs more of them, FOLDERS_FROM=100000
 others."""
 
 from __future__ import annotations

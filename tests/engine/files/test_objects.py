@@ -178,7 +178,7 @@ def test_files_that_differ_are_put_together(session: bf.Session) -> None:
 def test_the_recipes_of_the_documentation_run(
     session: bf.Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = (Path(__file__).parents[2] / "docs/howto.md").read_text("utf-8")
+    text = (Path(__file__).parents[3] / "docs/howto.md").read_text("utf-8")
     in_python = 'session.register_file("s3://bucket/tickets/*.parquet", "tickets")'
     in_command = "--table tickets=s3://bucket/tickets/*.parquet"
     assert in_python in text

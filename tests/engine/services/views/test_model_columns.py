@@ -170,7 +170,7 @@ def test_a_killed_backfill_goes_on(shop: Shop) -> None:
     """kill −9 at random moments of a backfill: the table stays as it was, and a kill costs a batch
     of two values at most."""
     rng, kills = random.Random(3), 8
-    support = str(Path(__file__).parents[1] / "support")
+    support = str(Path(__file__).parents[3] / "support")
     code = f"import sys; sys.path.insert(0, {support!r})\n{RUNNER}"
     asked = shop.folder / "asked.txt"
     for number in range(kills + 1):

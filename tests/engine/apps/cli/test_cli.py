@@ -19,7 +19,7 @@ from blendfusion.models.prompts.canonical import Value
 from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.types import Request
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[4] / "examples"
 QUERY = "SELECT name FROM fruits WHERE llm_filter('Is it red?', name) ORDER BY name"
 
 

@@ -15,7 +15,7 @@ from blendfusion.apps.cli.main import main
 from blendfusion.services.ask.question_form import doubtful_form
 from blendfusion.services.ask.schema.catalog import Catalog, Column, Table
 
-SPIDER = Path(__file__).parents[2].parent / "shared" / "data" / "spider"
+SPIDER = Path(__file__).parents[4].parent / "shared" / "data" / "spider"
 TICKETS = Catalog(
     (
         Table(

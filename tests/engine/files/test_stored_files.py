@@ -10,7 +10,7 @@ import pytest
 
 import blendfusion as bf
 
-STORED = Path(__file__).parents[1] / "golden" / "stored"
+STORED = Path(__file__).parents[2] / "golden" / "stored"
 QUERY = "SELECT id FROM reviews WHERE llm_filter('Did it break?', text) ORDER BY id"
 
 
