@@ -63,6 +63,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("local"))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from scheduling import Scheduling
+
+    return Scheduling(config, log)
+
+
 @pytest.fixture(autouse=True)
 def rules_have_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock of the rules stands still: plans do not depend on how busy the machine is."""
