@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -283,11 +283,17 @@ class Dispatcher:
                     answered.update(given)
         return [answered[v] for v in values]
 
-    def ask_together(self, calls: Together) -> None:
-        """Ask these questions in one request from now on, each about the values for which it has no
-        answer. Each is needed for them, whatever the answers to the others are."""
-        for call in calls:
-            self._together[call] = calls
+    @contextmanager
+    def asking_together(self, groups: Iterable[Together]) -> Iterator[None]:
+        """Ask the questions of each group in one request, each about the values for which it has no
+        answer. Each is needed for them, whatever the answers to the others are: elsewhere it may be
+        spared, so the groups end with the block."""
+        before = self._together
+        self._together = {**before, **{call: calls for calls in groups for call in calls}}
+        try:
+            yield
+        finally:
+            self._together = before
 
     def _beside(self, call: Call | None, model: CachedModel, values: Sequence[Values]) -> Open:
         """The other questions about ``values`` that a request of ``call`` may hold, each with the

@@ -112,17 +112,24 @@ def _ask_some(states: GroupStates, found: OpenGroups) -> None:
         _ask_next(states, found.groups[own], found.sizes[own], stage)
 
 
-def _ask_next(states: GroupStates, groups: Places, sizes: Places, stage: Stage) -> None:
+def _ask_next(
+    states: GroupStates,
+    groups: Places,
+    sizes: Places,
+    stage: Stage,
+    beside: Sequence[int] = (),
+) -> None:
     """Asks about the next rows of ``groups``, ``sizes`` of each."""
     places = states.askable(groups, stage)
     own = states.group[places]
     size = np.zeros(states.n, dtype=np.int64)
     size[groups] = sizes
-    _ask(states, places[ranks(own) < size[own]], stage.columns)
+    _ask(states, places[ranks(own) < size[own]], stage.columns, beside)
 
 
 def _show(states: GroupStates, groups: Places) -> None:
     """Asks until what is read of the kept groups has one value."""
+    shown = [i for stage in states.shown for i in stage.columns]
     for stage in states.shown:
         assert stage.expr is not None
         for number in count():
@@ -135,14 +142,17 @@ def _show(states: GroupStates, groups: Places) -> None:
                 if stage.distinct is not None:  # one of equal rows is enough: 1, 1, 2, 4, … of each
                     size = 2 ** max(number - 1, 0)
                     places = places[states.ranks_among_equal(places, stage) < size]
-                _ask(states, places, stage.columns)
+                _ask(states, places, stage.columns, shown)
             else:
-                _ask_next(states, left, round_sizes(states, left, states.rows.at_once), stage)
+                sizes = round_sizes(states, left, states.rows.at_once)
+                _ask_next(states, left, sizes, stage, shown)
 
 
-def _ask(states: GroupStates, places: Places, columns: Sequence[int]) -> None:
+def _ask(
+    states: GroupStates, places: Places, columns: Sequence[int], beside: Sequence[int] = ()
+) -> None:
     if not len(places):  # the same questions about rows of other groups were just asked
         return
-    changed = states.rows.ask(places, columns)
+    changed = states.rows.ask(places, columns, beside)
     states.asked += np.bincount(states.group[places], minlength=states.n)
     states.learn(np.unique(states.group[changed]))

@@ -38,6 +38,7 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.possible_answers import outcomes, over_answers, possible_answers
 from blendfusion.run.execution.certain_questions import STRICT, always_asks
 from blendfusion.run.execution.join_keys import Keys
+from blendfusion.run.execution.needed_questions import NeededQuestions
 from blendfusion.run.execution.scratch_context import Workbench
 from blendfusion.run.execution.truth_table import (
     NULL,
@@ -122,6 +123,8 @@ class RowWise:
         """The matchers of calls that choose among rows of stages."""
         self.keys: dict[int, Keys] = {}
         """The distinct values of stages that are the keys of joins."""
+        self.needed: dict[tuple[Expr, ...], list[NeededQuestions]] = {}
+        """The questions that expressions ask together, whatever the answers are."""
         self._truth_tables: dict[Expr, TruthTable | None] = {}
         self._possible: dict[object, bool] = {}
         """Whether conditions, and values in the rows of stages, are possible for some answer."""

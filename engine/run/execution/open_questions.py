@@ -8,7 +8,8 @@ expression may ask one of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 import numpy as np
@@ -17,9 +18,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from blendfusion.models.protocol.model import Values
-from blendfusion.planner.ir.boolean_atoms import is_boolean
-from blendfusion.planner.ir.builders import cast_to_text
-from blendfusion.planner.ir.necessary import never_fails
 from blendfusion.planner.ir.nodes import (
     Ask,
     Expr,
@@ -29,7 +27,6 @@ from blendfusion.planner.ir.nodes import (
     is_volatile,
     literal_like,
     needs_model,
-    substitute,
 )
 from blendfusion.run.execution.certain_questions import certain, certain_of_case
 from blendfusion.run.execution.expressions import (
@@ -43,8 +40,16 @@ from blendfusion.run.execution.expressions import (
     spread,
     whole,
 )
-from blendfusion.run.execution.truth_table import Decisions, TruthTable
-from blendfusion.udfs.declare.kinds import RowQuestion
+from blendfusion.run.execution.needed_questions import (
+    OTHER,
+    NeededQuestions,
+    TooComplex,
+    apart,
+    is_plain,
+    may_look,
+)
+from blendfusion.run.execution.truth_table import NULL, UNKNOWN, Decisions, TruthTable
+from blendfusion.udfs.ask.dispatcher import Together
 
 Masks = NDArray[np.bool_]
 Places = NDArray[np.int64]
@@ -57,16 +62,23 @@ _CLOSED = ("boolean", "choice", "score")
 
 def columns_together(rowwise: RowWise, exprs: Sequence[Expr], rows: Rows) -> list[Column]:
     """The values of several expressions, whose open questions go together."""
-    found = _values(rowwise, exprs, rows, _column)
-    plain = rowwise.columns([e for e in exprs if e not in found], rows)
-    given = iter(plain)
+    found, groups = _values(rowwise, exprs, rows, _column)
+    with rowwise.dispatcher.asking_together(groups):
+        given = iter(rowwise.columns([e for e in exprs if e not in found], rows))
     return [found[e] if e in found else next(given) for e in exprs]
+
+
+def certain_together(rowwise: RowWise, exprs: Iterable[Expr]) -> list[Together]:
+    """The questions that expressions ask for every row, by those that go in one request."""
+    groups = _groups(rowwise, dict.fromkeys(ask for e in exprs for ask in certain(e)))
+    return [{ask.call: None for ask in group} for group in groups]
 
 
 def passing_together(rowwise: RowWise, expr: Expr, rows: Rows) -> Column:
     """True for the rows on which a predicate is true. Its open questions go together."""
-    found = _values(rowwise, [expr], rows, _passing)
-    return found[expr] if found else rowwise.passing(expr, rows)
+    found, groups = _values(rowwise, [expr], rows, _passing)
+    with rowwise.dispatcher.asking_together(groups):
+        return found[expr] if found else rowwise.passing(expr, rows)
 
 
 def _column(rowwise: RowWise, expr: Expr, rows: Rows) -> Column:
@@ -82,44 +94,35 @@ def _values(
     exprs: Sequence[Expr],
     rows: Rows,
     evaluate: Evaluation,
-) -> dict[Expr, Column]:
-    """The values of expressions, if their questions are asked in rounds. {} if one round is enough:
-    the dispatcher knows then which questions go in one request."""
+) -> tuple[dict[Expr, Column], list[Together]]:
+    """(the values of expressions, if their questions are asked in rounds; else the groups of
+    questions that go in one request, since one round is enough)"""
     asking = [e for e in dict.fromkeys(exprs) if e not in rows.known and needs_model(e)]
     found = {ask: None for e in asking for ask in asks(e) if ask not in rows.known}
-    groups = _groups(rowwise, found) if len(found) > 1 else []
+    groups = _groups(rowwise, found) if len(found) > 1 and len(rows) else []
     if not groups:
-        return {}
-    sure = {ask for e in asking for ask in certain(e)}
-    if sure.issuperset(found) or not len(rows):
-        for group in groups:
-            rowwise.dispatcher.ask_together({ask.call: None for ask in group if ask in sure})
-    elif not rowwise.cascades(asking) and not any(map(is_volatile, asking)):
-        return OpenQuestions(rowwise, rows).settle(asking, evaluate)
-    return {}
+        return {}, []
+    if {ask for e in asking for ask in certain(e)}.issuperset(found):
+        return {}, certain_together(rowwise, asking)
+    if not rowwise.cascades(asking) and not any(map(is_volatile, asking)):
+        return OpenQuestions(rowwise, rows).settle(asking, evaluate), []
+    return {}, []
 
 
 def _groups(rowwise: RowWise, found: Iterable[Ask]) -> list[list[Ask]]:
     """The questions that may be in one request with others."""
     groups: dict[tuple[Expr, ...], list[Ask]] = {}
     for ask in found:
-        if _is_plain(ask) and rowwise.dispatcher.joins(ask.call):
+        if is_plain(ask) and rowwise.dispatcher.joins(ask.call):
             groups.setdefault(ask.args, []).append(ask)
     return [group for group in groups.values() if len(group) > 1]
-
-
-def _is_plain(expr: Expr) -> bool:
-    """Whether an expression is a question about values that are there on every row."""
-    if not isinstance(expr, Ask) or expr.domain is not None:
-        return False
-    return type(expr.call.ingredient.kind) is RowQuestion and not any(map(needs_model, expr.args))
 
 
 def _always_there(expr: Expr) -> bool:
     """Whether an expression is NULL only where a text is, or an answer fails."""
     while isinstance(expr, Node) and expr.name == "cast":
         (expr,) = expr.children
-    return _is_plain(expr) and isinstance(expr, Ask) and expr.call.task.constraint.kind in _CLOSED
+    return is_plain(expr) and isinstance(expr, Ask) and expr.call.task.constraint.kind in _CLOSED
 
 
 class OpenQuestions(RowWise):
@@ -155,6 +158,8 @@ class OpenQuestions(RowWise):
             values = self._beside(exprs, rows, evaluate)
             if not self._notes:
                 break
+            if evaluate is _column:
+                self._note_needed(exprs)
             self._ask()
         if self._waits.any():
             return {}
@@ -165,10 +170,51 @@ class OpenQuestions(RowWise):
 
     def _ask(self) -> None:
         """Ask the questions of a round."""
-        for group in _groups(self._rowwise, self._notes):
-            self.dispatcher.ask_together({ask.call: self._values(ask) for ask in group})
-        for ask, noted in self._notes.items():
-            self._keep(ask, np.flatnonzero(noted))
+        groups = _groups(self._rowwise, self._notes)
+        named = [{ask.call: self._values(ask) for ask in group} for group in groups]
+        with self.dispatcher.asking_together(named):
+            for ask, noted in self._notes.items():
+                self._keep(ask, np.flatnonzero(noted))
+
+    def _note_needed(self, exprs: Sequence[Expr]) -> None:
+        """Note, where it is known, just what a row needs whatever the other answers are."""
+        key = tuple(exprs)
+        if key not in self._rowwise.needed:
+            self._rowwise.needed[key] = [*_needed_apart(exprs)]
+        for needed in self._rowwise.needed[key]:
+            questions = [part for part in needed.parts if isinstance(part, Ask)]
+            noted = [self._notes[ask] for ask in questions if ask in self._notes]
+            if not noted:
+                continue
+            numbers = np.flatnonzero(np.logical_or.reduce(noted))
+            patterns, place = np.unique(self._codes(needed, numbers), axis=1, return_inverse=True)
+            with suppress(TooComplex):
+                wants = [needed.of(tuple(codes)) for codes in patterns.T.tolist()]
+                wanted = np.array(
+                    [[at in own for own in wants] for at in range(len(needed.parts))]
+                )[:, place.reshape(-1)]
+                some = wanted.any(axis=0)  # else an answer failed, as the expressions do not follow
+                for ask in questions:
+                    own = self._notes.setdefault(ask, np.full(len(self._rows), False))
+                    own[numbers[some]] = wanted[needed.parts.index(ask)][some]
+        self._notes = {ask: noted for ask, noted in self._notes.items() if noted.any()}
+
+    def _codes(self, needed: NeededQuestions, numbers: Places) -> NDArray[np.int8]:
+        """The codes of the parts of expressions on some rows, as far as they are known."""
+        rows = Rows(self._table).take(numbers)
+        codes = np.full((len(needed.parts), len(numbers)), UNKNOWN, dtype=np.int8)
+        before, self._looks = self._waits, True
+        for at, part in enumerate(needed.parts):
+            self._waits = np.full(len(self._rows), False)
+            values = whole(self.column(part, rows))
+            known = ~self._waits[numbers]
+            found = pc.is_null(values).to_numpy(zero_copy_only=False)
+            codes[at, known] = np.where(found, NULL, OTHER)[known]
+            if pa.types.is_boolean(values.type):
+                truths = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
+                codes[at, known & ~found] = truths[known & ~found]
+        self._looks, self._waits = False, before
+        return codes
 
     def _values(self, ask: Ask) -> frozenset[Values]:
         rows = self._rows.take(np.flatnonzero(self._notes[ask]))
@@ -336,7 +382,7 @@ class OpenQuestions(RowWise):
         self._looks = True
         for part in expr.children:
             self._waits = before.copy()
-            if _may_look(part):
+            if may_look(part):
                 result = combine(result, self._if_known(part, rows, neutral))
                 lines.append(self._waits[numbers])
             else:  # it may have to stay behind a condition
@@ -419,25 +465,19 @@ class OpenQuestions(RowWise):
     def _note_all(self, questions: Iterable[Ask], rows: Rows, before: Masks) -> None:
         """Note questions on the rows that have come to wait."""
         numbers = self._numbers(rows)
-        for ask in filter(_is_plain, questions):
+        for ask in filter(is_plain, questions):
             open_ = self._waits[numbers] & ~before[numbers] & (self._places_of(ask)[numbers] < 0)
             places = np.flatnonzero(open_)
             stored = self._rowwise.known_rows(ask, rows.take(places))
             self._note(ask, numbers[places[~stored]])
 
 
+def _needed_apart(exprs: Sequence[Expr]) -> Iterator[NeededQuestions]:
+    """The needs of expressions, for those that share questions, where they are known."""
+    for group in apart(exprs):
+        with suppress(TooComplex):
+            yield NeededQuestions(group)
+
+
 def _valid(column: pa.Array) -> Masks:
     return np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
-
-
-def _may_look(expr: Expr) -> bool:
-    """Whether an expression has a value on every row, once its answers are known."""
-
-    def answer_column(part: Expr) -> Expr | None:
-        own = part.children[0] if isinstance(part, Node) and part.name == "cast" else part
-        if isinstance(own, Ask):
-            return None if own is not part and pa.types.is_string(own.call.type) else Field(0)
-        return substitute(own, answer_column) if own is not part and is_boolean(own) else None
-
-    values = [cast_to_text(arg) or arg for ask in asks(expr) for arg in ask.args]
-    return all(map(never_fails, (substitute(expr, answer_column), *values)))

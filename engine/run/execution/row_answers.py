@@ -29,7 +29,7 @@ from blendfusion.planner.ir.possible_answers import over_answers
 from blendfusion.planner.ir.sorts import ASC, DESC, reverse
 from blendfusion.run.execution import equal_rows
 from blendfusion.run.execution.expressions import Column, Rows, RowWise
-from blendfusion.run.execution.open_questions import columns_together
+from blendfusion.run.execution.open_questions import certain_together, columns_together
 from blendfusion.run.execution.ranges import (
     Masks,
     Range,
@@ -229,31 +229,33 @@ class RowAnswers:
                 known &= self._rowwise.known_rows(expr, rows)
         return np.flatnonzero(known[self.order])
 
-    def ask(self, places: Places, columns: Sequence[int]) -> Places:
+    def ask(self, places: Places, columns: Sequence[int], beside: Sequence[int] = ()) -> Places:
         """Asks whether rows are there, and for those that are, for some columns. Returns the places
-        of which more is known now."""
+        of which more is known now. Questions of columns ``beside`` them, which are read, too, go in
+        the same requests."""
         places = self.with_equal(places)
         new = places[~self.tested[places] & ~self.present.take(places).single]
         if len(new):
             self._test(new)
         self.tested[places] = True
         left = places[self.present.take(places).certain]
-        for i in self._answered_with(columns):
-            some = left[~self.asked[i][left]]
-            if len(some):
-                values = columns_together(self._rowwise, [self.block.select[i]], self._rows(some))[
-                    0
-                ]
-                whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-                self._answers[i].append((some, whole))
-                self.columns[i].replace_at(some, range_of_values(whole))
-                self.asked[i][some] = True
-                if i in self._codes:
-                    known = self._codes[i]
-                    self.codes[i][some] = [
-                        known.setdefault(v, len(known)) for v in whole.to_pylist()
-                    ]
+        read = (self.block.select[i] for i in (*columns, *beside))
+        with self._rowwise.dispatcher.asking_together(certain_together(self._rowwise, read)):
+            for i in self._answered_with(columns):
+                some = left[~self.asked[i][left]]
+                if len(some):
+                    self._ask_column(i, some)
         return places
+
+    def _ask_column(self, i: int, places: Places) -> None:
+        (values,) = columns_together(self._rowwise, [self.block.select[i]], self._rows(places))
+        whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        self._answers[i].append((places, whole))
+        self.columns[i].replace_at(places, range_of_values(whole))
+        self.asked[i][places] = True
+        if i in self._codes:
+            known = self._codes[i]
+            self.codes[i][places] = [known.setdefault(v, len(known)) for v in whole.to_pylist()]
 
     def output(self, kept: Masks) -> pa.Table:
         """The rows of the block at the places ``kept``, in the order of the table. Those that

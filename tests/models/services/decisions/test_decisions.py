@@ -362,6 +362,38 @@ def test_a_question_that_may_be_spared_is_asked_later(select: str, counts: list[
         assert decisions.counts == counts
 
 
+SUMS = (
+    "SELECT id % 2 AS g, sum(CASE WHEN llm_filter('A?', text) THEN 1 ELSE 0 END) AS a, "
+    "sum(CASE WHEN llm_filter('B?', text) THEN 1 ELSE 0 END) AS b FROM t GROUP BY g"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        (SUMS, ["AB"] * 4),
+        # The other sum is read of the group that passes.
+        (
+            f"{SUMS} HAVING sum(CASE WHEN llm_filter('A?', text) THEN 1 ELSE 0 END) > 1",
+            ["A", "A", "A", "B", "B"],
+        ),
+        (f"SELECT * FROM ({SUMS}) WHERE a > 9", []),
+        # B is asked first: where it is true, A waits for the columns of the row.
+        (
+            "SELECT llm_filter('A?', text) AS a, llm_filter('B?', text) AS b FROM t "
+            "WHERE llm_filter('B?', text) OR llm_filter('A?', text) LIMIT 3",
+            ["B", "A", "B", "A", "B", "A", "B", "A"],
+        ),
+    ],
+)
+def test_what_was_asked_together_binds_no_other_rows(query: str, asked: list[str]) -> None:
+    decisions = Decisions(odds)
+    with asking(decisions, chunk_rows=1, first_chunk_rows=1) as (session, server):
+        session.sql(query).collect()
+        named = [[q["instructions"][0] for q in b["questions"].values()] for b in server.bodies]
+        assert ["".join(sorted(names)) for names in named] == asked
+
+
 def test_a_model_that_reads_all_questions_together_is_asked_one_by_one() -> None:
     decisions = Decisions(odds, model="clef-flash", leaks=0.3)
     with asking(decisions) as (session, _):
