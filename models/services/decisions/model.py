@@ -10,19 +10,15 @@ import threading
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from math import log
 from typing import TypeAlias
 
 from blendfusion.errors import ModelFailed, ModelNotFound, ModelWarning, level_of_caller
 from blendfusion.models.constraints.constraint import Json
-from blendfusion.models.prompts.canonical import canonical
-from blendfusion.models.prompts.prompt import render
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import model_call
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.protocol.run_aside import run_confined
 from blendfusion.models.protocol.together import open_questions
-from blendfusion.models.scores.distribution import distribution_of
 from blendfusion.models.services.decisions.independence import differ, known_independence
 from blendfusion.models.services.decisions.protocols import (
     PROTOCOLS,
@@ -31,7 +27,14 @@ from blendfusion.models.services.decisions.protocols import (
     UnusableAnswerError,
     read_answers,
 )
-from blendfusion.models.services.decisions.question import Question, question_of
+from blendfusion.models.services.decisions.question import (
+    Question,
+    answer_of,
+    is_answerable,
+    question_of,
+    states_of,
+    unanswerable,
+)
 from blendfusion.models.services.decisions.sentinels import Sentinels
 from blendfusion.models.services.decisions.versions import keep_version, version_of
 from blendfusion.models.services.http.address import split_name
@@ -141,7 +144,7 @@ class DecisionModel:
             call_per_value=True,
             scores_options=True,
             shots=False,
-            asks_together=_is_answerable,
+            asks_together=is_answerable,
             odds_together=True,
             questions_at_once=self._protocol.most_questions if self._is_independent else 1,
             fingerprint_lasts=True,
@@ -438,15 +441,11 @@ class DecisionModel:
             )
 
 
-def _is_answerable(task: Task) -> bool:
-    return question_of(task) is not None
-
-
-def unanswerable(task: Task) -> str | None:
-    """Why decision models do not answer a task; None if they do."""
-    if _is_answerable(task):
-        return None
-    return "answers yes or no, choices and scores alone"
+def _answer(task: Task, question: Question, odds: list[float] | UnusableAnswerError) -> Answer:
+    """The answer of a reply, or its failure."""
+    if isinstance(odds, UnusableAnswerError):
+        return Answer.failed(str(odds))
+    return answer_of(task, question, odds)
 
 
 def model_named(scheme: str, argument: str, options: Options) -> DecisionModel:
@@ -465,35 +464,10 @@ def model_named(scheme: str, argument: str, options: Options) -> DecisionModel:
 
 
 def _requests(task: Task, values: Sequence[Values]) -> list[_Request]:
-    """The values, each with its state: a text, a list of the rows of a context, or an object by the
-    names of the columns."""
-    prompt = render(task, shots=False, listed=False)
-
-    def state_of(row: Values) -> Json:
-        if task.aggregate:
-            return [value for value in row if value is not None]
-        return row[0] or "" if len(row) == 1 else dict(prompt.named_values(row))
-
-    states = map(state_of, values)
     return [
         _Request(row, state, json.dumps(state, ensure_ascii=False))
-        for row, state in zip(values, states, strict=True)
+        for row, state in zip(values, states_of(task, values), strict=True)
     ]
-
-
-def _answer(task: Task, question: Question, odds: list[float] | UnusableAnswerError) -> Answer:
-    """The answer by the probabilities of a question's options or levels."""
-    if isinstance(odds, UnusableAnswerError):
-        return Answer.failed(str(odds))
-    if task.constraint.distribution:
-        stated = dict(zip(question.levels or question.options, odds, strict=True))
-        return Answer(distribution_of(stated, task.constraint))
-    if question.kind == "score":
-        expected = sum(level * p for level, p in zip(question.levels, odds, strict=True))
-        return Answer(canonical(expected, task.constraint))
-    texts = ("true", "false") if question.kind == "boolean" else question.options
-    place = max(range(len(odds)), key=lambda at: (odds[at], -at))
-    return Answer(texts[place], logprob=log(max(odds[place], 1e-300)))
 
 
 def _usage(reply: Body) -> Usage:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 from typing import Literal
 
+from blendfusion.models.constraints.constraint import Json
+from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.prompts.prompt import render
-from blendfusion.types import Task
+from blendfusion.models.protocol.model import Values
+from blendfusion.models.scores.distribution import distribution_of
+from blendfusion.types import Answer, Task
 
 Kind = Literal["boolean", "choice", "score"]
 _MOST_LEVELS = 10
@@ -53,6 +59,42 @@ def question_of(task: Task) -> Question | None:
         levels = _levels(*constraint.scale)
         return Question("score", text, meanings=constraint.meanings, levels=levels)
     return None
+
+
+def is_answerable(task: Task) -> bool:
+    return question_of(task) is not None
+
+
+def unanswerable(task: Task) -> str | None:
+    """Why decision models do not answer a task; None if they do."""
+    return None if is_answerable(task) else "answers yes or no, choices and scores alone"
+
+
+def states_of(task: Task, values: Sequence[Values]) -> list[Json]:
+    """The values as a decision model reads them: a text, a list of the rows of a context, or an
+    object by the names of the columns."""
+    prompt = render(task, shots=False, listed=False)
+
+    def state_of(row: Values) -> Json:
+        if task.aggregate:
+            return [value for value in row if value is not None]
+        return row[0] or "" if len(row) == 1 else dict(prompt.named_values(row))
+
+    return [*map(state_of, values)]
+
+
+def answer_of(task: Task, question: Question, odds: Sequence[float]) -> Answer:
+    """The answer by the probabilities of a question's options or levels; those of yes and no in
+    this order. The first of equals counts."""
+    if task.constraint.distribution:
+        stated = dict(zip(question.levels or question.options, odds, strict=True))
+        return Answer(distribution_of(stated, task.constraint))
+    if question.kind == "score":
+        expected = sum(level * p for level, p in zip(question.levels, odds, strict=True))
+        return Answer(canonical(expected, task.constraint))
+    texts = ("true", "false") if question.kind == "boolean" else question.options
+    place = max(range(len(odds)), key=lambda at: (odds[at], -at))
+    return Answer(texts[place], logprob=log(max(odds[place], 1e-300)))
 
 
 def _text(task: Task) -> str:

@@ -38,8 +38,18 @@ def _gemma(argument: str, options: Options) -> Model:
 
 
 def _llama(argument: str, options: Options) -> Model:
+    path = named_weights("llama", argument)
+    from blendfusion.models.services.llama.model import LlamaModel
+
+    return LlamaModel(path, options)
+
+
+def named_weights(scheme: str, argument: str) -> Path:
+    """The file that a name ``scheme:argument`` means. Raises ModelNotFound, also without
+    llama-cpp-python."""
     if not argument:
-        raise ModelNotFound("'llama' names no weights", hint="Write 'llama:/path/weights.gguf'.")
+        hint = f"Write '{scheme}:/path/weights.gguf'."
+        raise ModelNotFound(f"'{scheme}' names no weights", hint=hint)
     path = Path(argument).expanduser()
     if not path.is_file():
         near = ""
@@ -50,9 +60,7 @@ def _llama(argument: str, options: Options) -> Model:
             hint=f"{near} Give the path of a GGUF file.".strip(),
         )
     _needs_llama_cpp(argument)
-    from blendfusion.models.services.llama.model import LlamaModel
-
-    return LlamaModel(path, options)
+    return path
 
 
 def _needs_llama_cpp(named: str) -> None:
