@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from substrait.proto import AggregateFunction
@@ -38,6 +39,12 @@ class Aggregation:
     def has_one_grouping(self) -> bool:
         """Whether there are group keys, in one grouping set."""
         return bool(self.keys) and self.one_group_a_row
+
+    def change(self, change: Callable[[Expr], Expr]) -> Aggregation:
+        """This, with what ``change`` makes of the keys and the expressions of measures."""
+        keys = tuple(map(change, self.keys))
+        measures = (replace(m, exprs=tuple(map(change, m.exprs))) for m in self.measures)
+        return replace(self, keys=keys, measures=tuple(measures))
 
 
 @once_a_plan

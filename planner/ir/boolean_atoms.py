@@ -6,7 +6,7 @@ the atom ``g(x) = 'a'``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -88,7 +88,8 @@ def simplify(name: str, children: tuple[Expr, ...]) -> Expr:
     if name in ("and", "or"):
         return _connect(name, children)
     if name == "if_then":
-        return _case(children)
+        branches, otherwise = live_branches(children)
+        return case(branches, otherwise) if branches else otherwise or NULL
     if name == "coalesce":
         return _coalesce(children)
     truth = _TRUTHS.get(children[0])
@@ -107,18 +108,17 @@ def _connect(name: str, children: tuple[Expr, ...]) -> Expr:
     return neutral if not left else left[0] if len(left) == 1 else function(name, left)
 
 
-def _case(children: tuple[Expr, ...]) -> Expr:
-    otherwise = children[-1] if len(children) % 2 else None
+def live_branches(
+    parts: Sequence[Expr],
+) -> tuple[list[tuple[Expr, Expr]], Expr | None]:
+    """(the branches of a CASE that may be met, its value where none is)"""
     branches: list[tuple[Expr, Expr]] = []
-    for condition, result in zip(children[0::2], children[1::2], strict=False):
+    for condition, result in zip(parts[0::2], parts[1::2], strict=False):
         if condition == TRUE:
-            otherwise = result
-            break
+            return branches, result
         if condition not in (FALSE, NULL):
             branches.append((condition, result))
-    if not branches:
-        return NULL if otherwise is None else otherwise
-    return case(branches, otherwise)
+    return branches, parts[-1] if len(parts) % 2 else None
 
 
 def _coalesce(children: tuple[Expr, ...]) -> Expr:

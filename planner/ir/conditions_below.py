@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from blendfusion.planner.ir.builders import filter_rows
 from blendfusion.planner.ir.joins import is_union_all, join_type
 from blendfusion.planner.ir.lineage import over, passed_on
-from blendfusion.planner.ir.nodes import Block, Expr, Plan, Rel, StoredRows, conjuncts, inline
+from blendfusion.planner.ir.nodes import (
+    Block,
+    Expr,
+    Plan,
+    Rel,
+    StoredRows,
+    all_fields,
+    conjuncts,
+    has_window,
+    inline,
+    is_volatile,
+    needs_model,
+)
 
 _KEEPS_MATCHES = ("inner", "left_semi")
 """Joins whose condition is true on all of their rows, of which it reads the first columns."""
@@ -36,3 +49,28 @@ def _holds(plan: Plan, condition: Expr) -> bool:
 def _is_filter(plan: Rel) -> bool:
     """Whether the condition of a relation is true on all of its rows, over its columns."""
     return plan.kind == "filter" or (plan.kind == "join" and join_type(plan) in _KEEPS_MATCHES)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A relation, and the projections and filters above it: columns and predicates over it."""
+
+    below: Rel
+    columns: tuple[Expr, ...]
+    filters: tuple[Expr, ...]
+
+
+def path_below(plan: Plan) -> Path | None:
+    """The path down from ``plan``; None if something in between must stay in its place."""
+    columns: tuple[Expr, ...] = all_fields(plan.width)
+    filters: tuple[Expr, ...] = ()
+    while isinstance(plan, Rel) and plan.kind in ("project", "filter"):
+        if any(is_volatile(e) or has_window(e) or needs_model(e) for e in plan.exprs):
+            return None
+        if plan.kind == "filter":
+            filters = (*conjuncts(plan.exprs[0]), *filters)
+        else:
+            columns = tuple(inline(e, plan.exprs) for e in columns)
+            filters = tuple(inline(e, plan.exprs) for e in filters)
+        plan = plan.inputs[0]
+    return Path(plan, columns, filters) if isinstance(plan, Rel) else None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
+from typing import TypeGuard
 
 from substrait.proto import JoinRel as JoinRelMessage
 from substrait.proto import Rel as RelMessage
@@ -22,6 +24,7 @@ from blendfusion.planner.ir.nodes import (
     inline,
     is_volatile,
     shift,
+    substitute,
 )
 
 JOIN_NAMES = {
@@ -51,6 +54,11 @@ def join_type(rel: Rel) -> str:
 @lru_cache(maxsize=4096)
 def _type_in(template: bytes) -> str:
     return str(JOIN_NAMES.get(RelMessage.FromString(template).join.type, "other"))
+
+
+def is_join(plan: Plan) -> TypeGuard[Rel]:
+    """Whether a plan is a join, with a condition or without."""
+    return isinstance(plan, Rel) and plan.kind in ("join", "cross")
 
 
 def join_plans(left: Plan, right: Plan, terms: tuple[Expr, ...], kind: str = "inner") -> Rel:
@@ -138,3 +146,32 @@ def keys_of(
         elif read and min(read) >= left:
             sides[1] = shift(child, -left)
     return sides[side], sides[1 - side]
+
+
+def with_wider_input(join: Rel, side: int, new: Plan) -> Rel:
+    """The join with an input that may have more columns than the old one, behind those."""
+    behind = sum(p.width for p in join.inputs[: side + 1])
+    gained = new.width - join.inputs[side].width
+
+    def place(part: Expr) -> Expr | None:
+        moves = isinstance(part, Field) and part.index >= behind
+        return Field(part.index + gained) if isinstance(part, Field) and moves else None
+
+    left, right = (new, join.inputs[1]) if side == 0 else (join.inputs[0], new)
+    exprs = tuple(substitute(e, place) for e in join.exprs)
+    width = join_width(join_type(join), left.width, right.width)
+    return replace(join, inputs=(left, right), exprs=exprs, width=width)
+
+
+def over_side(terms: tuple[Expr, ...], join: Rel, width: int) -> tuple[Expr, ...]:
+    """Terms over the output of a join and further columns as terms over one input, which is as wide
+    as ``width``, and those."""
+    columns = outputs(join)
+
+    def place(part: Expr) -> Expr | None:
+        if not isinstance(part, Field):
+            return None
+        i = part.index
+        return Field(columns[i][1] if i < join.width else width + i - join.width)
+
+    return tuple(substitute(t, place) for t in terms)

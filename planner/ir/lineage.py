@@ -23,9 +23,9 @@ from blendfusion.planner.ir.nodes import (
     all_fields,
     fields,
     has_window,
+    inline,
     needs_model,
     once_a_plan,
-    substitute,
 )
 from blendfusion.planner.ir.opaque_names import TABLES, leaf_text
 from blendfusion.planner.ir.traversal import asks_anything
@@ -151,7 +151,7 @@ def over(expr: Expr, columns: Mapping[int, Expr]) -> Expr | None:
     """``expr`` over a relation whose column i is ``columns[i]``; None if one is unknown."""
     if not fields(expr) <= columns.keys():
         return None
-    return substitute(expr, lambda e: columns[e.index] if isinstance(e, Field) else None)
+    return inline(expr, columns)
 
 
 _ROWS_OF_LEFT = ("inner", "left", "left_semi", "left_anti", "left_mark")

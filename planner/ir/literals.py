@@ -7,9 +7,12 @@ import struct
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
+import pyarrow as pa
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Type as TypeMessage
 
+from blendfusion.planner.ir.messages import serialize
+from blendfusion.planner.ir.nodes import Expr, Node
 from blendfusion.udfs.declare.arguments import sql_string
 
 _UNSIGNED = 1
@@ -202,3 +205,25 @@ def type_text(kind: TypeMessage) -> str:
         if name == "interval_day":
             return "DURATION"
     return text
+
+
+_OF_ANSWERS = {
+    pa.bool_(): "boolean",
+    pa.int64(): "i64",
+    pa.float64(): "fp64",
+    pa.string(): "string",
+}
+"""The kinds of literals of types of answers."""
+
+
+def literal_in_type(literal: Expr, kind: pa.DataType) -> Expr | None:
+    """A literal in the type of an answer; None if it has another one."""
+    if not isinstance(literal, Node):
+        return None
+    wanted, message = _OF_ANSWERS.get(kind), ExpressionMessage.FromString(literal.template).literal
+    own = message.WhichOneof("literal_type")
+    if own == "i64" and wanted == "fp64":
+        double = ExpressionMessage()
+        double.literal.fp64 = message.i64
+        return Node("literal", serialize(double))
+    return literal if own == wanted else None

@@ -11,9 +11,10 @@ columns of the left input come first. Every relation's output has exactly ``widt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
+from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from blendfusion.udfs.declare.call import Call
@@ -206,6 +207,9 @@ class Rel:
         return frozenset((self.kind,)).union(*(p.kinds for p in relations_below(self)))
 
     def with_inputs(self, *inputs: Plan) -> Rel:
+        """The relation over other inputs; itself over its own."""
+        if all(map(is_, inputs, self.inputs)):
+            return self
         new = Rel(self.kind, self.template, inputs, self.exprs, self.width)
         return _of_same_expressions(self, new)
 
@@ -282,6 +286,9 @@ class Block:
         return frozenset((self.kind,)).union(*(p.kinds for p in relations_below(self)))
 
     def with_inputs(self, source: Plan) -> Block:
+        """The block over another source; itself over its own."""
+        if source is self.source:
+            return self
         limit = self.offset, self.count
         new = Block(source, self.where, self.select, *limit, self.once, self.takes, self.until)
         return _of_same_expressions(self, new)
@@ -383,6 +390,12 @@ def is_kept(ask: Ask) -> bool:
     return asks_model(ask) and not kind.has_body and not ask.call.aggregate
 
 
+def has_kept_answers(expr: Expr) -> bool:
+    """Whether an expression has calls, about texts of rows, whose answers are all kept."""
+    own = asks(expr)
+    return bool(own) and all(is_kept(ask) and ask.domain is None for ask in own)
+
+
 def needs_model(expr: Expr) -> bool:
     """Whether ``expr`` contains a call of this query level."""
     return isinstance(expr, Ask) or (
@@ -415,7 +428,7 @@ def substitute(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     return replace(expr, children=new)
 
 
-def inline(expr: Expr, columns: tuple[Expr, ...]) -> Expr:
+def inline(expr: Expr, columns: Sequence[Expr] | Mapping[int, Expr]) -> Expr:
     """``expr`` over a relation whose column i is ``columns[i]``, as an expression over its
     input."""
     return substitute(expr, lambda e: columns[e.index] if isinstance(e, Field) else None)
@@ -514,6 +527,22 @@ def below_projections(plan: Plan) -> tuple[tuple[Expr, ...], Plan]:
         inner, below = through_projection(plan)
         columns = tuple(inline(e, inner) for e in columns)
     return columns, below
+
+
+def block_below(plan: Plan) -> tuple[tuple[Expr, ...], Block] | None:
+    """(the columns of ``plan`` over the source of the block below its projections, the block); None
+    without one whose rows are independent of each other."""
+    columns, block = below_projections(plan)
+    if not isinstance(block, Block) or block.once or not may_move(block):
+        return None
+    return tuple(inline(e, block.select) for e in columns), block
+
+
+def prune(block: Block, read: Iterable[Expr]) -> tuple[Block, dict[int, Field]]:
+    """(``block`` with those of its columns alone that expressions read, their places in it)"""
+    used = sorted(set().union(*map(fields, read)))
+    place = {old: Field(new) for new, old in enumerate(used)}
+    return replace(block, select=tuple(block.select[i] for i in used)), place
 
 
 def over(plan: Plan, old: Plan, new: Plan) -> Plan:

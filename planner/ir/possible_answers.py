@@ -19,6 +19,7 @@ from blendfusion.planner.ir.nodes import (
     Expr,
     Field,
     Node,
+    asks,
     is_volatile,
     literal_like,
     substitute,
@@ -26,13 +27,14 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.types import Constraint, Task
 
+ORDERED = ("equal", "not_equal", "lt", "lte", "gt", "gte")
 MOST_COMBINATIONS = 4096
 _MOST_SET_ITEMS = 8
 """The items of a closed set whose subsets are lists; with more, there are too many."""
 _LARGEST = 2**53
 """Whole numbers up to here are numbers of other types as well."""
 _COMPARISONS = (
-    *("equal", "not_equal", "lt", "lte", "gt", "gte", "singular_or_list"),
+    *(*ORDERED, "singular_or_list"),
     *("is_distinct_from", "is_not_distinct_from"),
 )
 _NUMERIC = frozenset(("i8", "i16", "i32", "i64", "fp32", "fp64", "decimal"))
@@ -223,3 +225,37 @@ def outcomes(
     except Exception:  # an answer for which the expression fails: it decides nothing
         return None
     return frozenset(values.to_pylist()) if pa.types.is_boolean(values.type) else None
+
+
+def is_obvious(expr: Expr) -> bool:
+    """Whether a condition can be true and false for sure: it is an answer, or compares it with one
+    of its options, or connects such conditions about different calls."""
+    if isinstance(expr, Ask):
+        return True
+    if not isinstance(expr, Node):
+        return False
+    if expr.name in ("and", "or", "not"):
+        calls = [set(asks(child)) for child in expr.children]
+        return all(map(is_obvious, expr.children)) and sum(map(len, calls)) == len(
+            set().union(*calls)
+        )
+    if expr.name in ("is_null", "is_not_null"):
+        return isinstance(expr.children[0], Ask)
+    value, *others = expr.children or (expr,)
+    if not isinstance(value, Ask) or not all(isinstance(e, Node) for e in others):
+        return False
+    return _is_distinguished(value.call.task.constraint, expr.name, others)
+
+
+def _is_distinguished(constraint: Constraint, comparison: str, others: Sequence[Expr]) -> bool:
+    """Whether some answers pass a comparison with literals, and some do not."""
+    if constraint.kind == "choice":
+        known = any(literal(e) in constraint.options for e in others)
+        return known and comparison in ("equal", "not_equal", "singular_or_list")
+    if comparison not in ORDERED or any(e.name != "literal" for e in others if isinstance(e, Node)):
+        return False
+    if constraint.scale is None:
+        return constraint.kind in ("integer", "number", "text", "regex", "date", "timestamp")
+    numbers = [number_of(e) for e in others]
+    low, high = constraint.scale
+    return all(n is not None and low < n < high for n in numbers)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.builders import conjunction, project
-from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.joins import join_type, join_width, outputs
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -58,14 +58,7 @@ def with_side_columns(plan: Rel, terms: tuple[Expr, ...]) -> Plan:
         new_left = Block(left, (), (*all_fields(left.width), *extra["left"].values()))
     if rights:
         new_right = Block(right, (), (*all_fields(right.width), *extra["right"].values()))
-    width = plan.width + len(lefts) + len(rights)
-    kept = [*range(left.width), *(n_left + i for i in range(right.width))]
-    kind = join_type(plan)
-    if kind in ("left_semi", "left_anti"):
-        width, kept = n_left, list(range(left.width))
-    elif kind == "left_mark":
-        width, kept = n_left + 1, [*range(left.width), n_left]
-    elif kind in ("right_semi", "right_anti"):
-        width, kept = new_right.width, list(range(right.width))
+    width = join_width(join_type(plan), new_left.width, new_right.width)
     join = replace(plan, inputs=(new_left, new_right), exprs=(condition,), width=width)
-    return project(join, tuple(Field(i) for i in kept))
+    at = {column: Field(i) for i, column in enumerate(outputs(join))}
+    return project(join, tuple(at[column] for column in outputs(plan)))

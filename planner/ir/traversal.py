@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from operator import is_
 from typing import TypeVar
 
 from blendfusion.planner.ir.joins import is_union_all, join_type
@@ -103,16 +102,8 @@ def with_subplans(plan: Plan, change: Change) -> Plan:
     """
     if isinstance(plan, StoredRows):
         return plan
-    old = plan.inputs
-    new: Rel | Block = plan
-    if len(old) == 1:
-        below = change(old[0])
-        if below is not old[0]:
-            new = new.with_inputs(below)
-    elif old:
-        inputs = tuple(map(change, old))  # no generator, since deep plans need the stack
-        if not all(map(is_, inputs, old)):
-            new = new.with_inputs(*inputs)
+    # No generator, since deep plans need the stack.
+    new: Rel | Block = plan.with_inputs(*map(change, plan.inputs))
     if not plan.has_subqueries:
         return new
     if isinstance(new, Rel):

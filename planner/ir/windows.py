@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from substrait.proto import Expression as ExpressionMessage
 
 from blendfusion.planner.ir.builders import literal
 from blendfusion.planner.ir.messages import serialize
-from blendfusion.planner.ir.nodes import Direction, Expr, Node
+from blendfusion.planner.ir.nodes import Direction, Expr, Field, Node, windows
 
 NUMBERS = ("window:row_number", "window:rank", "window:dense_rank")
+OF_ONE_ROW = ("first_value", "last_value", "nth_value", "lag", "lead")
+"""Functions that have the value of one row."""
+_OF_NEIGHBOURS = ("window:lag", "window:lead")
 _AT_MOST = {"lte": 0, "lt": -1, "equal": 0}
 """Comparisons of a rank with a number that hold for first ranks only, and what to add to it."""
 _TURNED = {"gte": "lte", "gt": "lt", "equal": "equal"}
@@ -84,3 +87,41 @@ def first_ranks(term: Expr) -> tuple[Expr, int]:
     if name not in _AT_MOST or len(numbers) != 1 or type(numbers[0]) is not int:
         return term, 0
     return rank, numbers[0] + _AT_MOST[name]
+
+
+def key_places(window: Node) -> range:
+    """The places of the keys of a window's order among its children."""
+    order = order_of(window)
+    n = len(order.partitions)
+    return range(n, n + len(order.keys))
+
+
+def argument_place(window: Node) -> int | None:
+    """The place of the argument among the children of a window that chooses a row."""
+    return key_places(window).stop if window.name.removeprefix("window:") in OF_ONE_ROW else None
+
+
+def default_of(window: Node) -> Expr | None:
+    """The value of ``lag`` and ``lead`` where there is no row; None without one."""
+    default = window.children[key_places(window).stop + 2 :]
+    return default[0] if default and window.name in _OF_NEIGHBOURS else None
+
+
+def with_argument(window: Node, new: Expr) -> Node:
+    """A window that chooses a row, of ``new``, and without a default."""
+    place, template = key_places(window).stop, window.template
+    before, behind = window.children[:place], window.children[place + 1 :]
+    if default_of(window) is not None:
+        message = ExpressionMessage.FromString(template)
+        del message.window_function.arguments[2:]
+        template, behind = serialize(message), behind[:1]
+    return replace(window, template=template, children=(*before, new, *behind))
+
+
+def fields_outside(expr: Expr) -> Iterator[Field]:
+    """The columns that an expression reads outside of windows."""
+    if isinstance(expr, Field):
+        yield expr
+    elif expr not in windows(expr)[:1]:
+        for part in expr.children:
+            yield from fields_outside(part)

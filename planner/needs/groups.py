@@ -66,19 +66,16 @@ def aggregate_with_need(groups: Rel, above: Sequence[Rel]) -> tuple[Rel, Block, 
     if not _may_stop(block) or (agg.measures[0].n_sorts and _of_one_order(agg)):
         return None
     columns = tuple(inline(e, block.select) for e in columns)
-    keys = tuple(inline(key, columns) for key in agg.keys)
-    measures = tuple(
-        replace(m, exprs=tuple(inline(e, columns) for e in m.exprs)) for m in agg.measures
-    )
+    below = agg.change(lambda e: inline(e, columns))
+    keys, measures = below.keys, below.measures
     if any(needs_model(key) for key in keys) or not all(_may_wait(block, m) for m in measures):
         return None
     read = dict.fromkeys(e for m in measures for e in m.exprs if not literal_like(e))
     select = (*keys, *(e for e in read if e not in keys))
     place = {e: Field(i) for i, e in reversed([*enumerate(select)])}
-    over = tuple(replace(m, exprs=tuple(place.get(e, e) for e in m.exprs)) for m in measures)
     bounded = replace(block, select=select)
-    own = replace(agg, keys=all_fields(len(keys)), measures=over)
-    need = _need(agg, over, above)
+    own = replace(below.change(lambda e: place.get(e, e)), keys=all_fields(len(keys)))
+    need = _need(agg, own.measures, above)
     return None if need is None else (aggregate(bounded, own), bounded, need)
 
 
@@ -97,17 +94,8 @@ def _count_of_distinct(groups: Rel) -> Rel | None:
     ):
         return None
     inner = tuple(inline(key, columns) for key in aggregation(below).keys)
-    return aggregate(
-        replace(block, once=False),
-        replace(
-            agg,
-            keys=tuple(inline(key, inner) for key in agg.keys),
-            measures=tuple(
-                replace(of_distinct(m), exprs=tuple(inline(e, inner) for e in m.exprs))
-                for m in agg.measures
-            ),
-        ),
-    )
+    own = replace(agg, measures=tuple(map(of_distinct, agg.measures)))
+    return aggregate(replace(block, once=False), own.change(lambda e: inline(e, inner)))
 
 
 def _of_one_order(agg: Aggregation) -> bool:

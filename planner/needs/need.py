@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from blendfusion.planner.ir.nodes import (
     Direction,
     Expr,
-    Field,
     Take,
     fields,
+    inline,
     is_volatile,
-    substitute,
 )
 
 Key = tuple[Expr, Direction]
@@ -39,7 +38,8 @@ def over(take: Take, columns: Mapping[int, Expr]) -> Take | None:
     found = cut(take, lambda e: is_other(e) or not fields(e) <= columns.keys())
     if found is None:
         return None
-    return replace(found, per=_inline(found.per, columns), order=_inline(found.order, columns))
+    per, order = (tuple(inline(e, columns) for e in part) for part in (found.per, found.order))
+    return replace(found, per=per, order=order)
 
 
 def cut(take: Take, unknown: Callable[[Expr], bool]) -> Take | None:
@@ -62,13 +62,6 @@ def first_keys(take: Take, count: int) -> Take | None:
         return take
     ties = min(take.ties or count, count)
     return replace(take.by(take.keys[:count]), ties=ties) if ties else None
-
-
-def _inline(exprs: Sequence[Expr], columns: Mapping[int, Expr]) -> tuple[Expr, ...]:
-    def column(part: Expr) -> Expr | None:
-        return columns[part.index] if isinstance(part, Field) else None
-
-    return tuple(substitute(e, column) for e in exprs)
 
 
 def without(keys: Sequence[Key], constant: Sequence[Expr]) -> tuple[Key, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from blendfusion.planner.ir.builders import case, conjunction, function, integer_literal, project
 from blendfusion.planner.ir.nodes import (
@@ -12,6 +13,7 @@ from blendfusion.planner.ir.nodes import (
     Expr,
     Field,
     Plan,
+    Take,
     all_fields,
     asks,
     asks_model,
@@ -19,6 +21,7 @@ from blendfusion.planner.ir.nodes import (
     substitute,
 )
 from blendfusion.planner.ir.windows import window
+from blendfusion.planner.needs.plans import plain, with_takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +81,17 @@ def _mark_ties(rows: Plan, before: tuple[Expr, ...], places: Places) -> tuple[Pl
     if places.offset:
         matters.append(function("gt", (last, integer_literal(places.offset))))
     return project(numbered, (*all_fields(width), conjunction(tuple(matters)))), Field(width)
+
+
+def candidates(block: Block, keys: Sequence[Expr], places: Places) -> Plan:
+    """The rows of a block, without those that the keys before the first answer leave out: of each
+    partition, the first that pass, and those that equal the last of them, come down to its end."""
+    if not block.where:
+        return block.source
+    rows = replace(block, select=all_fields(block.source.width))
+    cheap = tuple(takewhile(lambda key: not needs_model(key), keys))
+    if not cheap or places.end is None:
+        return rows
+    directions = tuple(places.directions[: len(cheap)])
+    own = plain(Take(places.end, places.partitions, cheap, directions, ties=len(cheap)))
+    return rows if own is None else with_takes(rows, [own])

@@ -15,12 +15,11 @@ from blendfusion.planner.ir.nodes import (
     Plan,
     Rel,
     all_fields,
-    below_projections,
+    block_below,
     fields,
     has_window,
     inline,
     is_volatile,
-    may_move,
     needs_model,
     shift,
     substitute,
@@ -56,18 +55,18 @@ def spare_numbers(
     """The ``columns`` of the rows of windows that meet ``terms``, of which one is true only for the
     first ``end`` rows by ``number``, or for all; None if it numbers them by no answers that can be
     spared."""
-    below, block = below_projections(numbered.inputs[0])
-    if not isinstance(block, Block) or block.once or not may_move(block):
+    found = block_below(numbered.inputs[0])
+    if found is None:
         return None
-    below = tuple(inline(e, block.select) for e in below)
+    below, block = found
     exprs = tuple(inline(e, below) for e in numbered.exprs)
     order = _places(inline(number, below))
     if order is None or not spares_answers(order.keys):
         return None
     if any(is_volatile(e) or e.rels for e in exprs):
         return None
-    found = [w for e in exprs for w in windows(e) if needs_model(w)]
-    if not all(_places(w) == order and is_first(w) == is_first(number) for w in found):
+    asking = [w for e in exprs for w in windows(e) if needs_model(w)]
+    if not all(_places(w) == order and is_first(w) == is_first(number) for w in asking):
         return None
     hidden = {i for i, e in enumerate(exprs) if needs_model(e) and not has_window(e)}
     if any(fields(term) & hidden for term in terms):

@@ -31,8 +31,8 @@ from blendfusion.planner.ir.nodes import (
     asks_model,
     conjuncts,
     fields,
+    has_kept_answers,
     inline,
-    is_kept,
     is_volatile,
     is_volatile_block,
     with_input,
@@ -97,7 +97,7 @@ def _restrict(plan: Plan, terms: Sequence[Expr]) -> Plan:
 
 def _restricted_block(block: Block, terms: Sequence[Expr]) -> Block:
     inner = [inline(t, block.select) for t in terms]
-    own = [t for t in dict.fromkeys(inner) if may_stand_twice(t)]
+    own = [t for t in dict.fromkeys(inner) if has_kept_answers(t)]
     below = _restrict(block.source, own)
     if below is not block.source:
         return block.with_inputs(below)
@@ -110,12 +110,6 @@ def _restricted_block(block: Block, terms: Sequence[Expr]) -> Block:
 def _may_be_decided(term: Expr) -> bool:
     """Whether the keys may decide without a question: no answer of a closed set may be a key."""
     return all(ask.call.task.constraint.kind == "choice" for ask in asks(term))
-
-
-def may_stand_twice(term: Expr) -> bool:
-    """Whether a term has calls, about texts of rows, whose answers are kept for the second time."""
-    own = asks(term)
-    return bool(own) and all(is_kept(ask) and ask.domain is None for ask in own)
 
 
 def _questions(exprs: Sequence[Expr]) -> set[Ask]:

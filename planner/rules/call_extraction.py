@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.errors import PlanError
-from blendfusion.planner.ir.aggregates import Aggregation, aggregate, aggregation
+from blendfusion.planner.ir.aggregates import aggregate, aggregation
 from blendfusion.planner.ir.builders import case, function, project
 from blendfusion.planner.ir.joins import join_plans, join_type
 from blendfusion.planner.ir.nodes import (
@@ -94,13 +94,8 @@ def _aggregate(plan: Rel) -> Plan:
             return expr
         return columns.setdefault(expr, Field(len(columns)))
 
-    changed = Aggregation(
-        agg.template,
-        tuple(column(k) for k in agg.keys),
-        tuple(
-            replace(m, exprs=tuple(column(e) for e in _filter_arguments(m))) for m in agg.measures
-        ),
-    )
+    measures = (replace(m, exprs=_filter_arguments(m)) for m in agg.measures)
+    changed = replace(agg, measures=tuple(measures)).change(column)
     return aggregate(Block(plan.inputs[0], (), tuple(columns)), changed)
 
 

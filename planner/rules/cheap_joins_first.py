@@ -18,35 +18,35 @@ source: Moerkotte, Fender and Eich 2013: the properties assoc and l-asscom of a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import conjunction, filter_rows, project
+from blendfusion.planner.ir.conditions_below import Path, path_below
 from blendfusion.planner.ir.joins import (
     PASSES_ON,
     exchange_sides,
     exchanged_fields,
+    is_join,
     join_plans,
     join_type,
-    join_width,
     outputs,
+    over_side,
+    with_wider_input,
 )
-from blendfusion.planner.ir.lineage import answer_columns
+from blendfusion.planner.ir.lineage import answer_columns, passed_on
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
     Field,
     Plan,
     Rel,
-    all_fields,
     conjuncts,
     fields,
-    has_window,
     inline,
     is_key,
     is_volatile,
     needs_model,
-    substitute,
 )
 from blendfusion.planner.ir.traversal import asks_anything
 
@@ -80,52 +80,21 @@ def _terms(plan: Rel) -> tuple[Expr, ...]:
     return tuple(t for e in plan.exprs for t in conjuncts(e))
 
 
-# --- what stands in between ----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Path:
-    """A relation, and the projections and filters above it: columns and predicates over it."""
-
-    below: Rel
-    columns: tuple[Expr, ...]
-    filters: tuple[Expr, ...]
-
-
-def _path(plan: Plan) -> _Path | None:
-    """None if something in between must stay in its place."""
-    columns: tuple[Expr, ...] = all_fields(plan.width)
-    filters: tuple[Expr, ...] = ()
-    while isinstance(plan, Rel) and plan.kind in ("project", "filter"):
-        if any(is_volatile(e) or has_window(e) or needs_model(e) for e in plan.exprs):
-            return None
-        if plan.kind == "filter":
-            filters = (*conjuncts(plan.exprs[0]), *filters)
-        else:
-            columns = tuple(inline(e, plan.exprs) for e in columns)
-            filters = tuple(inline(e, plan.exprs) for e in filters)
-        plan = plan.inputs[0]
-    return _Path(plan, columns, filters) if isinstance(plan, Rel) else None
-
-
-# --- moving --------------------------------------------------------------------------------------
-
-
 def _with_filter_below(plan: Rel) -> Plan | None:
-    path = _path(plan)
-    if path is None or not _is_join(path.below):
+    path = path_below(plan)
+    if path is None or not is_join(path.below):
         return None
     for side in _sides_below(path.below):
         own = tuple(t for t in path.filters if fields(t) and _reads_only(t, path.below, side))
         if own:
             source = path.below.inputs[side]
-            new = filter_rows(source, _on_side(own, path.below, source.width))
+            new = filter_rows(source, over_side(own, path.below, source.width))
             rest = tuple(t for t in path.filters if t not in own)
-            return project(filter_rows(_with_input(path.below, side, new), rest), path.columns)
+            return project(filter_rows(with_wider_input(path.below, side, new), rest), path.columns)
     return _with_filter_inside(path)
 
 
-def _with_filter_inside(path: _Path) -> Plan | None:
+def _with_filter_inside(path: Path) -> Plan | None:
     """Filters that read both sides become a part of the condition of an inner join, by which its
     sides can be reduced."""
     join = path.below
@@ -143,16 +112,16 @@ def _with_filter_inside(path: _Path) -> Plan | None:
 def _with_join_below(kind: str, upper: Plan, other: Plan, terms: tuple[Expr, ...]) -> Plan | None:
     """``upper`` joined to ``other``, below the expensive join or the grouping in ``upper``; None
     if it must stay above. The terms read the columns of ``upper``, then those of ``other``."""
-    path = _path(upper)
+    path = path_below(upper)
     if path is None:
         return None
     place = (*path.columns, *(Field(path.below.width + i) for i in range(other.width)))
     terms = tuple(inline(t, place) for t in terms)
     if path.below.kind == "aggregate":
         return _below_grouping(kind, path, other, terms)
-    sides = _sides_below(path.below) if _is_join(path.below) else []
+    sides = _sides_below(path.below) if is_join(path.below) else []
     moved = [_below_join(kind, path, side, other, terms) for side in sides]
-    if kind in _ONLY_DROPS and _is_join(path.below):
+    if kind in _ONLY_DROPS and is_join(path.below):
         # Past a join that only drops rows, too, this one goes on, or both would change places.
         further = join_type(path.below) in _ONLY_DROPS
         nearer = [side for side in _asking_sides(path.below) if side not in sides]
@@ -162,7 +131,7 @@ def _with_join_below(kind: str, upper: Plan, other: Plan, terms: tuple[Expr, ...
 
 def _below_join(
     kind: str,
-    path: _Path,
+    path: Path,
     side: int,
     other: Plan,
     terms: tuple[Expr, ...],
@@ -174,7 +143,7 @@ def _below_join(
     source = join.inputs[side]
     own = tuple(t for t in terms if _reads_only(t, join, side))
     rest = tuple(t for t in terms if t not in own)
-    moved = _on_side(own, join, source.width)
+    moved = over_side(own, join, source.width)
     if kind != "inner" and rest:
         return None
     if kind == "inner" and not any(is_key(t, source.width) for t in moved):
@@ -182,7 +151,7 @@ def _below_join(
     if further and _with_join_below(kind, source, other, moved) is None:
         return None
     cheap = join_plans(source, other, moved, kind)
-    new = _with_input(join, side, cheap)
+    new = with_wider_input(join, side, cheap)
     gained = range(source.width, cheap.width)
     at = {column: Field(i) for i, column in enumerate(outputs(new))}
     place = (*(at[column] for column in outputs(join)), *(at[side, i] for i in gained))
@@ -191,7 +160,7 @@ def _below_join(
     return project(filter_rows(new, filters), tuple(inline(e, place) for e in columns))
 
 
-def _below_grouping(kind: str, path: _Path, other: Plan, terms: tuple[Expr, ...]) -> Plan | None:
+def _below_grouping(kind: str, path: Path, other: Plan, terms: tuple[Expr, ...]) -> Plan | None:
     grouping, source = path.below, path.below.inputs[0]
     keys, width = aggregation(grouping).keys, grouping.width
     several = aggregation(grouping).n_before_measures > len(keys)
@@ -206,36 +175,25 @@ def _below_grouping(kind: str, path: _Path, other: Plan, terms: tuple[Expr, ...]
     return project(filter_rows(grouping.with_inputs(moved), path.filters), path.columns)
 
 
-def _is_join(plan: Plan) -> bool:
-    return isinstance(plan, Rel) and plan.kind in ("join", "cross")
-
-
 def _sides_below(join: Rel) -> list[int]:
     """The inputs of a join, 0 and 1, above which it is expensive, and whose rows it passes on."""
     answers = answer_columns(join.inputs[0]) | {
         join.inputs[0].width + i for i in answer_columns(join.inputs[1])
     }
     by_answers = any(needs_model(e) or fields(e) & answers for e in join.exprs)
-    return [
-        side
-        for side in (0, 1)
-        if join_type(join) in PASSES_ON[side]
-        and (by_answers or asks_anything(join.inputs[1 - side]))
-        and not any(map(is_volatile, join.exprs))
-    ]
+    return [s for s in _passed_on(join) if by_answers or asks_anything(join.inputs[1 - s])]
 
 
 def _asking_sides(join: Rel) -> list[int]:
     """The inputs that ask, whose rows a join passes on: joins that only drop rows go below it, to
     come nearer to what asks."""
-    return [
-        side
-        for side in (0, 1)
-        if join_type(join) in PASSES_ON[side]
-        and asks_anything(join.inputs[side])
-        and not isinstance(join.inputs[side], Block)
-        and not any(map(is_volatile, join.exprs))
-    ]
+    inputs = join.inputs
+    asking = (s for s in _passed_on(join) if asks_anything(inputs[s]))
+    return [side for side in asking if not isinstance(inputs[side], Block)]
+
+
+def _passed_on(join: Rel) -> list[int]:
+    return [] if any(map(is_volatile, join.exprs)) else [*passed_on(join)]
 
 
 def _reads_only(term: Expr, join: Rel, side: int) -> bool:
@@ -243,32 +201,3 @@ def _reads_only(term: Expr, join: Rel, side: int) -> bool:
     columns, answers = outputs(join), answer_columns(join)
     read = [i for i in fields(term) if i < join.width]
     return all(columns[i][0] == side and i not in answers for i in read)
-
-
-def _on_side(terms: tuple[Expr, ...], join: Rel, width: int) -> tuple[Expr, ...]:
-    """Terms over the output of a join and further columns as terms over one input, which is as wide
-    as ``width``, and those."""
-    columns = outputs(join)
-
-    def place(part: Expr) -> Expr | None:
-        if not isinstance(part, Field):
-            return None
-        i = part.index
-        return Field(columns[i][1] if i < join.width else width + i - join.width)
-
-    return tuple(substitute(t, place) for t in terms)
-
-
-def _with_input(join: Rel, side: int, new: Plan) -> Rel:
-    """The join with an input that may have more columns than the old one, behind those."""
-    behind = sum(p.width for p in join.inputs[: side + 1])
-    gained = new.width - join.inputs[side].width
-
-    def place(part: Expr) -> Expr | None:
-        moves = isinstance(part, Field) and part.index >= behind
-        return Field(part.index + gained) if isinstance(part, Field) and moves else None
-
-    left, right = (new, join.inputs[1]) if side == 0 else (join.inputs[0], new)
-    exprs = tuple(substitute(e, place) for e in join.exprs)
-    width = join_width(join_type(join), left.width, right.width)
-    return replace(join, inputs=(left, right), exprs=exprs, width=width)

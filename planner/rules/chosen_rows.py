@@ -13,15 +13,12 @@ safe:   each of these functions has the value of its argument on one row, or NUL
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-
-import pyarrow as pa
-from substrait.proto import Expression as ExpressionMessage
 
 from blendfusion.planner.ir.aggregates import aggregate, aggregation
 from blendfusion.planner.ir.builders import case, function, is_null_literal, project, text_literal
-from blendfusion.planner.ir.messages import serialize
+from blendfusion.planner.ir.literals import literal_in_type
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -33,22 +30,26 @@ from blendfusion.planner.ir.nodes import (
     all_fields,
     asks,
     fields,
+    has_kept_answers,
     has_window,
     inline,
     is_kept,
     is_volatile,
     needs_model,
+    prune,
     substitute,
     windows,
 )
 from blendfusion.planner.ir.null_values import null_for_nulls
-from blendfusion.planner.ir.windows import order_of
+from blendfusion.planner.ir.windows import (
+    OF_ONE_ROW,
+    argument_place,
+    default_of,
+    fields_outside,
+    key_places,
+    with_argument,
+)
 from blendfusion.planner.needs.tied_answers import spares_answers
-
-_OF_NEIGHBOURS = ("window:lag", "window:lead")
-_LITERALS = {pa.bool_(): "boolean", pa.int64(): "i64", pa.float64(): "fp64", pa.string(): "string"}
-"""The kinds of literals of types of answers."""
-_OF_ONE_ROW = ("first_value", "last_value", "nth_value", "lag", "lead")
 
 
 def chosen_rows(plan: Plan) -> Plan:
@@ -105,21 +106,19 @@ class _ChosenColumns:
             self.carried.append(expr)
         return Field(self.block.width + self.carried.index(expr))
 
-    def source(self, read: Iterable[Expr]) -> tuple[Plan, Callable[[Expr], Expr | None]]:
-        """(what is left of the block, the columns of it that ``read`` reads)."""
-        select = (*self.block.select, *self.carried)
-        used = sorted(set().union(*map(fields, read)))
-        place: dict[Expr, Expr] = {Field(old): Field(new) for new, old in enumerate(used)}
-        block = replace(self.block, select=tuple(select[i] for i in used))
+    def source(self, read: Iterable[Expr]) -> tuple[Plan, Callable[[Expr], Expr]]:
+        """(what is left of the block, what an expression that is ``read`` is over that)"""
+        wide = replace(self.block, select=(*self.block.select, *self.carried))
+        block, place = prune(wide, read)
         left: Plan = block
         if not (block.where or block.has_limit or any(map(needs_model, block.select))):
             left = project(block.source, block.select)
-        return left, lambda part: place.get(part)
+        return left, lambda expr: inline(expr, place)
 
 
 def _aggregate(plan: Rel, block: Block) -> Plan:
     agg = aggregation(plan)
-    places = [m.n_sorts if m.name in _OF_ONE_ROW and m.args else None for m in agg.measures]
+    places = [m.n_sorts if m.name in OF_ONE_ROW and m.args else None for m in agg.measures]
     others = [*agg.keys]
     for measure, place in zip(agg.measures, places, strict=True):
         others += _others(block, measure.exprs, place, range(measure.n_sorts))
@@ -135,19 +134,12 @@ def _aggregate(plan: Rel, block: Block) -> Plan:
     if not chosen.carried:
         return plan
     below, moved = chosen.source((*agg.keys, *(e for m in measures for e in m.exprs)))
-    keys = tuple(substitute(key, moved) for key in agg.keys)
-    measures = [replace(m, exprs=tuple(substitute(e, moved) for e in m.exprs)) for m in measures]
-    changed = replace(agg, keys=keys, measures=tuple(measures))
+    changed = replace(agg, measures=tuple(measures)).change(moved)
     return Block(aggregate(below, changed), (), tuple(shown))
 
 
 def _are_kept(exprs: Sequence[Expr]) -> bool:
     return all(is_kept(ask) for e in exprs for ask in asks(e))
-
-
-def _may_be_above(expr: Expr) -> bool:
-    own = asks(expr)
-    return bool(own) and all(ask.domain is None and is_kept(ask) for ask in own)
 
 
 def _others(block: Block, exprs: Sequence[Expr], place: int | None, keys: range) -> list[Expr]:
@@ -164,10 +156,12 @@ def _with(exprs: Sequence[Expr], place: int | None, new: Expr) -> tuple[Expr, ..
 
 def _windows(plan: Rel, block: Block) -> Plan:
     inside = [w for e in plan.exprs for w in windows(e) if isinstance(w, Node)]
-    outside = dict.fromkeys(column for e in plan.exprs for column in _outside_windows(e))
+    outside = dict.fromkeys(column for e in plan.exprs for column in fields_outside(e))
     # An expression above may have the same calls.
-    above = {c for c in outside if _may_be_above(block.select[c.index])}
-    others = [e for w in inside for e in _others(block, w.children, _argument(w), _keys(w))]
+    above = {c for c in outside if has_kept_answers(block.select[c.index])}
+    others = [
+        e for w in inside for e in _others(block, w.children, argument_place(w), key_places(w))
+    ]
     chosen = _ChosenColumns(
         block, _needed_calls(block, [*others, *(c for c in outside if c not in above)])
     )
@@ -180,12 +174,12 @@ def _windows(plan: Rel, block: Block) -> Plan:
         return Field(computed.index(expr))
 
     for w in inside:
-        argument = _argument(w)
-        passed = None if argument is None else _pass_through(chosen, w, argument)
-        if argument is None or passed is None:
+        argument = argument_place(w)
+        passed = None if argument is None else _pass_through(chosen, w, w.children[argument])
+        if passed is None:
             shown[w] = place(w)
         else:
-            shown[w] = passed[1](place(_with_argument(w, argument, passed[0])))
+            shown[w] = passed[1](place(with_argument(w, passed[0])))
     if not chosen.carried:
         return plan
     for column in outside:
@@ -197,69 +191,20 @@ def _windows(plan: Rel, block: Block) -> Plan:
         else:
             shown[column] = place(column)
     source, moved = chosen.source(computed)
-    below = project(source, tuple(substitute(e, moved) for e in computed))
+    below = project(source, tuple(map(moved, computed)))
     return Block(below, (), tuple(substitute(e, shown.get) for e in plan.exprs))
 
 
-def _argument(window: Node) -> int | None:
-    """The place of the argument among the children of a window that chooses a row."""
-    return _keys(window).stop if window.name.removeprefix("window:") in _OF_ONE_ROW else None
-
-
-def _keys(window: Node) -> range:
-    """The places of the keys of a window's order among its children."""
-    order = order_of(window)
-    n = len(order.partitions)
-    return range(n, n + len(order.keys))
-
-
 def _pass_through(
-    chosen: _ChosenColumns, window: Node, argument: int
+    chosen: _ChosenColumns, window: Node, argument: Expr
 ) -> tuple[Field, Callable[[Expr], Expr]] | None:
-    value = inline(window.children[argument], chosen.block.select)
+    value, default = inline(argument, chosen.block.select), default_of(window)
     if not _are_kept([value]):
         return None
-    default = None
-    if window.name in _OF_NEIGHBOURS and len(window.children) > argument + 2:
-        default = window.children[argument + 2]
     if default is None or is_null_literal(default):
-        return chosen.pass_through(window.children[argument])
-    default = _as_answer(default, value)
-    return None if default is None else chosen.pass_through(window.children[argument], default)
-
-
-def _as_answer(default: Expr, value: Expr) -> Expr | None:
-    """The literal ``default`` in the type of the call ``value``; None for others."""
-    if not isinstance(value, Ask) or not isinstance(default, Node):
-        return None
-    wanted = _LITERALS.get(value.call.type)
-    message = ExpressionMessage.FromString(default.template).literal
-    own = message.WhichOneof("literal_type")
-    if own == "i64" and wanted == "fp64":
-        double = ExpressionMessage()
-        double.literal.fp64 = message.i64
-        return Node("literal", serialize(double))
-    return default if own == wanted else None
-
-
-def _with_argument(window: Node, place: int, new: Expr) -> Node:
-    """``window`` of ``new``, and without a default."""
-    children = window.children
-    if window.name not in _OF_NEIGHBOURS or len(children) < place + 3:
-        return replace(window, children=_with(children, place, new))
-    message = ExpressionMessage.FromString(window.template)
-    del message.window_function.arguments[2:]
-    return replace(
-        window, template=serialize(message), children=(*children[:place], new, children[place + 1])
-    )
-
-
-def _outside_windows(expr: Expr) -> Iterator[Field]:
-    if isinstance(expr, Field):
-        yield expr
-    elif expr not in windows(expr)[:1]:
-        for part in expr.children:
-            yield from _outside_windows(part)
+        return chosen.pass_through(argument)
+    own = literal_in_type(default, value.call.type) if isinstance(value, Ask) else None
+    return None if own is None else chosen.pass_through(argument, own)
 
 
 def _needed_calls(block: Block, others: Sequence[Expr]) -> frozenset[Ask]:

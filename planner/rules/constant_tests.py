@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from blendfusion.planner.ir.boolean_atoms import FALSE, NULL, TRUE, simplify
+from blendfusion.planner.ir.boolean_atoms import FALSE, NULL, TRUE, live_branches, simplify
 from blendfusion.planner.ir.builders import (
     boolean_literal,
     case,
@@ -41,16 +41,14 @@ from blendfusion.planner.ir.nodes import (
     is_volatile,
     needs_model,
 )
-from blendfusion.planner.ir.possible_answers import number_of
-from blendfusion.types import Constraint
+from blendfusion.planner.ir.possible_answers import ORDERED, is_obvious
 
 Outcomes: TypeAlias = Callable[[Expr], "frozenset[bool | None] | None"]
 """The values that a boolean expression can have, whatever the answers are; None if unknown."""
 
-_ORDERED = ("equal", "not_equal", "lt", "lte", "gt", "gte")
 _TESTS = frozenset(
     (
-        *(*_ORDERED, "and", "or", "not", "like", "ilike", "singular_or_list", "array_has"),
+        *(*ORDERED, "and", "or", "not", "like", "ilike", "singular_or_list", "array_has"),
         *("is_null", "is_not_null", "is_distinct_from", "is_not_distinct_from", *TRUTH_TESTS),
         *("coalesce", "starts_with", "ends_with", "contains", "regexp_like", "regex_match"),
     )
@@ -130,7 +128,7 @@ class _Decisions:
         """An expression with the same value as ``expr``."""
         if not isinstance(expr, Node) or not needs_model(expr) or has_window(expr):
             return expr
-        if expr.name in _TESTS and not _is_obvious(expr):
+        if expr.name in _TESTS and not is_obvious(expr):
             found = self._outcomes(expr)
             if found is not None and len(found) == 1:
                 (only,) = found
@@ -153,11 +151,16 @@ class _Decisions:
         results = {*new[1:even:2], *new[even:]}
         if len(parts) % 2 and len(results) == 1 and not is_volatile(expr):
             return new[-1]
-        return expr if new == parts else _simplified_case(new)
+        if new == parts:
+            return expr
+        branches, otherwise = live_branches(new)
+        if branches or otherwise is None:
+            return case(branches or [(FALSE, parts[1])], otherwise)
+        return otherwise
 
     def _truths(self, expr: Expr) -> set[bool]:
         """Whether a condition can be true, and whether it can be anything else."""
-        found = None if _is_obvious(expr) else self._outcomes(expr)
+        found = None if is_obvious(expr) else self._outcomes(expr)
         return {True, False} if found is None else {value is True for value in found}
 
 
@@ -166,21 +169,6 @@ def _rebuild(expr: Node, children: tuple[Expr, ...]) -> Expr:
         return expr
     known = expr.name in ("and", "or", "not", "is_true", "is_not_true")
     return simplify(expr.name, children) if known else replace(expr, children=children)
-
-
-def _simplified_case(parts: Sequence[Expr]) -> Expr:
-    """CASE without branches that are never met."""
-    otherwise = parts[-1] if len(parts) % 2 else None
-    branches: list[tuple[Expr, Expr]] = []
-    for condition, result in zip(parts[0::2], parts[1::2], strict=False):
-        if condition == TRUE:
-            otherwise = result
-            break
-        if condition not in (FALSE, NULL):
-            branches.append((condition, result))
-    if branches:
-        return case(branches, otherwise)
-    return case([(FALSE, parts[1])], None) if otherwise is None else otherwise
 
 
 def _item(expr: Node) -> Expr | None:
@@ -205,39 +193,3 @@ def _related_terms(terms: Sequence[Expr]) -> list[Expr]:
             members = [*other[1], *members]
         groups.append((calls, members))
     return [function("and", tuple(members)) for _, members in groups if len(members) > 1]
-
-
-def _is_obvious(expr: Expr) -> bool:
-    """Whether a condition can be true and false for sure: it is an answer, or compares it with one
-    of its options, or connects such conditions about different calls."""
-    if isinstance(expr, Ask):
-        return True
-    if not isinstance(expr, Node):
-        return False
-    if expr.name in ("and", "or", "not"):
-        calls = [set(asks(child)) for child in expr.children]
-        return all(map(_is_obvious, expr.children)) and sum(map(len, calls)) == len(
-            set().union(*calls)
-        )
-    if expr.name in ("is_null", "is_not_null"):
-        return isinstance(expr.children[0], Ask)
-    value, *others = expr.children or (expr,)
-    if not isinstance(value, Ask) or not all(isinstance(e, Node) for e in others):
-        return False
-    return _is_distinguished(value.call.task.constraint, expr.name, others)
-
-
-def _is_distinguished(constraint: Constraint, comparison: str, others: Sequence[Expr]) -> bool:
-    """Whether some answers pass a comparison with literals, and some do not."""
-    if constraint.kind == "choice":
-        known = any(literal(e) in constraint.options for e in others)
-        return known and comparison in ("equal", "not_equal", "singular_or_list")
-    if comparison not in _ORDERED or any(
-        e.name != "literal" for e in others if isinstance(e, Node)
-    ):
-        return False
-    if constraint.scale is None:
-        return constraint.kind in ("integer", "number", "text", "regex", "date", "timestamp")
-    numbers = [number_of(e) for e in others]
-    low, high = constraint.scale
-    return all(n is not None and low < n < high for n in numbers)

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from blendfusion.planner.ir.builders import is_in_rows
-from blendfusion.planner.ir.joins import join_type, join_width, outputs
+from blendfusion.planner.ir.joins import join_type, outputs, with_wider_input
 from blendfusion.planner.ir.lineage import answer_columns
 from blendfusion.planner.ir.necessary import is_null_test
 from blendfusion.planner.ir.nodes import (
@@ -33,7 +33,6 @@ from blendfusion.planner.ir.nodes import (
     inline,
     is_volatile_block,
     needs_model,
-    substitute,
 )
 
 Expected: TypeAlias = Callable[[Sequence[Expr], Plan], tuple[float, float]]
@@ -92,22 +91,10 @@ def _with_late(join: Rel, side: int, block: Block, late: tuple[Expr, ...]) -> Pl
     select = (*block.select, *map(Field, needed))
     early = tuple(t for t in block.where if t not in late)
     wider = replace(block, where=early, select=select)
-    inputs = [*join.inputs]
-    inputs[side] = wider
-    gained = len(needed)
-    left = join.inputs[0].width
-    place = tuple(
-        Field(i + gained if side == 0 and i >= left else i)
-        for i in range(left + join.inputs[1].width)
-    )
-    exprs = tuple(inline(e, place) for e in join.exprs)
-    width = join_width(join_type(join), inputs[0].width, inputs[1].width)
-    new = replace(join, inputs=tuple(inputs), exprs=exprs, width=width)
+    new = with_wider_input(join, side, wider)
     at = {column: Field(i) for i, column in enumerate(outputs(new))}
     above = {n: at[side, block.width + i] for i, n in enumerate(needed)}
-    where = tuple(
-        substitute(t, lambda e: above[e.index] if isinstance(e, Field) else None) for t in late
-    )
+    where = tuple(inline(t, above) for t in late)
     kept = tuple(at[column] for column in outputs(join))
     return Block(new, where, kept)
 

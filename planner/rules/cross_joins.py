@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.planner.ir.builders import project
-from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.joins import is_join, join_type
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -60,9 +60,7 @@ def _over(side: Plan, where: tuple[Expr, ...]) -> Plan:
 
 
 def _is_keyless(source: Plan) -> bool:
-    if not isinstance(source, Rel) or source.kind not in ("join", "cross"):
-        return False
-    if join_type(source) != "inner":
+    if not is_join(source) or join_type(source) != "inner":
         return False
     n_left = source.inputs[0].width
     return not any(is_key(t, n_left) for e in source.exprs for t in conjuncts(e))

@@ -152,7 +152,7 @@ def _move(expr: Expr, place: dict[int, Field]) -> Expr | None:
     read = fields(expr)
     if not read or not read <= place.keys():
         return None
-    return substitute(expr, lambda e: place[e.index] if isinstance(e, Field) else None)
+    return inline(expr, place)
 
 
 def _partner(join: Rel, side: int, block: Block) -> Expr | None:

@@ -18,17 +18,17 @@ from blendfusion.planner.ir.builders import filter_rows, project
 from blendfusion.planner.ir.joins import is_union_all, join_plans, join_type
 from blendfusion.planner.ir.nodes import (
     Expr,
-    Field,
     Plan,
     Rel,
+    all_fields,
     conjuncts,
+    fields,
     has_window,
     inline,
     is_volatile,
     needs_model,
     shift,
     side_of,
-    substitute,
     through_projection,
 )
 from blendfusion.planner.ir.null_values import UNKNOWN, rejects
@@ -78,7 +78,7 @@ def _under(plan: Plan, terms: Sequence[Expr], outer: Container[int]) -> Plan:
     inputs = list(map(_under, plan.inputs, below, repeat(outer)))
     if plan.kind == "filter" and inputs[0] is not plan.inputs[0]:
         return _sink_terms(conjuncts(plan.exprs[0]), inputs[0])
-    return _with_inputs(plan, inputs)
+    return plan.with_inputs(*inputs)
 
 
 def _sink_terms(terms: Sequence[Expr], source: Plan) -> Plan:
@@ -103,13 +103,7 @@ def _sink_terms(terms: Sequence[Expr], source: Plan) -> Plan:
 
 def _over(term: Expr, columns: Sequence[Expr]) -> Expr:
     """The term over a relation that has these columns; those that it lacks are unknown."""
-
-    def place(part: Expr) -> Expr | None:
-        if not isinstance(part, Field):
-            return None
-        return columns[part.index] if 0 <= part.index < len(columns) else UNKNOWN
-
-    return substitute(term, place)
+    return inline(term, {i: dict(enumerate(columns)).get(i, UNKNOWN) for i in fields(term)})
 
 
 def _join(plan: Rel, terms: Sequence[Expr], outer: Container[int]) -> Plan:
@@ -137,17 +131,7 @@ def _join(plan: Rel, terms: Sequence[Expr], outer: Container[int]) -> Plan:
         of_right += on
     n_left = left.width
     inputs = [
-        _under(left, [_within(term, n_left) for term in of_left], outer),
-        _under(right, [_within(shift(term, -n_left), right.width) for term in of_right], outer),
+        _under(left, [_over(term, all_fields(n_left)) for term in of_left], outer),
+        _under(right, [_over(shift(t, -n_left), all_fields(right.width)) for t in of_right], outer),
     ]
-    return _with_inputs(plan, inputs)
-
-
-def _within(term: Expr, width: int) -> Expr:
-    """The term over the columns of one side; those of the other are unknown."""
-    return _over(term, tuple(map(Field, range(width))))
-
-
-def _with_inputs(plan: Rel, inputs: Sequence[Plan]) -> Plan:
-    same = all(a is b for a, b in zip(inputs, plan.inputs, strict=True))
-    return plan if same else plan.with_inputs(*inputs)
+    return plan.with_inputs(*inputs)

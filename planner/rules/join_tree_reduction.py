@@ -9,8 +9,8 @@ safe:   as for ``semi_join_reduction``: the joins in between pass on the rows of
 
 from __future__ import annotations
 
-from blendfusion.planner.ir.joins import exchange_sides, join_type
-from blendfusion.planner.ir.nodes import Plan, Rel
+from blendfusion.planner.ir.joins import exchange_sides, is_join, join_type
+from blendfusion.planner.ir.nodes import Plan
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.stages.reduced_sides import (
     DROPS_LEFT,
@@ -23,16 +23,16 @@ from blendfusion.planner.stages.supersets import superset
 
 
 def join_tree_reduction(plan: Plan) -> Plan:
-    if not isinstance(plan, Rel) or plan.kind not in ("join", "cross"):
+    if not is_join(plan):
         return plan
     left, right = plan.inputs
     terms = join_terms(plan)
     bare = superset(right) if join_type(plan) in DROPS_LEFT and asks_anything(left) else None
     if bare is not None:
         new = reduce_side(left, known_terms(terms, left.width, bare), bare.plan, deep=True)
-        return plan if new is left else plan.with_inputs(new, right)
+        return plan.with_inputs(new, right)
     if join_type(plan) in DROPS_RIGHT and not asks_anything(left):
         around = [exchange_sides(t, left.width, right.width) for t in terms]
         new = reduce_side(right, around, left, deep=True)
-        return plan if new is right else plan.with_inputs(left, new)
+        return plan.with_inputs(left, new)
     return plan

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import distinct
 from blendfusion.planner.ir.builders import conjunction, function, text_literal
-from blendfusion.planner.ir.joins import join_plans, join_type
+from blendfusion.planner.ir.joins import is_join, join_plans, join_type
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -61,7 +61,7 @@ def joins_by_meaning(plan: Plan) -> Plan:
 
 
 def _is_inner(plan: Plan) -> bool:
-    return isinstance(plan, Rel) and plan.kind in ("join", "cross") and join_type(plan) == "inner"
+    return is_join(plan) and join_type(plan) == "inner"
 
 
 def _of_filter(plan: Rel) -> Plan:

@@ -24,10 +24,10 @@ from blendfusion.planner.ir.nodes import (
     asks,
     conjuncts,
     fields,
+    inline,
     is_volatile,
     needs_model,
     side_of,
-    substitute,
 )
 from blendfusion.planner.stages.join_partners import repeatable
 
@@ -61,7 +61,7 @@ def _decide_pairs(plan: Rel, left: Plan, right: Plan, terms: tuple[Expr, ...]) -
     lefts = [i for i in read if i < own.width]
     rights = [i - own.width for i in read if i >= own.width]
     at = {i: Field(n) for n, i in enumerate(read)}
-    moved = [substitute(t, lambda e: at[e.index] if isinstance(e, Field) else None) for t in terms]
+    moved = [inline(t, at) for t in terms]
     both = join_plans(
         distinct(left, *map(Field, lefts)),
         distinct(right, *map(Field, rights)),

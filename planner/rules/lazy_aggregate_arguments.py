@@ -37,14 +37,7 @@ def lazy_aggregate_arguments(plan: Plan) -> Plan:
     if not gated:
         return plan
     place: dict[Expr, Expr] = {e: Field(block.width + i) for i, e in enumerate(gated)}
-    agg = aggregation(plan)
-    moved = replace(
-        agg,
-        keys=tuple(place.get(k, k) for k in agg.keys),
-        measures=tuple(
-            replace(m, exprs=tuple(place.get(e, e) for e in m.exprs)) for m in agg.measures
-        ),
-    )
+    moved = aggregation(plan).change(lambda e: place.get(e, e))
     select = (*block.select, *(inline(e, block.select) for e in gated))
     return aggregate(replace(block, select=select), moved)
 

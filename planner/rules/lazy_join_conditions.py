@@ -43,8 +43,7 @@ def lazy_join_conditions(plan: Plan) -> Plan:
     if not isinstance(join, Rel) or join.kind != "join" or _has_mark(join):
         return plan  # DataFusion confuses the columns of two mark joins
     read = set().union(*map(fields, expressions(plan)))
-    gated = _gate(join, read)
-    return plan if gated is join else plan.with_inputs(gated)
+    return plan.with_inputs(_gate(join, read))
 
 
 @once_a_plan
@@ -74,8 +73,6 @@ def _gate(join: Rel, read: set[int]) -> Rel:
             left, [exchange_sides(t, left.width, right.width) for t in terms], right.width
         )
         new_right = _for_rows_with_partners(right, around, matching, own)
-    if new_left is left and new_right is right:
-        return join
     return join.with_inputs(new_left, new_right)
 
 

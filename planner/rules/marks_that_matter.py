@@ -57,7 +57,7 @@ def _projected_filter(plan: Plan) -> Plan:
         return plan
     read = set().union(*map(fields, plan.exprs))
     below = _below(keep.inputs[0], [keep.exprs[0]], read)
-    return plan if below is keep.inputs[0] else plan.with_inputs(keep.with_inputs(below))
+    return plan.with_inputs(keep.with_inputs(below))
 
 
 def _below(plan: Plan, conditions: Sequence[Expr], read: Collection[int]) -> Plan:
@@ -69,7 +69,7 @@ def _below(plan: Plan, conditions: Sequence[Expr], read: Collection[int]) -> Pla
         inner = [inline(c, columns) for c in conditions]
         reads = set().union(*(fields(columns[i]) for i in read))
         below = _below(source, inner, reads)
-        return plan if below is source else plan.with_inputs(below)
+        return plan.with_inputs(below)
     if not isinstance(plan, Rel) or not _is_mark_join(plan):
         return plan
     left, right = plan.inputs
@@ -79,7 +79,7 @@ def _below(plan: Plan, conditions: Sequence[Expr], read: Collection[int]) -> Pla
     values: list[dict[Expr, Expr]] = [{mark: TRUE}, {mark: FALSE}]
     ways = [assign(substitute(c, v.get), {}, cheap=True) for c in conditions for v in values]
     below = _below(left, list(dict.fromkeys(ways)), read)
-    new = plan if below is left else plan.with_inputs(below, right)
+    new = plan.with_inputs(below, right)
     if not asks_anything(right) and not any(map(needs_model, plan.exprs)):
         return new
     matters = any_of(

@@ -121,7 +121,7 @@ def _join(plan: Rel) -> Plan:
     known = [own[side] if side in _OF_SIDES[join_type(plan)] else [] for side in _SIDES]
     rights = [shift(c, -left.width) for c in known[1]]
     sides = with_conditions(left, known[0]), with_conditions(right, rights)
-    return plan if sides == (left, right) else plan.with_inputs(*sides)
+    return plan.with_inputs(*sides)
 
 
 def _implied_conditions(terms: Sequence[Expr]) -> list[Expr]:

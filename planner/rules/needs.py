@@ -39,8 +39,7 @@ def _apply_need(plan: Plan, need: Need, apply_need: Callable[[Plan, Need], Plan]
     new: Rel | Block = restrict(plan, need) if isinstance(plan, Block) else plan
     below = needs_below(new, need)
     inputs = tuple(apply_need(p, own) for p, own in zip(new.inputs, below, strict=True))
-    if any(a is not b for a, b in zip(inputs, new.inputs, strict=True)):
-        new = new.with_inputs(*inputs)
+    new = new.with_inputs(*inputs)
     if not new.has_subqueries:
         return new
     return with_subplans(

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.ir.nodes import Block, Expr, Field, Plan, Rel, fields, substitute
+from blendfusion.planner.ir.nodes import (
+    Block,
+    Plan,
+    Rel,
+    inline,
+    prune,
+)
 
 
 def prune_columns(plan: Plan) -> Plan:
@@ -18,14 +24,7 @@ def prune_columns(plan: Plan) -> Plan:
     below = plan.inputs[0]
     if not isinstance(below, Block):
         return plan
-    used = sorted(set().union(*(fields(e) for e in plan.exprs)))
-    if len(used) == below.width:
+    block, place = prune(below, plan.exprs)
+    if block.width == below.width:
         return plan
-    place = {old: Field(new) for new, old in enumerate(used)}
-
-    def move(expr: Expr) -> Expr | None:
-        return place[expr.index] if isinstance(expr, Field) else None
-
-    exprs = tuple(substitute(e, move) for e in plan.exprs)
-    block = replace(below, select=tuple(below.select[i] for i in used))
-    return replace(plan, inputs=(block,), exprs=exprs)
+    return replace(plan, inputs=(block,), exprs=tuple(inline(e, place) for e in plan.exprs))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.joins import is_join, join_type
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -37,7 +37,7 @@ _PADS_RIGHT = ("left", "outer")
 
 
 def pull_up(plan: Plan) -> Plan:
-    if not isinstance(plan, Rel) or plan.kind not in ("join", "cross"):
+    if not is_join(plan):
         return plan
     left, right = plan.inputs
     kind = join_type(plan)

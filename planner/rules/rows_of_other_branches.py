@@ -42,8 +42,7 @@ def _without_known_rows(plan: Plan) -> Plan:
         _anti_joined(b, _of_others(known, i)) if _may_lose_rows(b) else b
         for i, b in enumerate(union.inputs)
     ]
-    same = all(a is b for a, b in zip(inputs, union.inputs, strict=True))
-    return plan if same else plan.with_inputs(union.with_inputs(*inputs))
+    return plan.with_inputs(union.with_inputs(*inputs))
 
 
 def _except(plan: Rel) -> Plan:

@@ -52,7 +52,7 @@ def rows_that_count(plan: Plan) -> Plan:
         return plan
     condition = any_of([_counting_condition(measure, block) for measure in agg.measures])
     source = with_conditions(block.source, [c for c in conjuncts(condition) if c != ALWAYS])
-    return plan if source is block.source else plan.with_inputs(replace(block, source=source))
+    return plan.with_inputs(block.with_inputs(source))
 
 
 def _counting_condition(measure: Measure, block: Block) -> Expr:

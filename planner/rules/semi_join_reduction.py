@@ -14,14 +14,11 @@ source: semi-join reduction, Bernstein and Chiu 1981
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from blendfusion.planner.ir.builders import boolean_literal
-from blendfusion.planner.ir.joins import exchange_sides, join_type
+from blendfusion.planner.ir.joins import exchange_sides, is_join, join_type
 from blendfusion.planner.ir.nodes import (
     Block,
     Plan,
-    Rel,
     is_volatile_block,
     may_move,
     needs_model,
@@ -43,7 +40,7 @@ from blendfusion.planner.stages.supersets import superset
 
 
 def semi_join_reduction(plan: Plan) -> Plan:
-    if not isinstance(plan, Rel) or plan.kind not in ("join", "cross"):
+    if not is_join(plan):
         return plan
     left, right = plan.inputs
     kind = join_type(plan)
@@ -64,9 +61,7 @@ def semi_join_reduction(plan: Plan) -> Plan:
             new_right = _or_none(new_right, partner)
         if row is not None and asks_anything(right):
             new_left = reduce_side(left, (), new_right)
-    if new_left is left and new_right is right:
-        return plan
-    return replace(plan, inputs=(new_left, new_right))
+    return plan.with_inputs(new_left, new_right)
 
 
 def _any_row(side: Plan) -> Block | None:

@@ -10,22 +10,19 @@ safe:   a row that is alone with its ``a`` has the same number whatever its answ
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from blendfusion.planner.ir.aggregates import aggregate, aggregation
 from blendfusion.planner.ir.nodes import (
     Block,
-    Expr,
     Node,
     Plan,
     Rel,
     all_fields,
     below_projections,
+    block_below,
     fields,
     has_window,
     inline,
     is_volatile,
-    may_move,
     needs_model,
     substitute,
     windows,
@@ -33,7 +30,7 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.sorts import ASC
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.ir.windows import numbering, order_of
-from blendfusion.planner.needs.tied_answers import Places, spares_answers, with_answers
+from blendfusion.planner.needs.tied_answers import Places, candidates, spares_answers, with_answers
 from blendfusion.planner.needs.tied_numbers import spare_numbers
 
 
@@ -64,31 +61,18 @@ def _is_gated(number: Node, rows: Plan) -> bool:
 
 def _spare_keys(plan: Rel, read: set[int]) -> Plan | None:
     """An aggregate of which only the columns ``read`` are shown; None if no answer is spared."""
-    agg = aggregation(plan)
-    columns, block = below_projections(plan.inputs[0])
-    if (
-        not agg.has_one_grouping
-        or not isinstance(block, Block)
-        or block.once
-        or not may_move(block)
-    ):
-        return None
-    if "set" in block.source.kinds:
+    found = block_below(plan.inputs[0])
+    if found is None or "set" in found[1].source.kinds:
         return None  # as in tied_rows
-    columns = tuple(inline(e, block.select) for e in columns)
-    keys = tuple(inline(key, columns) for key in agg.keys)
-    measures = tuple(
-        replace(m, exprs=tuple(inline(e, columns) for e in m.exprs)) for m in agg.measures
-    )
-    others: list[Expr] = [e for m in measures for e in m.exprs]
-    if any(needs_model(keys[i]) for i in read if i < len(keys)) or any(map(needs_model, others)):
+    columns, block = found
+    agg = aggregation(plan).change(lambda e: inline(e, columns))
+    others = [e for m in agg.measures for e in m.exprs]
+    shown = [agg.keys[i] for i in read if i < len(agg.keys)]
+    if not agg.has_one_grouping or any(map(needs_model, (*shown, *others))):
         return None
-    ordered = sorted(range(len(keys)), key=lambda i: needs_model(keys[i]))
-    by = tuple(keys[i] for i in ordered)
+    by = tuple(sorted(agg.keys, key=needs_model))
     if not spares_answers(by) or any(is_volatile(e) or e.rels for e in (*by, *others)):
         return None
-    source = block.source
-    rows: Plan = Block(source, block.where, all_fields(source.width)) if block.where else source
-    rows, known, _ = with_answers(rows, by, Places((ASC,) * len(by)))
-    new_keys = tuple(substitute(key, known.get) for key in keys)
-    return aggregate(rows, replace(agg, keys=new_keys, measures=measures))
+    places = Places((ASC,) * len(by))
+    rows, known, _ = with_answers(candidates(block, by, places), by, places)
+    return aggregate(rows, agg.change(lambda e: substitute(e, known.get)))

@@ -13,34 +13,25 @@ safe:   a row that is alone with its ``a`` has the same number whatever its answ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from itertools import takewhile
-
 from blendfusion.planner.ir.aggregates import aggregate, aggregation, order_of_first
 from blendfusion.planner.ir.nodes import (
-    Block,
-    Direction,
-    Expr,
     Field,
     Plan,
     Rel,
-    Take,
     all_fields,
     below_projections,
+    block_below,
     conjuncts,
     has_window,
     inline,
     is_volatile,
-    may_move,
     needs_model,
     substitute,
     windows,
 )
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.ir.windows import first_ranks
-from blendfusion.planner.needs.plans import plain, with_takes
-from blendfusion.planner.needs.tied_answers import Places, spares_answers, with_answers
+from blendfusion.planner.needs.tied_answers import Places, candidates, spares_answers, with_answers
 from blendfusion.planner.needs.tied_numbers import is_first, spare_numbers
 
 
@@ -69,42 +60,20 @@ def tied_partitions(plan: Plan) -> Plan:
 
 
 def _aggregate(plan: Rel) -> Plan:
-    agg = aggregation(plan)
+    found = block_below(plan.inputs[0])
+    if found is None or "set" in found[1].source.kinds:
+        return plan  # as in tied_rows
+    columns, block = found
+    agg = aggregation(plan).change(lambda e: inline(e, columns))
     orders = {order_of_first(measure) for measure in agg.measures}
     if not agg.one_group_a_row or len(orders) != 1 or any(m.filter for m in agg.measures):
         return plan
-    columns, block = below_projections(plan.inputs[0])
     order = orders.pop()
-    if order is None or not isinstance(block, Block) or block.once or not may_move(block):
+    if order is None or not spares_answers(order[0]):
         return plan
-    columns = tuple(inline(e, block.select) for e in columns)
-    by, groups = (tuple(inline(e, columns) for e in part) for part in (order[0], agg.keys))
-    exprs = [tuple(inline(e, columns) for e in m.exprs) for m in agg.measures]
-    args = [e for m, own in zip(agg.measures, exprs, strict=True) for e in own[m.n_sorts :]]
-    if not spares_answers(by) or any(map(needs_model, (*groups, *args))):
+    by, others = order[0], [*agg.keys, *(e for m in agg.measures for e in m.exprs[m.n_sorts :])]
+    if any(map(needs_model, others)) or any(is_volatile(e) or e.rels for e in (*by, *others)):
         return plan
-    if "set" in block.source.kinds or any(is_volatile(e) or e.rels for e in (*by, *groups, *args)):
-        return plan  # as in tied_rows
-    rows = _candidates(block, groups, by, order[1])
-    rows, known, _ = with_answers(rows, by, Places(order[1], groups, end=1))
-    measures = tuple(
-        replace(m, exprs=tuple(substitute(e, known.get) for e in own))
-        for m, own in zip(agg.measures, exprs, strict=True)
-    )
-    return aggregate(rows, replace(agg, keys=groups, measures=measures))
-
-
-def _candidates(
-    block: Block, groups: tuple[Expr, ...], by: tuple[Expr, ...], directions: Sequence[Direction]
-) -> Plan:
-    """The rows of a block, without those that the keys before the first answer leave out: of each
-    group, only the first one that passes, and those that equal it, have the first place."""
-    if not block.where:
-        return block.source
-    cheap = tuple(takewhile(lambda key: not needs_model(key), by))
-    rows = replace(block, select=all_fields(block.source.width))
-    if not cheap:
-        return rows
-    take = Take(1, groups, cheap, tuple(directions[: len(cheap)]), ties=len(cheap))
-    own = plain(take)
-    return rows if own is None else with_takes(rows, [own])
+    places = Places(order[1], agg.keys, end=1)
+    rows, known, _ = with_answers(candidates(block, by, places), by, places)
+    return aggregate(rows, agg.change(lambda e: substitute(e, known.get)))

@@ -13,9 +13,7 @@ safe:   a row that is alone with its ``a`` has the same place whatever its answe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from itertools import takewhile
 
 from blendfusion.planner.ir.builders import fetch_bounds, limit_rows, project
 from blendfusion.planner.ir.nodes import (
@@ -24,19 +22,16 @@ from blendfusion.planner.ir.nodes import (
     Plan,
     Rel,
     StoredRows,
-    Take,
-    all_fields,
     below_projections,
+    block_below,
     inline,
     is_volatile,
-    may_move,
     needs_model,
     substitute,
 )
 from blendfusion.planner.ir.sorts import directions_of
 from blendfusion.planner.ir.traversal import Change, asks_anything, from_top, with_subplans
-from blendfusion.planner.needs.plans import with_takes
-from blendfusion.planner.needs.tied_answers import Places, spares_answers, with_answers
+from blendfusion.planner.needs.tied_answers import Places, candidates, spares_answers, with_answers
 
 
 def tied_rows(plan: Plan) -> Plan:
@@ -58,30 +53,28 @@ def _with_fewer_answers(plan: Plan, change: Change) -> Plan | None:
     shown, sort, places = _order_of(below)
     if sort is None:
         return None
-    columns, block = below_projections(sort.inputs[0])
-    if not isinstance(block, Block) or block.once or not may_move(block):
-        return None
-    if "set" in block.source.kinds:
+    found = block_below(sort.inputs[0])
+    if found is None or "set" in found[1].source.kinds:
         return None  # DataFusion refuses windows over branches in which a key is constant
-    columns = tuple(inline(e, block.select) for e in columns)
+    columns, block = found
     keys = tuple(inline(e, columns) for e in sort.exprs)
     shown = tuple(inline(e, columns) for e in shown)
     if upper is not None:
         shown = tuple(inline(e, shown) for e in upper.exprs)
     if not spares_answers(keys) or any(is_volatile(e) or e.rels for e in (*keys, *shown)):
         return None
-    rows = _candidates(block.with_inputs(change(block.source)), keys, sort, places.end)
+    rows = candidates(block.with_inputs(change(block.source)), keys, places)
     rows, known, answers = with_answers(rows, keys, places)
     exprs = tuple(substitute(k, known.get) for k in keys)
-    found: Plan = replace(sort, inputs=(rows,), exprs=exprs, width=rows.width)
+    new: Plan = replace(sort, inputs=(rows,), exprs=exprs, width=rows.width)
     if places.offset or places.end is not None:
         count = None if places.end is None else places.end - places.offset
-        found = limit_rows(found, places.offset, count)
+        new = limit_rows(new, places.offset, count)
     shown = tuple(substitute(e, answers.get) for e in shown)
     if upper is not None:
         n = len(upper.where)
-        return replace(upper, source=found, where=shown[:n], select=shown[n:])
-    return Block(found, (), shown) if any(map(needs_model, shown)) else project(found, shown)
+        return replace(upper, source=new, where=shown[:n], select=shown[n:])
+    return Block(new, (), shown) if any(map(needs_model, shown)) else project(new, shown)
 
 
 def _order_of(plan: Plan) -> tuple[tuple[Expr, ...], Rel | None, Places]:
@@ -98,15 +91,3 @@ def _order_of(plan: Plan) -> tuple[tuple[Expr, ...], Rel | None, Places]:
     if not isinstance(below, Rel) or below.kind != "sort":
         return columns, None, Places(())
     return columns, below, Places(directions_of(below), offset=offset, end=end)
-
-
-def _candidates(block: Block, keys: Sequence[Expr], sort: Rel, end: int | None) -> Plan:
-    """The rows of a block, without those that the keys before the first answer leave out."""
-    cheap = tuple(takewhile(lambda key: not needs_model(key), keys))
-    if not block.where:
-        return block.source
-    rows = replace(block, select=all_fields(block.source.width))
-    if not cheap or end is None:
-        return rows
-    directions = directions_of(sort)[: len(cheap)]
-    return with_takes(rows, [Take(end, (), cheap, directions, ties=len(cheap))])

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import is_
 
 from blendfusion.planner.ir.aggregates import (
     aggregation,
@@ -111,7 +110,7 @@ class _Reader:
         read = read_above(join.width, above)
         sides = range(len(join.inputs))
         new = [self.change(join.inputs[i], read_of_side(join, i, read)) for i in sides]
-        return join if all(map(is_, new, join.inputs)) else join.with_inputs(*new)
+        return join.with_inputs(*new)
 
     def _of_subqueries(self, plan: Plan, read: Sequence[Expr]) -> Plan:
         """``plan`` with its subqueries of one value, of which ``read`` may read less."""

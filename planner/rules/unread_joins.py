@@ -50,14 +50,14 @@ def _with_sets_below(plan: Plan) -> Plan:
         measures = aggregation(plan).measures
         if any(m.name not in OF_EXTREME for m in measures):
             return plan
-        return _with_inputs(plan, [_as_set(plan.inputs[0], _read(plan.exprs))])
+        return plan.with_inputs(_as_set(plan.inputs[0], _read(plan.exprs)))
     if join_type(plan) not in TESTED:
         return plan
     side, n_left = TESTED[join_type(plan)], plan.inputs[0].width
     read = {i - side * n_left for i in _read(plan.exprs) if (i >= n_left) == side}
     inputs = list(plan.inputs)
     inputs[side] = _as_set(inputs[side], read)
-    return _with_inputs(plan, inputs)
+    return plan.with_inputs(*inputs)
 
 
 def _as_set(plan: Plan, read: Collection[int]) -> Plan:
@@ -73,9 +73,9 @@ def _as_set(plan: Plan, read: Collection[int]) -> Plan:
         blank = boolean_literal(True)
         return project(below, tuple(e if i in read else blank for i, e in enumerate(plan.exprs)))
     if plan.kind in ("filter", "sort"):
-        return _with_inputs(plan, [_as_set(plan.inputs[0], {*read, *_read(plan.exprs)})])
+        return plan.with_inputs(_as_set(plan.inputs[0], {*read, *_read(plan.exprs)}))
     if is_union_all(plan) and len(read) == plan.width:  # else a column has several types
-        return _with_inputs(plan, [_as_set(branch, read) for branch in plan.inputs])
+        return plan.with_inputs(*(_as_set(branch, read) for branch in plan.inputs))
     if plan.kind not in ("join", "cross"):
         return plan
     kind, (left, right) = join_type(plan), plan.inputs
@@ -88,19 +88,11 @@ def _as_set(plan: Plan, read: Collection[int]) -> Plan:
     if kind not in ("inner", *_STAYS):
         return plan
     known = {*read, *_read(plan.exprs)}
-    return _with_inputs(
-        plan,
-        [
-            _as_set(left, {i for i in known if i < left.width}),
-            _as_set(right, {i - left.width for i in known if i >= left.width}),
-        ],
+    return plan.with_inputs(
+        _as_set(left, {i for i in known if i < left.width}),
+        _as_set(right, {i - left.width for i in known if i >= left.width}),
     )
 
 
 def _read(exprs: Sequence[Expr]) -> set[int]:
     return set().union(*map(fields, exprs))
-
-
-def _with_inputs(plan: Rel, inputs: Sequence[Plan]) -> Rel:
-    same = all(a is b for a, b in zip(inputs, plan.inputs, strict=True))
-    return plan if same else plan.with_inputs(*inputs)

@@ -32,6 +32,7 @@ from blendfusion.planner.ir.nodes import (
     Plan,
     Rel,
     StoredRows,
+    all_fields,
     fields,
     has_window,
     inline,
@@ -40,7 +41,6 @@ from blendfusion.planner.ir.nodes import (
     needs_model,
     once_a_plan,
     shift,
-    substitute,
 )
 from blendfusion.planner.ir.opaque_names import QUERIES, leaf_text
 from blendfusion.planner.ir.traversal import asks_anything, expressions
@@ -83,10 +83,11 @@ def with_partner(source: Plan, terms: Sequence[Expr], partner: Plan, kind: str) 
     if not used:
         row = limit_rows(project(rows, (boolean_literal(True),)), 0, 1)
         return join_plans(source, row, both, kind)
-    place = {i: Field(width + n) for n, i in enumerate(used)}
-    moved = tuple(
-        substitute(t, lambda p: place.get(p.index) if isinstance(p, Field) else None) for t in both
-    )
+    place = {
+        **dict(enumerate(all_fields(width))),
+        **{i: Field(width + n) for n, i in enumerate(used)},
+    }
+    moved = tuple(inline(t, place) for t in both)
     return join_plans(source, project(rows, tuple(Field(i - width) for i in used)), moved, kind)
 
 
@@ -152,10 +153,7 @@ def steady(plan: Plan) -> Plan | None:
 
 def _with_steady(plan: Rel, inputs: Sequence[Plan | None]) -> Plan | None:
     known = tuple(p for p in inputs if p is not None)
-    if len(known) < len(inputs):
-        return None
-    same = all(a is b for a, b in zip(known, plan.inputs, strict=True))
-    return plan if same else plan.with_inputs(*known)  # relations that are shared stay so
+    return None if len(known) < len(inputs) else plan.with_inputs(*known)
 
 
 @once_a_plan

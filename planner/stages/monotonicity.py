@@ -82,9 +82,8 @@ def with_partners(plan: Plan) -> Plan:
         grows = (True,) * len(plan.inputs)
     else:
         return plan
-    inputs = [with_partners(p) if own else p for p, own in zip(plan.inputs, grows, strict=True)]
-    same = all(a is b for a, b in zip(inputs, plan.inputs, strict=True))
-    return plan if same else plan.with_inputs(*inputs)
+    inputs = (with_partners(p) if own else p for p, own in zip(plan.inputs, grows, strict=True))
+    return plan.with_inputs(*inputs)
 
 
 def _without_late_rows(kind: str, left_grows: bool, right_grows: bool) -> str:

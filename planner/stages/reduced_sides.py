@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import boolean_literal, function, literal, table_names
-from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.joins import is_join, join_type
 from blendfusion.planner.ir.lineage import over, passed_on
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -89,7 +89,7 @@ def _has_block_in_joins(plan: Plan) -> bool:
     """Whether a reduction of ``plan`` meets a block with calls below a join."""
     if _is_passable(plan):
         return _has_block_in_joins(plan.inputs[0])
-    if not isinstance(plan, Rel) or plan.kind not in ("join", "cross"):
+    if not is_join(plan):
         return False
     return any(_has_block(side) or _has_block_in_joins(side) for side in plan.inputs)
 
@@ -191,8 +191,6 @@ def _below_block(block: Block, terms: Sequence[Expr], partner: Plan, deep: bool)
 
 def _with_input(plan: Rel | Block, below: Plan | None) -> Plan | None:
     """``plan`` over ``below``: itself if that is its input, None without one."""
-    if below is plan.inputs[0]:
-        return plan
     return None if below is None else plan.with_inputs(below)
 
 
@@ -209,8 +207,7 @@ def keep_partners(source: Plan, terms: Sequence[Expr], partner: Plan) -> Plan:
         below = source.inputs[0]
         if source.kind == "project":
             terms = inline_terms(terms, source.exprs, source.width, below.width)
-        kept_below = keep_partners(below, terms, partner)
-        return source if kept_below is below else source.with_inputs(kept_below)
+        return source.with_inputs(keep_partners(below, terms, partner))
     sunk = _sink_below_product(source, terms, partner)
     if sunk is not None:
         return sunk
