@@ -11,7 +11,7 @@ from time import perf_counter
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.initial_order import in_written_order
-from blendfusion.planner.ir.nodes import Block, Plan, Rel, StoredRows, asks
+from blendfusion.planner.ir.nodes import Block, Plan, Rel, Root, StoredRows, asks
 from blendfusion.planner.ir.traversal import asks_anything, subplans, transform, with_subplans
 from blendfusion.planner.rule_time import RuleTime, limited_to
 from blendfusion.planner.rules import (
@@ -26,7 +26,6 @@ from blendfusion.planner.rules.constant_tests import Outcomes, constant_tests, n
 from blendfusion.planner.rules.costly_predicates_last import Expected, alike, costly_predicates_last
 from blendfusion.planner.rules.necessary_conditions import necessary_conditions
 from blendfusion.planner.rules.similar_first import Pays, never, similar_first
-from blendfusion.planner.substrait.read import Root
 
 _MOST_REWRITES = 20
 """Maximum rewrites per relation of the plan, far above what terminating rules need."""

@@ -31,9 +31,9 @@ ORDER = """
     udfs udfs.services
     udfs.ask udfs.services.columns udfs.functions udfs.evaluate udfs.joins udfs.register
     planner.ir planner.run_switches
-    planner.explain planner.substrait planner.stages planner.needs planner.rules planner
+    planner.explain planner.stages planner.needs planner.rules planner
     places
-    datafusion.arrow_types files.united_types
+    datafusion.arrow_types datafusion.substrait files.united_types
     datafusion
     services
     language language.query_text

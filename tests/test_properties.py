@@ -12,10 +12,10 @@ from queries import CHEAP_T, CHEAP_U, P_T, SHAPES, T_COLUMNS, U_COLUMNS, VALUE_T
 from scripts import Counted, tuples, unordered
 
 import blendfusion as bf
+from blendfusion.datafusion.substrait.read import read
 from blendfusion.planner.driver import rewrite
 from blendfusion.planner.ir.traversal import transform
 from blendfusion.planner.rules import RULES
-from blendfusion.planner.substrait.read import read
 
 pytestmark = [
     pytest.mark.slow,

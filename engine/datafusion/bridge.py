@@ -27,20 +27,20 @@ from blendfusion.datafusion.expression_messages import (
 from blendfusion.datafusion.part_views import PartViews
 from blendfusion.datafusion.plan_comparison import UTC, difference, subqueries_text, zone_of
 from blendfusion.datafusion.plan_parts import expressions, has_subquery, parts, parts_of, relations
+from blendfusion.datafusion.substrait.grouping_sets import GroupingSets
+from blendfusion.datafusion.substrait.messages import compares_struct_literal, has_unreadable_types
+from blendfusion.datafusion.substrait.null_aware_anti_join import null_aware, with_nulls
+from blendfusion.datafusion.substrait.plan_details import Frame, PlanDetails
+from blendfusion.datafusion.substrait.read import read
+from blendfusion.datafusion.substrait.unsupported import dropped_feature
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, STAGE_SCHEMA
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.builders import boolean_literal, project
 from blendfusion.planner.ir.literals import interval_text
-from blendfusion.planner.ir.messages import compares_struct_literal, has_unreadable_types
-from blendfusion.planner.ir.nodes import Plan
-from blendfusion.planner.ir.plan_details import Frame, PlanDetails
+from blendfusion.planner.ir.nodes import Plan, Root
 from blendfusion.planner.ir.traversal import transform
-from blendfusion.planner.substrait.grouping_sets import GroupingSets
-from blendfusion.planner.substrait.join_condition_bug import readable
-from blendfusion.planner.substrait.null_aware_anti_join import null_aware, with_nulls
-from blendfusion.planner.substrait.read import Root, read
-from blendfusion.planner.substrait.sort_key_bug import apart
-from blendfusion.planner.substrait.unsupported import dropped_feature
+from blendfusion.planner.stages.join_condition_bug import readable
+from blendfusion.planner.stages.sort_key_bug import apart
 
 _serials = count(1)
 _FUNCTION = re.compile(r"TableScan: [^ ]*\(\)")

@@ -1,5 +1,5 @@
 """Frames whose casts DataFusion 55 leaves in comparisons: see
-``planner.substrait.lossy_cast_bug``."""
+``datafusion.substrait.lossy_cast_bug``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def with_kept_casts(context: SessionContext, frame: DataFrame) -> DataFrame:
     text = plan.display_indent()
     if "CAST(" not in text:
         return frame
-    from blendfusion.planner.substrait.lossy_cast_bug import (
+    from blendfusion.datafusion.substrait.lossy_cast_bug import (
         has_decimals,
         may_lose_casts,
         with_hidden_casts,
@@ -27,8 +27,8 @@ def with_kept_casts(context: SessionContext, frame: DataFrame) -> DataFrame:
     if "Decimal" not in schemas and "TRY_CAST(" not in text:
         return frame
     from blendfusion.datafusion.bridge import through_substrait
+    from blendfusion.datafusion.substrait.write import write
     from blendfusion.datafusion.substrait_io import frame_of
-    from blendfusion.planner.substrait.write import write
 
     try:
         root = through_substrait(context, plan, optimized=False)

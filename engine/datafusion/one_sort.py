@@ -47,7 +47,7 @@ def _is_split(frame: DataFrame) -> bool:
     try:
         physical = frame.execution_plan().display_indent()
     except Exception as problem:  # if it is another one, the run says what is wrong
-        from blendfusion.planner.substrait.case_key_bug import REFUSAL
+        from blendfusion.datafusion.substrait.case_key_bug import REFUSAL
 
         return REFUSAL in str(problem)
     return "UnionExec" in physical and bool(_SPLIT.search(physical))

@@ -15,6 +15,8 @@ from datafusion import Expr as DataFusionExpr
 from datafusion.plan import LogicalPlan
 
 from blendfusion.datafusion.expression_messages import WINDOW, message_field
+from blendfusion.datafusion.substrait.plan_details import bounded_frame
+from blendfusion.datafusion.substrait.write import write
 from blendfusion.datafusion.substrait_io import batches_of, frame_of, relation_of
 from blendfusion.planner.ir.builders import project
 from blendfusion.planner.ir.nodes import (
@@ -28,9 +30,7 @@ from blendfusion.planner.ir.nodes import (
     substitute,
     windows,
 )
-from blendfusion.planner.ir.plan_details import bounded_frame
 from blendfusion.planner.ir.windows import order_of
-from blendfusion.planner.substrait.write import write
 
 REPEATED_NAMES = "Projections require unique expression names"
 """The words of DataFusion about its own plan in which two columns got one name."""

@@ -18,7 +18,7 @@ def batches_of(table: pa.Table) -> list[pa.RecordBatch]:
 
 def relation_of(context: SessionContext, name: str) -> bytes:
     """The bytes of the Substrait relation that reads the registered table ``name``."""
-    from blendfusion.planner.ir.messages import read_relation
+    from blendfusion.datafusion.substrait.messages import read_relation
 
     plan = SessionContext.table(context, name).logical_plan()
     return read_relation(Producer.to_substrait_plan(plan, context).encode())

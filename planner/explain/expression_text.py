@@ -11,8 +11,8 @@ from substrait.proto import Rel as RelMessage
 
 from blendfusion.planner.ir.builders import cast_to_text, literal
 from blendfusion.planner.ir.literals import literal_text, type_text
+from blendfusion.planner.ir.messages import ZONED_LITERAL, frame_text, zoned_type
 from blendfusion.planner.ir.nodes import Ask, Expr, Field, Measure, Node, StoredRows, walk
-from blendfusion.planner.ir.plan_details import ZONED_LITERAL, frame_text, zoned_type
 from blendfusion.udfs.declare.arguments import sql_string
 
 _LOOSEST, _OR, _AND, _NOT, _COMPARISON, _BITS, _SUM, _PRODUCT, _SIGN, _ATOM = range(10)

@@ -312,6 +312,14 @@ class StoredRows:
 Plan: TypeAlias = "Rel | Block | StoredRows"
 
 
+@dataclass(frozen=True)
+class Root:
+    """A whole plan: the tree and the names of its output columns (nested ones included)."""
+
+    plan: Plan
+    names: tuple[str, ...]
+
+
 R = TypeVar("R", "Rel", "Block")
 
 

@@ -25,7 +25,7 @@ from blendfusion.planner.ir.nodes import (
     walk,
 )
 from blendfusion.planner.ir.traversal import fold, subplans
-from blendfusion.planner.substrait.right_join_bug import as_left_join
+from blendfusion.planner.stages.right_join_bug import as_left_join
 
 MOST_WANTED = 100_000
 """Maximum rows of a limit. The plan above the stages runs once per growth by a quarter, in memory.

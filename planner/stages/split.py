@@ -19,18 +19,18 @@ from blendfusion.planner.ir.nodes import (
     Node,
     Plan,
     Rel,
+    Root,
     StoredRows,
     all_fields,
     substitute,
     through_projection,
 )
 from blendfusion.planner.ir.traversal import subplans, transform
+from blendfusion.planner.stages.join_condition_bug import readable
 from blendfusion.planner.stages.monotonicity import asks_for_a_row, stages_to_end
-from blendfusion.planner.substrait.join_condition_bug import readable
-from blendfusion.planner.substrait.offset_bug import may_lose_rows
-from blendfusion.planner.substrait.read import Root
-from blendfusion.planner.substrait.right_join_bug import as_left_join
-from blendfusion.planner.substrait.sort_key_bug import apart
+from blendfusion.planner.stages.offset_bug import may_lose_rows
+from blendfusion.planner.stages.right_join_bug import as_left_join
+from blendfusion.planner.stages.sort_key_bug import apart
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,8 @@ class ComposedQueries:
     def _shown(self, rows: str) -> str:
         source = self._source
         if source.random() < 0.2:
-            return f"SELECT {self._measure()} AS v, count(*) > 2 AS w FROM {rows} {self._name()}"
+            measure = self._measure(of_one_key=False)
+            return f"SELECT {measure} AS v, count(*) > 2 AS w FROM {rows} {self._name()}"
         text = f"SELECT {source.choice(('id, k, n', 'id', 'id, m, x'))} FROM {rows} {self._name()}"
         return f"{text} {self._first()}" if source.random() < 0.5 else text
 
@@ -112,8 +113,8 @@ class ComposedQueries:
         window = f"{own} OVER ({self._partition()}ORDER BY {self._order()})"
         return f"SELECT id, k, {window} AS n, m, x FROM {self._relation(depth)} {self._name()}"
 
-    def _measure(self) -> str:
-        """A whole number of a group."""
+    def _measure(self, *, of_one_key: bool = True) -> str:
+        """A whole number of a group, in which ``k`` has one value, if so."""
         source, term = self._source, self._source.choice(_ROW_TERMS)
         kept = f" FILTER (WHERE {term})" if source.random() < 0.4 else ""
         number = source.choice(_NUMBERS)
@@ -128,7 +129,7 @@ class ComposedQueries:
                 f"greatest(sum({number}){kept}, 2)",
                 f"(array_agg(n ORDER BY {self._order()}))[1]",
                 f"first_value(m ORDER BY {self._order()}){kept}",
-                "any_value(coalesce(k, 0))",
+                f"{'any_value' if of_one_key else 'max'}(coalesce(k, 0))",
             )
         )
 

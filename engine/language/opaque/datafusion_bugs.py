@@ -1,11 +1,11 @@
 """Frames without calls that DataFusion 55 runs wrongly, or refuses, and that Substrait mends.
 
-Right joins become left ones on the way: see ``planner.substrait.right_join_bug``. Truth tests below
-groups become comparisons: see ``planner.substrait.truth_test_bug``. A CASE among keys becomes a
-column: see ``planner.substrait.case_key_bug``. A limit with an offset gets a filter above it: see
-``planner.substrait.offset_bug``. A query that Substrait cannot carry runs as it is. Branches of
+Right joins become left ones on the way: see ``planner.stages.right_join_bug``. Truth tests below
+groups become comparisons: see ``datafusion.substrait.truth_test_bug``. A CASE among keys becomes a
+column: see ``datafusion.substrait.case_key_bug``. A limit with an offset gets a filter above it: see
+``planner.stages.offset_bug``. A query that Substrait cannot carry runs as it is. Branches of
 unions are sorted together: see ``datafusion.one_sort``. Conditions that would make a key of an
-order look constant are hidden: see ``planner.substrait.constant_bug``. Casts of decimals are kept
+order look constant are hidden: see ``datafusion.substrait.constant_bug``. Casts of decimals are kept
 in comparisons: see ``datafusion.kept_casts``. A sum beside one number of distinct values
 gets the type that it has there, which DataFusion compares with a literal of the type without them.
 """
@@ -56,7 +56,7 @@ def _tests_truth(plan: str) -> bool:
 def _orders_skipped_rows(plan: str) -> bool:
     if not _OFFSET.search(plan):
         return False
-    from blendfusion.planner.substrait.offset_bug import orders_skipped_rows
+    from blendfusion.planner.stages.offset_bug import orders_skipped_rows
 
     return orders_skipped_rows(plan)
 
@@ -64,7 +64,7 @@ def _orders_skipped_rows(plan: str) -> bool:
 def _may_lose_casts(plan: str) -> bool:
     if "CAST(" not in plan:
         return False
-    from blendfusion.planner.substrait.lossy_cast_bug import may_lose_casts
+    from blendfusion.datafusion.substrait.lossy_cast_bug import may_lose_casts
 
     return may_lose_casts(plan)
 
@@ -72,7 +72,7 @@ def _may_lose_casts(plan: str) -> bool:
 def _may_drop_keys(plan: str) -> bool:
     if "Filter: " not in plan:
         return False
-    from blendfusion.planner.substrait.constant_bug import may_drop_keys
+    from blendfusion.datafusion.substrait.constant_bug import may_drop_keys
 
     return may_drop_keys(plan)
 
@@ -89,14 +89,14 @@ def _mend(frame: BaseFrame) -> DataFrame:
     if not (tests_truth or refused or skips or sums or may_drop or _MAY_BE_RIGHT.search(text)):
         return plain
     from blendfusion.datafusion.bridge import through_substrait
+    from blendfusion.datafusion.substrait.case_key_bug import with_computed_cases
+    from blendfusion.datafusion.substrait.constant_bug import drops_keys, with_hidden_conditions
+    from blendfusion.datafusion.substrait.write import write
     from blendfusion.datafusion.substrait_io import frame_of
     from blendfusion.planner.ir.traversal import transform
-    from blendfusion.planner.substrait.case_key_bug import with_computed_cases
-    from blendfusion.planner.substrait.constant_bug import drops_keys, with_hidden_conditions
-    from blendfusion.planner.substrait.join_condition_bug import readable
-    from blendfusion.planner.substrait.offset_bug import with_barrier
-    from blendfusion.planner.substrait.right_join_bug import as_left_join
-    from blendfusion.planner.substrait.write import write
+    from blendfusion.planner.stages.join_condition_bug import readable
+    from blendfusion.planner.stages.offset_bug import with_barrier
+    from blendfusion.planner.stages.right_join_bug import as_left_join
 
     try:
         plan = plain.optimized_logical_plan()
@@ -138,7 +138,7 @@ def _is_refused(frame: DataFrame) -> bool:
     try:
         frame.execution_plan()
     except Exception as problem:
-        from blendfusion.planner.substrait.case_key_bug import REFUSAL
+        from blendfusion.datafusion.substrait.case_key_bug import REFUSAL
 
         return REFUSAL in str(problem)
     return False

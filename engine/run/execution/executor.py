@@ -21,6 +21,8 @@ from blendfusion.datafusion.one_sort import with_one_sort
 from blendfusion.datafusion.part_views import REPEATED_NAMES, PartViews
 from blendfusion.datafusion.partitions import in_turn
 from blendfusion.datafusion.scan_run import ScanRun
+from blendfusion.datafusion.substrait.case_key_bug import REFUSAL, with_computed_cases
+from blendfusion.datafusion.substrait.constant_bug import with_hidden_conditions
 from blendfusion.datafusion.substrait_io import batches_of, relation_of
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, STAGE_SCHEMA
 from blendfusion.errors import BlendFusionError, PlanError
@@ -31,8 +33,6 @@ from blendfusion.planner.ir.traversal import branches
 from blendfusion.planner.run_switches import FEW_VALUES_FIRST, LIMITED_STAGES, PREDICATE_ORDER
 from blendfusion.planner.stages.interleave import LimitedStages, limited_stages
 from blendfusion.planner.stages.split import Stage, StagedPlan
-from blendfusion.planner.substrait.case_key_bug import REFUSAL, with_computed_cases
-from blendfusion.planner.substrait.constant_bug import with_hidden_conditions
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.interleaved_stages import IncrementalStage, run_interleaved
 from blendfusion.run.execution.pair_order import few_values_first

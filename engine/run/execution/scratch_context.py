@@ -8,10 +8,10 @@ import pyarrow as pa
 from datafusion import ScalarUDF, SessionConfig, SessionContext
 
 from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
+from blendfusion.datafusion.substrait.write import write
 from blendfusion.datafusion.substrait_io import batches_of, frame_of, relation_of
 from blendfusion.planner.ir.builders import project
 from blendfusion.planner.ir.nodes import Expr, Field, StoredRows, fields, substitute
-from blendfusion.planner.substrait.write import write
 
 _TABLE = "rows"
 _SLOT = 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from substrait.proto import Rel as RelMessage
 
+from blendfusion.datafusion.substrait.write import write
 from blendfusion.options import Options
 from blendfusion.planner.ir.builders import literal
 from blendfusion.planner.ir.joins import PASSES_ON, join_type
@@ -24,7 +25,6 @@ from blendfusion.planner.ir.nodes import (
     walk,
 )
 from blendfusion.planner.ir.opaque_names import is_leaf
-from blendfusion.planner.substrait.write import write
 from blendfusion.services.cluster.messages import FileTable, Fragment, has_bytes
 from blendfusion.udfs.declare.kinds import PairComparison, RowQuestion, Vectors
 

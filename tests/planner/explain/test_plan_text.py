@@ -12,9 +12,9 @@ import pytest
 from datafusion import SessionContext, substrait
 from scripts import Counted, hashed
 
+from blendfusion.datafusion.substrait.read import read
 from blendfusion.planner.explain.plan_text import changed_trees, lines, names_of
 from blendfusion.planner.explain.truncate import cut, list_items
-from blendfusion.planner.substrait.read import read
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ from datafusion import DataFrame, SessionContext
 from datafusion.substrait import Consumer, Producer, Serde
 from scripts import tuples, unordered
 
-from blendfusion.planner.substrait.null_aware_anti_join import null_aware, with_nulls
-from blendfusion.planner.substrait.read import read
-from blendfusion.planner.substrait.write import write
+from blendfusion.datafusion.substrait.null_aware_anti_join import null_aware, with_nulls
+from blendfusion.datafusion.substrait.read import read
+from blendfusion.datafusion.substrait.write import write
 
 N = 30
 T = pa.table(

@@ -10,12 +10,11 @@ from substrait.proto import Plan as PlanMessage
 from substrait.proto import Rel as RelMessage
 from substrait.proto import SimpleExtensionDeclaration
 
+from blendfusion.datafusion.substrait.truth_test_bug import compare_truth
 from blendfusion.errors import PlanError
-from blendfusion.planner.ir.messages import holes
+from blendfusion.planner.ir.messages import holes, zoned_type
 from blendfusion.planner.ir.nodes import Ask, Block, Expr, Field, Plan, Rel, StoredRows
 from blendfusion.planner.ir.opaque_names import is_leaf
-from blendfusion.planner.ir.plan_details import zoned_type
-from blendfusion.planner.substrait.truth_test_bug import compare_truth
 
 
 def write(

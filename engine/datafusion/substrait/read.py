@@ -4,30 +4,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 
 from google.protobuf.message import Message
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
 
+from blendfusion.datafusion.substrait.grouping_sets import GroupingSets, numbers_of_keys
+from blendfusion.datafusion.substrait.messages import parsed_plan
+from blendfusion.datafusion.substrait.plan_details import PlanDetails, Restorer
+from blendfusion.datafusion.substrait.truth_test_bug import compare_truth
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.builders import boolean_literal, function, project, text_null
 from blendfusion.planner.ir.joins import JOIN_NAMES, join_width
-from blendfusion.planner.ir.messages import holes, parsed_plan, serialize
-from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node, Plan, Rel, all_fields
-from blendfusion.planner.ir.plan_details import PlanDetails, Restorer
-from blendfusion.planner.substrait.grouping_sets import GroupingSets, numbers_of_keys
-from blendfusion.planner.substrait.truth_test_bug import compare_truth
+from blendfusion.planner.ir.messages import holes, serialize
+from blendfusion.planner.ir.nodes import Ask, Expr, Field, Node, Plan, Rel, Root, all_fields
 from blendfusion.udfs.declare.call_registry import CALLS
-
-
-@dataclass(frozen=True)
-class Root:
-    """A whole plan: the tree and the names of its output columns (nested ones included)."""
-
-    plan: Plan
-    names: tuple[str, ...]
 
 
 def read(

@@ -15,15 +15,16 @@ from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Type as TypeMessage
 
 from blendfusion.errors import PlanError
-from blendfusion.planner.ir.messages import serialize
+from blendfusion.planner.ir.messages import ZONED_LITERAL, serialize
 from blendfusion.planner.ir.nodes import Node
 
-ZONED_LITERAL = "zoned_literal"
-"""The name of a literal with a time zone: a node over the literal of the same moment in UTC."""
 _UTC = "UTC"
 """The zone that DataFusion reads where Substrait has none."""
+
 _UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
+
 _FRAME = "frame"
+
 _GROUPS = "GROUPS "
 
 
@@ -133,18 +134,6 @@ def _set_zone(message: ExpressionMessage, kind: TypeMessage, zone: str) -> None:
     text = f'Timestamp({unit}, "{zone}")'
     message.cast.type.Clear()
     message.cast.type.user_defined.type_parameters.add(string=text)
-
-
-def zoned_type(kind: TypeMessage) -> str | None:
-    """The type of a cast to a zone, in Arrow's notation; None for any other type."""
-    if kind.WhichOneof("kind") != "user_defined" or not kind.user_defined.type_parameters:
-        return None
-    return str(kind.user_defined.type_parameters[0].string)
-
-
-def frame_text(window: ExpressionMessage.WindowFunction) -> str | None:
-    """The frame of a window that Substrait lacks, as SQL; None for one that it has."""
-    return (window.options[0].preference[0] or None) if window.options else None
 
 
 def bounded_frame(expr: Node) -> tuple[bytes, Sequence[bytes]] | None:

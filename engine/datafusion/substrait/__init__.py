@@ -1,0 +1,1 @@
+"""Converts Substrait to nodes and back, and hides from DataFusion what either gets wrong."""
