@@ -8,19 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendfusion.run.execution.group_ranges import MeasureRows
-from blendfusion.services.approximate.bounds import (
-    Numbers,
-    Places,
-    means,
-    shares,
-    size_of_share,
-)
+from blendfusion.services.approximate.bounds import Numbers, Places, means, shares, size_of_share
 
 _OF_COUNT = 0.004
 """The part of the probability of an error that an average keeps for the number of its values."""
 _LAST = 20
 """Where as few rows or a twentieth would be left, all are asked about: what so few add is no
 normal number."""
+_LAST_PART = 1.05
+"""Where a group has at most so many times the rows of a sample, all of them are asked about."""
 _CAUTION, _FEW = 0.85, 100
 """The part of the rows that seem to be needed that come next, where these are many more than those
 so far: a small sample may let expect too many. Of less than ``_FEW``, three times as many at most.
@@ -99,7 +95,9 @@ class Estimate:
         self.binary = np.full(n, self._counts)
         """The groups whose bounds are those of a number of rows, and exact."""
         if two_values or value.kind in ("int", "bool"):
-            from_zero = self._of_values | (self._least == 0)
+            sometimes = open_ & ~(part.certain & part.value.value & ~part.value.null)
+            always = ~np.bincount(group, weights=sometimes, minlength=n).astype(bool)
+            from_zero = always if self._of_values else self._least == 0
             self.binary |= from_zero & (two_values | (self._width <= 1)) & (self._width > 0)
         closed = MeasureRows(part.possible & ~open_, part.certain & ~open_, part.value)
         self.known = self.totals(closed, group)
@@ -127,31 +125,26 @@ class Estimate:
         width = np.where(np.isfinite(self._width) & (self._width > 0), self._width, 1.0)
         return least, width
 
-    def size(
-        self, groups: Places, first: Sample, alpha: float, sure: float, share: float
-    ) -> tuple[Places, NDArray[np.bool_]]:
-        """(the rows that make the bounds of some groups narrow enough, as a ``first`` sample lets
-        expect, with bounds that are wrong with a probability of ``alpha``; where they are enough
-        for any sample, if ``sure`` is that probability); of groups with ``binary`` ones."""
-        left = first.left.astype(np.float64)
-        n = np.maximum(first.rows, 1).astype(np.float64)
-        half = 0.9995 * self._half(groups, share)
-        if self._of_values:
-            alpha, sure = alpha * (1 - _OF_COUNT), sure * (1 - _OF_COUNT)
-        half = half if self._of_values else half / np.maximum(left, 1)
-        some = np.maximum(first.totals.count / n, 0.5 / n) if self._of_values else np.ones(len(n))
-        rows = np.rint(left * some).astype(np.int64)
-        size, found = self._numbers(groups, first)
-        part = (found + 0.5) / (size + 1)
-        part = np.minimum(part, 1 - part)
-        part = np.minimum(part + 1.3 * np.sqrt(part * (1 - part) / np.maximum(size, 1)), 0.5)
-        wide = half / np.maximum(self._width[groups], 1e-300) * rows
-        as_shares = size_of_share(part, rows, wide, alpha)
-        for_any = size_of_share(np.full(len(part), 0.5), rows, wide, sure)
-        enough = as_shares > 0.95 * for_any
-        needed = np.where(enough, for_any, as_shares)
-        needed = np.ceil(np.minimum(needed / some, left)).astype(np.int64)
-        return needed, enough & (some >= 1)
+    def room(self, groups: Places, sample: Sample, share: float) -> Numbers:
+        """How many rows the bounds of a number of rows may be apart; of groups with ``binary``
+        ones."""
+        half = self._half(groups, share) / np.maximum(self._width[groups], 1e-300)
+        rows = self.known.at(groups).count + sample.left if self._of_values else 1.0
+        return np.asarray(2 * half * rows * (1 + 1e-9))
+
+    def size_for_any(self, groups: Places, rows: Places, alpha: float, share: float) -> Places:
+        """The rows that make bounds narrow enough, whatever is found; of groups with ``binary``
+        ones."""
+        none = np.zeros(len(groups))
+        sample = Sample(rows, Totals(none, none, (none, none, none)), rows)
+        half = 0.9995 * self.room(groups, sample, share) / 2
+        size = size_of_share(np.full(len(groups), 0.5), rows, half, alpha)
+        return np.where(size * _LAST_PART >= rows, rows, size)
+
+    def rarer(self, groups: Places, sample: Sample) -> Places:
+        """How often the rarer of two values was found."""
+        size, found = self._numbers(groups, sample)
+        return np.rint(np.minimum(found, size - found)).astype(np.int64)
 
     def size_of_more(self, groups: Places, sample: Sample, bounds: Bounds, share: float) -> Places:
         """The rows to ask about in all, by how wide bounds are so far; those that are there where
@@ -173,20 +166,21 @@ class Estimate:
         half: Numbers = share * self.span[groups]
         return half
 
-    def bounds(self, groups: Places, first: Totals, sample: Sample, alpha: float) -> Bounds:
-        """The bounds of some groups, from what is known of ``first`` rows and from a sample of the
-        rest."""
+    def bounds(self, groups: Places, sample: Sample, alpha: float) -> Bounds:
+        """The bounds of some groups, from what is known of some rows and a sample of the others."""
         left, n = sample.left.astype(np.float64), np.maximum(sample.rows, 1).astype(np.float64)
         known, totals = self.known.at(groups), sample.totals
-        count, sums = known.count + first.count, known.sum + first.sum
+        count, sums = known.count, known.sum
         if not self._of_values:
             before, found = (count, totals.count) if self._counts else (sums, totals.sum)
             low, high = self._means(groups, sample, left, alpha)
             return Bounds(before + left * low, before + left * found / n, before + left * high)
         some = left * totals.count / n
-        low, high = self._means(groups, sample, some, alpha * (1 - _OF_COUNT))
+        of_count = 0.0 if self.binary[groups].all() else _OF_COUNT
+        low, high = self._means(groups, sample, some, alpha * (1 - of_count))
         of_values = totals.count.astype(np.int64)
-        sizes = shares(of_values, sample.rows, sample.left, alpha * _OF_COUNT)
+        least, most = shares(of_values, sample.rows, sample.left, alpha * of_count)
+        sizes = np.where(self.binary[groups], sample.left, [least, most])
         corners = [
             (sums + size * mean) / np.maximum(count + size, 1e-300)
             for size in (own.astype(np.float64) for own in sizes)

@@ -1,16 +1,16 @@
 """The operator of a stage that asks about a sample of the rows of each group.
 
-The rows of a group come in a random order. For numbers of rows, a first few show how many are
-needed; the next ones, which are a sample of the rest whatever the first ones were, give the bounds.
-Where these turn out too wide, more rows come, for a part of the probability of an error that was
-kept for them. So the bounds hold together, at whichever of them a group ends. For means, a few more
-rows come, and all so far give the bounds, until these are narrow enough. In the end all rows of a
-group are asked about, and it has no error.
+The rows of a group come in a random order. For numbers of rows, bounds are computed at sizes that
+are known beforehand, and a group ends at the first one at which they are narrow enough: a rare
+value needs few rows. For means, a few more rows come, and all so far give the bounds, until these
+are narrow enough. In the end all rows of a group are asked about, and it has no error.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -32,16 +32,15 @@ from blendfusion.run.execution.expressions import Column, Rows, RowWise
 from blendfusion.run.execution.group_ranges import MeasureRows, rows_of_measure
 from blendfusion.run.execution.ranges import Range, range_of_values
 from blendfusion.run.execution.row_answers import RowAnswers, Survivors, codes_of, places_of
-from blendfusion.services.approximate.bounds import Places
+from blendfusion.services.approximate.bounds import Numbers, Places, shares
 from blendfusion.services.approximate.measures import Bounds, Estimate, Sample, Totals
 from blendfusion.services.approximate.within import Within
 
-_FIRST, _MORE, _PART = 20, 60, 12
-"""The first rows of a group; where fewer than for any answers may be enough, the least number of
-these, and their part of what is needed."""
-_KEPT, _KEPT_OF_SURE = 0.1, 0.002
-"""The part of the probability of an error that is kept for further rows; and where none should be
-needed."""
+_FIRST, _STEP = 20, 1.05
+"""The first rows of a group, and by how much each size of a sample exceeds the one before."""
+_OF_LAST = 0.998
+"""The part of the probability of an error that bounds of numbers of rows use at the last size, which
+is enough whatever is found."""
 _PART_OF_MEANS = 0.9
 """The part of the probability of an error that bounds of means use: they are approximations, and
 are looked at several times."""
@@ -145,6 +144,40 @@ def dependent_columns(need: GroupNeed, block: Block) -> dict[int, list[int]]:
     return found
 
 
+def part_before_last(error: float) -> float:
+    """The part of the probability of an error that bounds use at each size before the last one. A
+    group ends at one of several sizes: together, they are wrong with no more than all of it."""
+    return max(0.87 + 0.06 * math.log(error), 0.1)
+
+
+def are_narrow(sample: Sample, found: Places, room: Numbers, alpha: float) -> NDArray[np.bool_]:
+    """The groups of which samples with so many ``found`` rows have bounds no wider than ``room``."""
+    least, most = shares(found, sample.rows, sample.left, alpha)
+    return most - least <= room
+
+
+def sizes_of_samples(most: int) -> Places:
+    """The sizes at which samples may end: the same ones for each group, whatever the answers are."""
+    sizes = [_FIRST]
+    while sizes[-1] < most:
+        sizes.append(math.ceil(_STEP * sizes[-1]))
+    return np.array(sizes, dtype=np.int64)
+
+
+def next_sizes(sample: Sample, found: Places, room: Numbers, alpha: float) -> Places:
+    """The next sizes at which bounds may be narrow enough: if no more of the rarer rows are found."""
+    sizes = sizes_of_samples(int(sample.left.max(initial=0)))
+    low = np.searchsorted(sizes, sample.rows, side="right")
+    high = np.searchsorted(sizes, sample.left)
+    while (low < high).any():
+        middle = (low + high) // 2
+        n = np.minimum(sizes[np.minimum(middle, len(sizes) - 1)], sample.left)
+        narrow = are_narrow(replace(sample, rows=n), found, room, alpha)
+        high = np.where(narrow & (low < high), middle, high)
+        low = np.where(~narrow & (low < high), middle + 1, low)
+    return np.minimum(sizes[np.minimum(low, len(sizes) - 1)], sample.left)
+
+
 class _Groups:
     """The rows of all groups, in a random order each."""
 
@@ -180,8 +213,6 @@ class _Groups:
         self._rank = ranks(self._group)
         self.rows = np.bincount(self._group, minlength=n)
         self.questions = np.zeros(n, dtype=np.int64)
-        self._first = self.questions
-        """The first rows of each group, which show how many are needed."""
         unknown = np.full(n, -np.inf), np.full(n, np.nan), np.full(n, np.inf)
         self.bounds = {i: Bounds(*(u.copy() for u in unknown)) for i in self._columns}
 
@@ -196,25 +227,38 @@ class _Groups:
 
     def _ask_for_numbers(self, left: Places) -> None:
         """Asks until bounds of numbers of rows are narrow enough."""
-        error = 1 - self._within.confidence
-        self._first = self.questions.copy()
-        size, enough = self._sizes(left, error)
-        self._ask_at(left[~enough], np.maximum(_MORE, size[~enough] // _PART))
-        left = left[self.questions[left] < self.rows[left]]
-        self._first = self.questions.copy()
-        alphas = np.full(self._n, error * (1 - _KEPT))
-        size, enough = self._sizes(left, error)
-        alphas[left[enough]] = error * (1 - _KEPT_OF_SURE)
-        kept = error - alphas
-        while len(left):
-            whole = 1.05 * size > self.rows[left] - self._first[left]
-            self._ask_at(left, np.where(whole, self.rows[left], self._first[left] + size))
-            left, size = left[~whole], size[~whole]
-            for own in np.unique(alphas[left]):
-                self._narrow(left[alphas[left] == own], float(own))
-            wide = self._is_wide(left)
-            left, size = left[wide], np.ceil(size[wide] * 1.3).astype(np.int64)
-            alphas[left] = kept[left] = kept[left] / 2
+        error, share = 1 - self._within.confidence, self._within.share
+        alpha = part_before_last(error) * error
+        wide = {i: left[e.binary[left]] for i, e in self._estimates.items()}
+        last = {i: np.full(self._n, 0) for i in wide}
+        for i, groups in wide.items():
+            last[i][groups] = self._estimates[i].size_for_any(
+                groups, self.rows[groups], _OF_LAST * error, share
+            )
+        sizes = {i: self.questions.copy() for i in wide}
+        while any(map(len, wide.values())):
+            for i, estimate in self._estimates.items():
+                due = wide[i][self.questions[wide[i]] >= sizes[i][wide[i]]]
+                at_last = self.questions[due] >= last[i][due]
+                self._bound(i, due[at_last], _OF_LAST * error)
+                due = due[~at_last]
+                sample = self._bound(i, due, alpha)
+                found, room = estimate.rarer(due, sample), estimate.room(due, sample, share)
+                narrow = are_narrow(sample, found, room, alpha)
+                more = next_sizes(sample, found, room, alpha)
+                sizes[i][due] = np.where(narrow, 0, np.minimum(more, last[i][due]))
+                wide[i] = wide[i][self.questions[wide[i]] < sizes[i][wide[i]]]
+            wanted = self.rows.copy()
+            for i, groups in wide.items():
+                wanted[groups] = np.minimum(wanted[groups], sizes[i][groups])
+            groups = np.unique(np.concatenate([*wide.values()]))
+            self._ask_at(groups, wanted[groups])
+
+    def _bound(self, i: int, groups: Places, alpha: float) -> Sample:
+        """The sample of some groups, by which the bounds of an aggregate are."""
+        sample = Sample(self.questions[groups], self._totals(i, groups), self.rows[groups])
+        self.bounds[i].replace_at(groups, self._estimates[i].bounds(groups, sample, alpha))
+        return sample
 
     def _ask_for_means(self, left: Places) -> None:
         """Asks until bounds of means are narrow enough."""
@@ -225,9 +269,7 @@ class _Groups:
                 own = ~estimate.binary[left]
                 groups = left[own]
                 sample = Sample(self.questions[groups], self._totals(i, groups), self.rows[groups])
-                none = np.zeros(len(groups))
-                first = Totals(none, none, (none, none, none))
-                new = estimate.bounds(groups, first, sample, alpha)
+                new = estimate.bounds(groups, sample, alpha)
                 self.bounds[i].replace_at(groups, new)
                 size = estimate.size_of_more(groups, sample, new, self._within.share)
                 wanted[own] = np.maximum(wanted[own], size)
@@ -236,19 +278,6 @@ class _Groups:
             left = left[wide]
             left = left[self.questions[left] < self.rows[left]]
 
-    def _sizes(self, groups: Places, error: float) -> tuple[Places, NDArray[np.bool_]]:
-        """(the rows that some groups need behind the first ones; whether these are enough whatever
-        the answers are, so that nothing must be kept for further ones)"""
-        share, alphas = self._within.share, (error * (1 - _KEPT), error * (1 - _KEPT_OF_SURE))
-        sizes, enough = np.zeros(len(groups), dtype=np.int64), np.ones(len(groups), dtype=bool)
-        for i, estimate in self._estimates.items():
-            own = estimate.binary[groups]
-            some = groups[own]
-            size, sure = estimate.size(some, self._sample(i, some, first=True), *alphas, share)
-            sizes[own] = np.maximum(sizes[own], size)
-            enough[own] &= sure
-        return sizes, enough
-
     def _has_two_values(self, i: int) -> bool:
         """Whether an aggregate reads one of two constants, or a truth value."""
         (value,) = self._need.measures[i].args
@@ -256,39 +285,11 @@ class _Groups:
             self._answers.block.select[value.index], self._rowwise
         )
 
-    def _narrow(self, some: Places, alpha: float) -> None:
-        """Narrows the bounds of numbers of rows of some groups by all that was asked."""
-        for i, estimate in self._estimates.items():
-            groups = some[estimate.binary[some]]
-            first = self._sample(i, groups, first=True).totals
-            new = estimate.bounds(groups, first, self._sample(i, groups, first=False), alpha)
-            old = self.bounds[i]
-            low = np.maximum(old.low[groups], new.low)
-            high = np.minimum(old.high[groups], new.high)
-            old.replace_at(groups, Bounds(low, np.clip(new.value, low, high), high))
-
-    def _is_wide(self, groups: Places) -> NDArray[np.bool_]:
-        wide = np.zeros(len(groups), dtype=bool)
-        for i, estimate in self._estimates.items():
-            width = self.bounds[i].high[groups] - self.bounds[i].low[groups]
-            too_wide = width > 2 * self._within.share * estimate.span[groups] * (1 + 1e-9)
-            wide |= estimate.binary[groups] & too_wide
-        return wide
-
-    def _sample(self, i: int, groups: Places, *, first: bool) -> Sample:
-        start = self._first[groups]
-        rows, left = self.questions[groups] - start, self.rows[groups] - start
-        if first:
-            rows = start
-        return Sample(rows, self._totals(i, groups, first=first), left)
-
-    def _totals(self, i: int, groups: Places, *, first: bool | None = None) -> Totals:
-        """The totals of what was asked of some groups; of the first rows, or of those behind."""
+    def _totals(self, i: int, groups: Places) -> Totals:
+        """The totals of what was asked of some groups."""
         chosen = np.zeros(self._n, dtype=bool)
         chosen[groups] = True
         some = chosen[self._group] & (self._rank < self.questions[self._group])
-        if first is not None:
-            some &= (self._rank < self._first[self._group]) == first
         part = self._rows_of(i, self._places[some])
         return self._estimates[i].totals(part, self._group[some]).at(groups)
 

@@ -12,6 +12,7 @@ import pytest
 import blendfusion as bf
 from blendfusion.errors import ArgumentError
 from blendfusion.services.approximate.bounds import means, shares, size_of_share
+from blendfusion.services.approximate.sample import part_before_last, sizes_of_samples
 
 F = "llm_filter('f', x)"
 CASE = f"CASE WHEN {F} THEN 1.0 ELSE 0.0 END"
@@ -100,6 +101,51 @@ def test_the_sizes_of_samples_are_those_of_textbooks() -> None:
     half = np.array([1_200.5])
     low, high = means((half, half, half), *(np.array([n]) for n in (2_401.0, 1e6)), 0.05)
     assert 0.04 < high[0] - low[0] < 0.042
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
+@pytest.mark.parametrize("rows", [200, 2_000, 20_000])
+def test_counts_hold_whatever_their_share_is(rows: int, confidence: float) -> None:
+    """The coverage is computed, not drawn: a sample ends at the first size with narrow bounds, and
+    which rows come first is independent of how many are found."""
+    error, room = 1 - confidence, 0.1 * rows * (1 + 1e-9)
+    last = int(
+        size_of_share(*(np.array([n]) for n in (0.5, rows, 0.4998 * room)), 0.998 * error)[0]
+    )
+    having = np.unique(np.r_[:40, np.linspace(0, rows // 2, 120).astype(int)])
+    missed, going, before = np.zeros(len(having)), np.ones(21), 0
+    for n in (*(n for n in sizes_of_samples(rows) if n < last), last):
+        found = np.arange(n + 1)
+        if before:  # the probability that a sample with so many found has gone on so far
+            earlier = np.arange(before + 1)
+            going = _drawn(found[:, None], n, before, earlier) @ going
+        alpha = (0.998 if n == last else part_before_last(error)) * error
+        low, high = shares(found, *(np.full(n + 1, m) for m in (n, rows)), alpha)
+        ends = (high - low <= room) | (n == last)
+        wrong = (having[:, None] < low) | (having[:, None] > high)
+        missed += (_drawn(having[:, None], rows, n, found) * wrong) @ (going * ends)
+        going, before = np.where(ends, 0.0, going), n
+    assert missed.max() <= error
+
+
+def _drawn(having: np.ndarray, rows: int, sampled: int, found: np.ndarray) -> np.ndarray:
+    """The probability of so many in a sample."""
+    logs = np.r_[0.0, np.cumsum(np.log(np.arange(1, rows + 1)))]
+
+    def ways(n: np.ndarray, k: np.ndarray) -> np.ndarray:
+        return np.where((k >= 0) & (k <= n), logs[n] - logs[k] - logs[n - k], -np.inf)
+
+    with np.errstate(invalid="ignore"):
+        others = ways(rows - having, sampled - found)
+    return np.exp(ways(having, found) + others - ways(np.array(rows), np.array(sampled)))
+
+
+def test_rare_values_need_few_rows() -> None:
+    rows, _ = table(40 * 5_000, 40, 0.01)
+    sql = f"SELECT g, count(*) FILTER (WHERE {F}) AS n FROM t GROUP BY g"
+    frame = connected(rows).sql(sql, approximate=bf.Within(0.02))
+    frame.collect()
+    assert np.mean(frame.bounds()["asked"].to_numpy()) <= 180  # 95 by the normal distribution
 
 
 def test_the_bounds_of_means_of_two_values_are_those_of_the_binomial_distribution() -> None:
