@@ -2,10 +2,10 @@
 
 Right joins become left ones on the way: see ``planner.stages.right_join_bug``. Truth tests below
 groups become comparisons: see ``datafusion.substrait.truth_test_bug``. A CASE among keys becomes a
-column: see ``datafusion.substrait.case_key_bug``. A limit with an offset gets a filter above it: see
-``planner.stages.offset_bug``. A query that Substrait cannot carry runs as it is. Branches of
+column: see ``datafusion.substrait.case_key_bug``. A limit with an offset gets a filter above it:
+see ``planner.stages.offset_bug``. A query that Substrait cannot carry runs as it is. Branches of
 unions are sorted together: see ``datafusion.one_sort``. Conditions that would make a key of an
-order look constant are hidden: see ``datafusion.substrait.constant_bug``. Casts of decimals are kept
+order look constant are hidden: see ``datafusion.substrait.constant_bug``. Casts of decimals stay
 in comparisons: see ``datafusion.kept_casts``. A sum beside one number of distinct values
 gets the type that it has there, which DataFusion compares with a literal of the type without them.
 """

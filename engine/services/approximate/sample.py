@@ -39,8 +39,8 @@ from blendfusion.services.approximate.within import Within
 _FIRST, _STEP = 20, 1.05
 """The first rows of a group, and by how much each size of a sample exceeds the one before."""
 _OF_LAST = 0.998
-"""The part of the probability of an error that bounds of numbers of rows use at the last size, which
-is enough whatever is found."""
+"""The part of the probability of an error that bounds of numbers of rows use at the last size,
+which is enough whatever is found."""
 _PART_OF_MEANS = 0.9
 """The part of the probability of an error that bounds of means use: they are approximations, and
 are looked at several times."""
@@ -151,13 +151,13 @@ def part_before_last(error: float) -> float:
 
 
 def are_narrow(sample: Sample, found: Places, room: Numbers, alpha: float) -> NDArray[np.bool_]:
-    """The groups of which samples with so many ``found`` rows have bounds no wider than ``room``."""
+    """The groups whose samples, with so many ``found`` rows, have bounds no wider than ``room``."""
     least, most = shares(found, sample.rows, sample.left, alpha)
     return most - least <= room
 
 
 def sizes_of_samples(most: int) -> Places:
-    """The sizes at which samples may end: the same ones for each group, whatever the answers are."""
+    """The sizes at which samples may end: the same ones for each group and all answers."""
     sizes = [_FIRST]
     while sizes[-1] < most:
         sizes.append(math.ceil(_STEP * sizes[-1]))
@@ -165,7 +165,7 @@ def sizes_of_samples(most: int) -> Places:
 
 
 def next_sizes(sample: Sample, found: Places, room: Numbers, alpha: float) -> Places:
-    """The next sizes at which bounds may be narrow enough: if no more of the rarer rows are found."""
+    """The next sizes at which bounds may be narrow enough: if none of the rarer rows is found."""
     sizes = sizes_of_samples(int(sample.left.max(initial=0)))
     low = np.searchsorted(sizes, sample.rows, side="right")
     high = np.searchsorted(sizes, sample.left)
@@ -240,9 +240,9 @@ class _Groups:
             for i, estimate in self._estimates.items():
                 due = wide[i][self.questions[wide[i]] >= sizes[i][wide[i]]]
                 at_last = self.questions[due] >= last[i][due]
-                self._bound(i, due[at_last], _OF_LAST * error)
+                self._update_bounds(i, due[at_last], _OF_LAST * error)
                 due = due[~at_last]
-                sample = self._bound(i, due, alpha)
+                sample = self._update_bounds(i, due, alpha)
                 found, room = estimate.rarer(due, sample), estimate.room(due, sample, share)
                 narrow = are_narrow(sample, found, room, alpha)
                 more = next_sizes(sample, found, room, alpha)
@@ -254,7 +254,7 @@ class _Groups:
             groups = np.unique(np.concatenate([*wide.values()]))
             self._ask_at(groups, wanted[groups])
 
-    def _bound(self, i: int, groups: Places, alpha: float) -> Sample:
+    def _update_bounds(self, i: int, groups: Places, alpha: float) -> Sample:
         """The sample of some groups, by which the bounds of an aggregate are."""
         sample = Sample(self.questions[groups], self._totals(i, groups), self.rows[groups])
         self.bounds[i].replace_at(groups, self._estimates[i].bounds(groups, sample, alpha))
