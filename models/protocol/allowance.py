@@ -77,8 +77,8 @@ def check_time() -> None:
 def allowing(
     take: Callable[[int], bool], is_late: Callable[[], bool] = lambda: False
 ) -> Iterator[Allowance]:
-    """Counts the requests in this context, also of threads that copy it, and lets ``take`` allow
-    them, and ``is_late`` the time."""
+    """Counts the requests of this context, and of threads that copy it. ``take`` decides whether
+    so many more may be sent, and ``is_late`` whether their time is over."""
     allowance = Allowance(take, is_late)
     token = _current.set(allowance)
     try:

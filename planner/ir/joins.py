@@ -79,8 +79,8 @@ def join_plans(left: Plan, right: Plan, terms: tuple[Expr, ...], kind: str = "in
 
 
 def exchanged_fields(left: int, right: int) -> tuple[Field, ...]:
-    """The columns of a join of ``left`` and ``right`` columns, over the join with its sides
-    exchanged."""
+    """The columns of a join, in order, as references to the same join with its sides exchanged.
+    ``left`` and ``right`` are the numbers of columns of the sides."""
     return tuple(Field((i + right) % (left + right)) for i in range(left + right))
 
 

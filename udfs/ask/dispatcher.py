@@ -184,7 +184,7 @@ class Dispatcher:
         if self._named is None:
             raise QueryError(
                 f"no model is known by the name '{names.names[0]}' here",
-                hint="Calls name models in the queries of a session: bf.connect().",
+                hint="Name models in the queries of a session, which bf.connect() opens.",
             )
         return self._named(names)
 

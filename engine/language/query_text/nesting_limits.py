@@ -60,8 +60,8 @@ def check_bounds(query: str) -> None:
     deep = _tried_again(tokens) > MOST_NESTED_UNREAD and tree_of(query) is None
     if deep or _intervals(tokens) > MOST_NESTED_UNREAD:
         raise QueryError(
-            f"the query has a mistake, and CASE, CAST, INTERVAL or NOT more than "
-            f"{MOST_NESTED_UNREAD} deep in each other: too deep to find it",
+            "the query has a mistake, which cannot be found: CASE, CAST, INTERVAL or NOT are nested "
+            f"more than {MOST_NESTED_UNREAD} deep",
             hint="Write the inner ones as queries of their own: WITH name AS (…).",
         )
 

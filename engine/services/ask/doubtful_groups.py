@@ -18,7 +18,7 @@ _TIMES = ("year", "quarter", "month", "week", "day", "hour")
 
 
 def other_groups(case: Case) -> Doubt | None:
-    """Groups by other columns than the one that the question names after *per* or *each*."""
+    """A doubt about GROUP BY without the column that the question names after *per* or *each*."""
     for found in _PER.finditer(case.question):
         words = [stem(word.casefold()) for word in found.groups() if word]
         group = [g for s in case.selects if (g := s.args.get("group")) is not None]

@@ -148,7 +148,7 @@ def wrong_order(case: Case) -> Doubt | None:
 
 
 def limit_without_order(case: Case) -> Doubt | None:
-    """The first rows of no order, where the question has a superlative."""
+    """A doubt about LIMIT without ORDER BY, where the question has a superlative."""
     if not any(superlative_words(case)) or not _names_superlative(case):
         return None
     for select in case.selects:

@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"[\d.,:/ -]*")
 
 @dataclass(frozen=True, slots=True)
 class ListItem:
-    """An item of lists that a query takes for a whole value."""
+    """A value of a query that the column has only as an item of lists."""
 
     item: str
     column: str

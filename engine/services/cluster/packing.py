@@ -92,7 +92,7 @@ def _unpacked_usages(packed: Packed) -> list[Usage]:
 
 
 def packed_places(places: Sequence[int] | np.ndarray) -> Packed:
-    """Ascending whole numbers from 0, each in two bits more than their mean distance has."""
+    """Ascending whole numbers, packed: a number takes two bits more than the mean distance has."""
     if not len(places):
         return (0,)
     numbers = np.asarray(places, np.int64)
@@ -108,7 +108,7 @@ def packed_places(places: Sequence[int] | np.ndarray) -> Packed:
 
 
 def unpacked_places(packed: Packed) -> list[int]:
-    """The numbers again."""
+    """The numbers that ``packed_places`` packed."""
     count, *rest = packed
     if not count:
         return []

@@ -46,7 +46,7 @@ class _Mail:
         self.problems: list[str] = []
 
     def read(self, message: EmailMessage, depth: int) -> None:
-        """A message; one that was forwarded stands within another."""
+        """Read a message. One that it forwards is ``depth`` levels below the first."""
         subject = _field(message, "Subject")
         if subject:
             self.blocks.append(Block("title", subject))

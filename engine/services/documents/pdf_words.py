@@ -26,8 +26,8 @@ _WORD = re.compile(r"[^\s\x02]*\x02|[^\s\x02]+")
 
 
 class PageWords:
-    """Reads the words of one page; ``turn`` are the page's quarter turns. PDFium is asked about all
-    words at once: a loop in Python over the characters would take most of the time."""
+    """Reads the words of one page, which is rotated by ``turn`` quarter turns. PDFium is asked
+    about all words at once: a loop in Python over the characters would take most of the time."""
 
     def __init__(self, raw: Any, text: Any, place: Place, turn: int) -> None:
         self._raw, self._text, self._place, self._turn = raw, text, place, turn

@@ -163,7 +163,7 @@ def _statement(options: Mapping[str, Any], path: str) -> str:
 
 
 def fits(path: str, recorded_path: str) -> bool:
-    """Whether another path holds files of the recorded kind, by the endings."""
+    """Whether the files at ``path`` have the extension of the recorded ones."""
     return Path(path).suffix.lower() == Path(recorded_path).suffix.lower()
 
 

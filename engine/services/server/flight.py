@@ -191,7 +191,7 @@ def together(batches: Iterable[Any], rows: int) -> Iterator[list[pa.RecordBatch]
 
 
 def in_schema(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """The rows of batches as one, with the types of a schema."""
+    """One batch of the rows of all batches, cast to the types of ``schema``."""
     columns = [
         pa.concat_arrays([batch.column(at).cast(field.type) for batch in batches])
         for at, field in enumerate(schema)

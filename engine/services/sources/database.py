@@ -100,7 +100,7 @@ def missing_library(package: str) -> ModelNotFound:
 
 
 def changed_type(name: str, problem: Exception) -> QueryError:
-    """The error of a value that its column's type does not have."""
+    """The error for a value that the type of its column no longer holds."""
     return QueryError(
         f"column '{name}' holds a value of another type than when its table was first read: {problem}",
         hint="DETACH the database, and ATTACH it again.",

@@ -17,7 +17,7 @@ _ANY_SENTINEL = re.compile("\x02([0-9]+)\x03")
 
 
 def chat(prompt: Prompt, template: str, *, bos: str, eos: str) -> Layout | None:
-    """The chat template filled in; None if it cannot be (the caller then takes running text)."""
+    """The prompt in the form of the chat template; None if the template fails for it."""
     turns = [{"role": "system", "content": prompt.instruction}]
     for question, reply in prompt.shots:
         turns += [{"role": "user", "content": question}, {"role": "assistant", "content": reply}]

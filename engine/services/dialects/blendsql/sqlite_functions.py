@@ -29,7 +29,7 @@ _CONDITIONS = ("GROUP", "HAVING", "DISTINCT", "QUALIFY")
 
 
 def in_our_words(reader: Reader) -> Translation:
-    """A text without SQLite's own forms; calls in ``{{…}}`` stay."""
+    """A text with DataFusion's forms in the place of SQLite's. Calls in ``{{…}}`` are unchanged."""
     return _SQLite(reader).weaver.whole()
 
 

@@ -73,7 +73,7 @@ def threshold_of(call: Call, name: str) -> str:
 
 
 def texts_of(call: Call, name: str) -> list[str]:
-    """An argument that is a list of literal texts."""
+    """The texts of the argument ``name``, a list of literals."""
     return [text for text, _ in call.texts(name)]
 
 
