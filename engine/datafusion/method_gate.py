@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import os
+import re
 from collections import ChainMap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from types import FunctionType
 from typing import Any, TypeVar
 
+from blendfusion.errors import QueryError
 from blendfusion.redaction import Redaction
 
 T = TypeVar("T")
@@ -23,6 +26,8 @@ _SPECIAL = (
     "_repr_html_",
 )
 """Methods that anybody calls, whatever their names begin with."""
+_NO_PATH = re.compile(r"os\.PathLike object.* not '?(\w+)'?")
+"""What Python says of a value in the place of a path."""
 
 
 def gate_errors(
@@ -58,7 +63,7 @@ def _guard(
         except BaseException as problem:
             from blendfusion.datafusion.error_gate import outward
 
-            error = outward(problem, redaction(self))
+            error = outward(_misplaced(problem, (*args, *kwargs.values())), redaction(self))
             point(self, error)
             if error is problem:
                 raise
@@ -66,3 +71,16 @@ def _guard(
         raise error
 
     return call
+
+
+def _misplaced(problem: BaseException, given: Iterable[object]) -> BaseException:
+    """The exception of a call, or QueryError where Python says that what was given is no path."""
+    found = _NO_PATH.search(str(problem)) if isinstance(problem, TypeError) else None
+    kinds = {type(one).__name__ for one in given if not isinstance(one, str | os.PathLike)}
+    if found is None or found[1] not in kinds:
+        return problem
+    return QueryError(
+        f"a {found[1]} is no path",
+        hint="One path may be a folder or a pattern of several files: "
+        "session.register_file('logs/*.parquet', 'logs').",
+    )

@@ -92,7 +92,7 @@ class Reading:
 def named_files(spec: str) -> tuple[str, str, tuple[Path, ...]]:
     """(table, path, files) of ``name=path`` or ``path``; no files for standard input and URLs.
     Raises QueryError."""
-    name, path = _parts(spec)
+    name, path = named_path(spec)
     if path == STANDARD_INPUT or scheme_of(path) not in (None, LOCAL):
         return name, path, ()
     found = list_files(_workbook(local_path(path))[0]).files
@@ -102,12 +102,12 @@ def named_files(spec: str) -> tuple[str, str, tuple[Path, ...]]:
 def register_spec(catalog: SessionContext, spec: str, encoding: str | None = None) -> str:
     """Register ``name=path`` or ``path`` and return the name: see ``register_file``. ``encoding``
     is that of text files. Raises QueryError for a wrong spec, too."""
-    name, path = _parts(spec)
+    name, path = named_path(spec)
     register_file(catalog, path, name, Reading(encoding=encoding))
     return name
 
 
-def _parts(spec: str) -> tuple[str, str]:
+def named_path(spec: str) -> tuple[str, str]:
     """The name and the path of ``name=path`` or ``path``."""
     name, equals, path = spec.partition("=")
     if not equals or "/" in name or Path(spec).exists():

@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from datafusion import SessionConfig
+from datafusion import SessionConfig, SessionContext
 
 import blendfusion as bf
 from blendfusion.apps.cli.index import add_embedder
 from blendfusion.apps.cli.results import FORMATS, check_output, format_for, named_format, write
 from blendfusion.apps.cli.sessions import add_model
 from blendfusion.errors import BlendFusionError, QueryError
-from blendfusion.files.reading import named_files, register_spec
+from blendfusion.files.reading import named_files, named_path, register_spec
 from blendfusion.models.stores.recording import KeyedStore
 from blendfusion.redaction import Redaction, printable
 from blendfusion.run.observe.progress import count_noun
@@ -172,20 +172,20 @@ def _register(
     arguments: argparse.Namespace, session: bf.Session, manifest: Manifest
 ) -> tuple[dict[str, Files], list[Change]]:
     """Register the recorded tables: their files by table, and those that cannot be registered."""
-    given = {named_files(spec)[0]: spec for spec in arguments.table}
+    given = dict(map(named_path, arguments.table))
     files, missing = {}, []
     for name, old in manifest.sections["inputs"].items():
-        spec = given.pop(name, None)
-        if spec is None and "path" in old:
-            spec = f"{name}={arguments.manifest.parent / os.path.expanduser(old['path'])}"
-        if spec is None:
+        path = given.pop(name, None)
+        if path is None and "path" in old:
+            path = str(arguments.manifest.parent / os.path.expanduser(old["path"]))
+        if path is None:
             what = (
                 f"it was of no file of this machine: pass its rows as a file, --table {name}=PATH"
             )
             missing.append(Change("table", name, what))
             continue
         try:
-            files[name] = _register_input(session, name, spec, old)
+            files[name] = _register_input(session, name, path, old)
         except BlendFusionError as problem:
             missing.append(Change("table", name, f"it cannot be read: {problem.message}"))
     if given:
@@ -197,14 +197,18 @@ def _register(
 
 
 def _register_input(
-    session: bf.Session, name: str, spec: str, recorded: Mapping[str, Any]
+    session: bf.Session, name: str, path: str, recorded: Mapping[str, Any]
 ) -> Files:
     """Register a recorded table, with the recorded options where the files are of its kind."""
-    _, path, paths = named_files(spec)
+    spec = f"{name}={path}"
     if "read" in recorded and fits(path, recorded["path"]):
         register_again(session, quoted_name(name), path, recorded["read"])
         registered = registered_files(session, name)
-        return Files(path, paths if registered is None else registered.paths)
+        return registered or Files(path, named_files(spec)[2])
+    schema, dot, _ = name.partition(".")
+    if dot:  # that of a database, which the recorded run had attached
+        SessionContext.sql(session, f"CREATE SCHEMA IF NOT EXISTS {quoted_name(schema)}")
+    paths = named_files(spec)[2]
     register_spec(session, spec)
     return Files(path, paths)
 
@@ -230,7 +234,7 @@ def _update(
     _show(row_changes(manifest.result, table), _REQUESTED)
     _note(_summary(table.num_rows, new_values))
     if arguments.record is not None:
-        specs = [f"{name}={file.spec}" for name, file in files.items()]
+        specs = [f"{name}={file.spec}" for name, file in files.items() if file.paths]
         new = record(frame, files_of(specs, arguments.record), dialect=dialect)
         new.save(arguments.record)
     write(table, arguments.format or format_for(arguments.output), arguments.output)

@@ -41,6 +41,9 @@ class LakeReading(FrameSources):
         storage = storage_options or {}
         super().register_table(name, lake_table(source, version, at, storage))
         self.lakes[name.strip('"')] = source, storage
+        moment = at.isoformat() if isinstance(at, datetime.datetime) else at
+        given = {"version": version, "at": moment, "storage_options": storage_options}
+        self.note_registration("register_lake", name, source, given)
 
     @cached_property
     def lakes(self) -> dict[str, tuple[Any, Mapping[str, str]]]:

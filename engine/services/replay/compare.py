@@ -19,6 +19,7 @@ from blendfusion.services.replay.record import (
     versions,
 )
 from blendfusion.services.replay.row_changes import RowChanges, row_changes
+from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.run.hooks import BaseFrame, BaseSession
@@ -41,7 +42,7 @@ def before_a_replay(
     recorded, present = manifest.sections, dict[str, Any]()
     found: list[Change] = []
     for name, old in recorded["inputs"].items():
-        if session.table_exist(name):
+        if name in files or session.table_exist(quoted_name(name)):
             present[name] = old
             try:
                 facts_now = input_facts(rows_of(session, name), files.get(name))

@@ -30,6 +30,7 @@ from blendfusion.services.replay.digests import (
     table_digest,
     unordered_digest,
 )
+from blendfusion.services.replay.indexes import rows_of_index, searched, searched_by_rows
 from blendfusion.services.replay.manifest import Manifest, result_section
 from blendfusion.services.replay.model import description
 from blendfusion.udfs.declare.arguments import quoted_name
@@ -209,10 +210,10 @@ def versions() -> dict[str, str | None]:
 def inputs(frame: BaseFrame, session: BaseSession) -> Iterator[tuple[str, pa.Table]]:
     """The tables that ``frame`` reads, in the order of their names, each once. Raises QueryError
     for a source that is no registered table."""
-    known = list(table_names(session))
-    read = set()
-    for scan in scans(frame.logical_plan()):
-        name = table_of(scan, known)
+    known, plan = list(table_names(session)), frame.logical_plan()
+    read = set(searched_by_rows(plan.display_indent(), session))
+    for scan in scans(plan):
+        name = table_of(scan, known) or searched(scan.split(" projection=")[0], session)
         if name is None or "/" in name:  # a file that the query names
             raise _more_than_tables(scan.split(" projection=")[0])
         read.add(name)
@@ -254,7 +255,7 @@ def registered_files(session: BaseSession, name: str) -> Files | None:
 def registration_facts(session: BaseSession, name: str) -> dict[str, Any]:
     """The part of a manifest that says how files became a table; empty for one in memory."""
     made, known = _registration_of(session, name), cast("Any", session)
-    if name in known._registrations and known._registrations[name] is None:
+    if made is None and not known.is_in_memory(name):
         warnings.warn(
             f"table {name}: a manifest cannot hold how its files became a table. A replay needs its "
             f"rows as a file, --table {name}=PATH.",
@@ -270,8 +271,11 @@ def _registration_of(session: BaseSession, name: str) -> Registration | None:
 
 
 def rows_of(session: BaseSession, name: str) -> pa.Table:
-    """The rows of a registered table, by its name as a plan shows it, in the order of its parts,
-    whichever is read first."""
+    """The rows of a registered table, by its name as a plan shows it, or of an index among the
+    inputs, in the order of its parts, whichever is read first."""
+    found = rows_of_index(name, session)
+    if found is not None:
+        return found
     path = ".".join(map(quoted_name, name.split(".")))
     frame = SessionContext.table(session, path)
     batches = [batch for part in frame.collect_partitioned() for batch in part]

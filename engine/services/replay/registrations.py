@@ -17,6 +17,7 @@ from blendfusion.errors import QueryError
 from blendfusion.models.protocol.gate import Shape, Unfit, check_shape
 from blendfusion.places.folders import list_files
 from blendfusion.places.remote import LOCAL, local_path, scheme_of
+from blendfusion.services.replay.indexes import folder_of, index_of
 
 if TYPE_CHECKING:
     from blendfusion.run.hooks import BaseSession
@@ -29,8 +30,11 @@ METHODS = (
     "register_listing_table",
     "register_documents",
     "register_file",
+    "register_lance",
+    "register_lake",
 )
 """The methods of a session that a replay calls."""
+_VERSIONED = ("register_lance", "register_lake", "open_index")
 _OWN = ("self", "name", "path", "args", "kwargs")
 _SHAPE: Shape = {"method": str, "options": {"...": object}}
 
@@ -49,7 +53,10 @@ class Registration:
     """The arguments beside the name and the path, as JSON has them."""
 
     def files(self, session: BaseSession) -> tuple[Path, ...]:
-        """The files at the path; those of documents as their service finds them."""
+        """The files at the path; those of documents as their service finds them, and none of what
+        keeps versions of its rows in a folder."""
+        if self.method in _VERSIONED:
+            return ()
         if self.method == "register_documents":
             from blendfusion.planner.ir.document_tables import Documents
 
@@ -76,6 +83,12 @@ def registration_of(method: str, path: object, arguments: Mapping[str, Any]) -> 
         return None
     folder = "/" if place.endswith("/") else ""  # DataFusion takes such a path for a folder
     return Registration(method, f"{Path(local_path(place)).expanduser().absolute()}{folder}", given)
+
+
+def opened_index(session: BaseSession, name: str) -> Registration | None:
+    """The registration of an index among the inputs of a manifest; None for any other name."""
+    folder = folder_of(name, session)
+    return folder and registration_of("open_index", folder, {"index": index_of(name)})
 
 
 def arguments_of(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,7 +138,7 @@ def decode_argument(recorded: Any) -> Any:
 
 
 def register_again(session: BaseSession, name: str, path: str, recorded: object) -> None:
-    """Make the files at ``path`` the table ``name``, an SQL name, as the recorded run did. Raises
+    """Make the files at ``path`` the table ``name``, an SQL name, or an index as the recorded run did. Raises
     QueryError for a registration that no manifest holds."""
     try:
         check_shape(recorded, _SHAPE, "the registration")
@@ -137,18 +150,25 @@ def register_again(session: BaseSession, name: str, path: str, recorded: object)
             statement = _statement(call["options"], path)
             SessionContext.sql(session, external_table(session, statement))
             return
+        if call["method"] == "open_index":
+            check_shape(call["options"], {"index": str}, "the registration")
+            session.open_index(call["options"]["index"], path)
+            return
         if call["method"] not in METHODS:
             raise Unfit(f"'{call['method']}' registers no files")
         method = getattr(session, call["method"])
         options = {key: decode_argument(value) for key, value in call["options"].items()}
-        if {"name", "path", "object_store"} & options.keys():
+        of_path = "source" if call["method"] == "register_lake" else "path"
+        declared = getattr(SessionContext, call["method"], method)
+        known = inspect.signature(declared).parameters.keys() - {"name", of_path, "object_store"}
+        if not options.keys() <= known:
             raise Unfit("an argument of a registration is not possible")
     except Unfit as problem:
         raise QueryError(
             f"table {name}: its registration cannot be repeated: {problem}",
             hint=f"Pass its file: --table {name}=PATH.",
         ) from None
-    method(name=name, path=path, **options)
+    method(**options, **{"name": name, of_path: path})
 
 
 def _statement(options: Mapping[str, Any], path: str) -> str:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     Run = Manifest | str | os.PathLike[str]
 
 
+_IN_MEMORY = ("DataSourceExec: partitions=", "EmptyExec", "PlaceholderRowExec")
+"""What reads such rows in DataFusion's plans."""
+
+
 class Comparing(FrameSources):
     """A context that compares recorded runs, and knows which files its tables are."""
 
@@ -62,18 +66,23 @@ class Comparing(FrameSources):
         self._registrations[_key(name)] = registration_of(method, path, arguments)
 
     def registration_of(self, name: str) -> Registration | None:
-        """How files became the table ``name``, as plans write it; None for a table in memory."""
+        """How files became the table ``name``, as plans write it, or the index that the inputs of a
+        manifest call so; None for a table in memory."""
+        from blendfusion.services.replay.registrations import is_workbook, opened_index
+
         found = self._registrations.get(name)
         if found is None:
-            return None
-        from blendfusion.services.replay.registrations import is_workbook
+            return opened_index(self, name)
+        # The rows of a workbook are in memory; else a statement has replaced the table.
+        return found if is_workbook(found.path) or not self.is_in_memory(name) else None
+
+    def is_in_memory(self, name: str) -> bool:
+        """Whether this process alone has the rows of the table ``name``, as plans write it."""
         from blendfusion.udfs.declare.arguments import quoted_name
 
-        if is_workbook(found.path):  # its rows are in memory
-            return found
-        plan = SessionContext.table(self, quoted_name(name)).execution_plan().display_indent()
-        is_in_memory = "DataSourceExec: partitions=" in plan  # a statement has replaced it
-        return None if is_in_memory else found
+        path = ".".join(map(quoted_name, name.split(".")))
+        plan = SessionContext.table(self, path).execution_plan().display_indent()
+        return any(source in plan for source in _IN_MEMORY)
 
     @cached_property
     def _registrations(self) -> dict[str, Registration | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,6 +26,8 @@ class Indexes:
     def __init__(self, embedder: Callable[[], Embedder]) -> None:
         self._embedder = embedder
         self._indexes: dict[str, Index] = {}
+        self.functions: dict[str, str] = {}
+        """The indexes that functions of query texts search, by the names of these."""
         self._failed: Exception | None = None
         """The latest exception of a search."""
 
@@ -39,6 +41,10 @@ class Indexes:
     def attach(self, index: Index) -> None:
         """Search ``index`` by its name from now on."""
         self._indexes[index.name] = index
+
+    @property
+    def names(self) -> Collection[str]:
+        return self._indexes.keys()
 
     def index(self, name: str) -> Index:
         """The index of this name. Raises QueryError, naming close matches."""
@@ -107,6 +113,7 @@ class Indexes:
 
         key = repr((search, keeps_empty, str(hit)))
         name = f"llm_search_{hashlib.blake2b(key.encode(), digest_size=8).hexdigest()}"
+        self.functions[name] = search.index
         # Volatile, so that the search of a literal does not run during planning.
         return udf(run, [pa.string()], pa.list_(hit), "volatile", name)
 

@@ -68,6 +68,7 @@ class Searching(FrameSources):
         from blendfusion.files.lance_table import lance_table
 
         self.register_table(name, lance_table(path, storage_options))
+        self.note_registration("register_lance", name, path, {"storage_options": storage_options})
 
     def attach_lancedb(
         self,

@@ -65,6 +65,10 @@ class Snapshot:
         """The positions of its texts, for their vectors; requires an index with vectors."""
         return TextPlaces(self._dataset)
 
+    def rows(self) -> pa.Table:
+        """All rows of the table that was indexed."""
+        return self._dataset.to_table(columns=self.rows_schema.names)
+
     def check_filter(self, where: str) -> None:
         """Raises ValueError if ``where`` is not a predicate over the columns of the rows."""
         self._dataset.scanner(filter=where, columns=[ROW]).explain_plan()

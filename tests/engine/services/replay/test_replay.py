@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,6 +18,7 @@ from threading import Thread
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 from datafusion import CsvReadOptions, SessionConfig
@@ -25,6 +28,7 @@ from blendfusion.apps.cli.main import main
 from blendfusion.services.replay import record
 from blendfusion.services.replay.changes import changes
 from blendfusion.services.replay.digests import table_digest, unordered_digest
+from blendfusion.services.replay.registrations import METHODS
 from blendfusion.services.replay.row_changes import RowChanges, row_changes
 
 pytestmark = pytest.mark.filterwarnings("ignore::blendfusion.AnswerWarning")
@@ -453,6 +457,18 @@ def _words_of(folder: Path) -> None:
     (folder / "long.md").write_text("\n\n".join(paragraphs))
 
 
+def _lance(folder: Path) -> Path:
+    lance = pytest.importorskip("lance")
+    lance.write_dataset(pa.table(ROWS), folder / "db" / "t.lance")
+    return folder / "db" / "t.lance"
+
+
+def _delta(folder: Path) -> Path:
+    lakes = pytest.importorskip("deltalake")
+    lakes.write_deltalake(folder / "lake", pa.table(ROWS))
+    return folder / "lake"
+
+
 _COLUMNS = pa.schema([("id", pa.int16()), ("text", pa.string())])
 REGISTRATIONS: dict[str, Callable[[bf.Session, Path], object]] = {
     "Parquet": lambda s, f: s.register_parquet("t", f / "rows.parquet"),
@@ -497,6 +513,13 @@ REGISTRATIONS: dict[str, Callable[[bf.Session, Path], object]] = {
     ),
     "a statement over JSON": lambda s, f: s.sql(
         f"CREATE EXTERNAL TABLE t STORED AS JSON LOCATION '{f / 'rows.json'}'"
+    ),
+    "a table of Lance": lambda s, f: s.register_lance("t", _lance(f)),
+    "tables of LanceDB": lambda s, f: s.attach_lancedb(_lance(f).parent),
+    "a table of Delta Lake": lambda s, f: s.register_lake("t", _delta(f)),
+    "a version of a lake": lambda s, f: s.register_lake("T", str(_delta(f)), version=0),
+    "a time of a lake": lambda s, f: s.register_lake(
+        "t", _delta(f), at=datetime.now(UTC) + timedelta(days=1)
     ),
     "a pattern": lambda s, f: s.register_file(f / "parts" / "*" / "*.parquet", "t"),
 }
@@ -570,6 +593,10 @@ def test_a_table_that_has_the_name_by_now_is_no_file(
         {"method": "register_csv", "options": {"options": {"csv": {"secret": 1}}}},
         {"method": "register_csv", "options": {"options": {}}},
         {"method": "register_documents"},
+        {"method": "register_lake", "options": {"source": "x"}},
+        {"method": "register_file", "options": {"other": 1}},
+        {"method": "open_index", "options": {}},
+        {"method": "open_index", "options": {"index": 1}},
         {"method": "create_external", "options": {"statement": "DROP TABLE t"}},
         {"method": "create_external", "options": {"statement": "CREATE TABLE t AS SELECT 1"}},
         {
@@ -652,6 +679,98 @@ def test_files_of_which_no_manifest_can_tell_are_a_warning(
     session.deregister_table("t")
     session.from_pydict(ROWS, name="t")
     session.sql(FROM_T).manifest()  # one in memory needs no word
+
+
+SEARCHES = [
+    "SELECT text FROM llm_search('t', 'lamp', k => 2) ORDER BY text",
+    "SELECT l.id, r.text FROM t l, LATERAL llm_search('t', l.text, k => 1) r ORDER BY l.id",
+    "SELECT text FROM llm_search('it''s', 'lamp', k => 2, where => 'id > 0') "
+    "WHERE llm_filter('Is it good?', text) ORDER BY text",
+]
+
+
+@pytest.mark.parametrize("query", SEARCHES)
+def test_indexes_are_opened_again(
+    tmp_path: Path,
+    model: bf.ScriptedModel,
+    query: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("lance")
+    place = tmp_path / "first"
+    place.mkdir()
+    _words_of(place)
+    session = bf.connect(model, cache=None)
+    session.register_parquet("t", place / "rows.parquet")
+    for index in ("t", "it's"):
+        session.index(index, "t", path=place / f"{index}.index", vectors=False)
+    session.sql(query).manifest().save(place / "run.json")
+    model.calls.clear()
+    moved = place.rename(tmp_path / "second")
+    assert replayed(moved) == 0
+    assert model.calls == []
+    again = bf.connect(model, cache=None)
+    again.from_pydict({"id": [1], "text": ["bad lamp"]}, name="t")
+    for index in ("t", "it's"):
+        again.index(index, "t", path=moved / f"{index}.index", vectors=False)
+    capsys.readouterr()
+    assert replayed(moved) == 2
+    said = capsys.readouterr().err
+    assert "table llm_search('" in said
+    assert "it had 4 rows, has 1" in said
+    shutil.rmtree(moved / "t.index")
+    shutil.rmtree(moved / "it's.index")
+    assert replayed(moved) == 2
+    assert "it cannot be read: there is no" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("register", "table"),
+    [
+        (lambda s, f: s.attach(f"sqlite:///{f / 's.db'}"), "s.t"),
+        (lambda s, f: s.register_dataset("t", pads.dataset(f / "rows.parquet")), "t"),
+        (
+            lambda s, f: s.register_lance("t", _lance(f), storage_options={"timeout": "9s"}),
+            "t",
+        ),
+        (lambda s, f: s.register_csv("t", [f / "rows.csv"], delimiter=";"), "t"),
+    ],
+)
+def test_what_a_replay_cannot_register_is_told_when_it_is_recorded(
+    tmp_path: Path,
+    model: bf.ScriptedModel,
+    register: Callable[[bf.Session, Path], object],
+    table: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """And the rows of a file stand for it."""
+    _words_of(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "s.db")) as made:
+        made.execute("CREATE TABLE t (id INTEGER, text TEXT)")
+        made.executemany("INSERT INTO t VALUES (?, ?)", zip(ROWS["id"], ROWS["text"], strict=True))
+        made.commit()
+    session = bf.connect(model, cache=None)
+    register(session, tmp_path)
+    frame = session.sql(FROM_T.replace("FROM t", f"FROM {table}"))
+    with pytest.warns(bf.FileWarning, match=f"table {table}: a manifest cannot hold"):
+        frame.manifest().save(tmp_path / "run.json")
+    assert replayed(tmp_path) == 2
+    assert f"pass its rows as a file, --table {table}=PATH" in capsys.readouterr().err
+    rows = session.sql(f"SELECT * FROM {table}").to_arrow_table()
+    pq.write_table(rows, tmp_path / "given.parquet")
+    assert replayed(tmp_path, "--table", f"{table}={tmp_path / 'given.parquet'}") == 0
+
+
+@pytest.mark.parametrize("given", [["a.parquet"], 3, {"a": 1}])
+def test_what_is_no_path_is_said(given: Any) -> None:
+    session = bf.connect(None)
+    for method in {*METHODS, "open_index"} - {"register_lake", "register_csv"}:
+        with pytest.raises(bf.QueryError, match=f"a {type(given).__name__} is no path"):
+            getattr(session, method)(name="t", path=given)
+    with pytest.raises(bf.QueryError, match=r"is no path|there is no file 'a\.parquet'"):
+        session.register_csv("t", given)
+    with pytest.raises(bf.QueryError, match="is no path"):
+        session.attach(given)
 
 
 def test_documents_in_a_query_are_refused_in_its_words(

@@ -1,0 +1,68 @@
+"""Indexes that a recorded run searched, as inputs of its manifest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from blendfusion.planner.ir.search_tables import search_of
+from blendfusion.udfs.declare.arguments import sql_string
+
+if TYPE_CHECKING:
+    from blendfusion.run.hooks import BaseSession
+    from blendfusion.services.search.index import Index
+
+_NAME = re.compile(r"llm_search\('(.*)'\)", re.DOTALL)
+
+
+def searched(scan: str, session: BaseSession) -> str | None:
+    """The input that a scan searches; None for any other scan, and for an index that cannot be
+    opened by its folder alone."""
+    search = search_of(scan.split(".", 2))
+    return None if search is None else _input_of(search.index, session)
+
+
+def searched_by_rows(plan: str, session: BaseSession) -> Iterator[str]:
+    """The inputs that a plan, as text, searches with a query for each row."""
+    functions = session.indexes.functions if "indexes" in vars(session) else {}
+    for function, index in functions.items():
+        if function in plan:
+            found = _input_of(index, session)
+            if found is not None:
+                yield found
+
+
+def _input_of(index: str, session: BaseSession) -> str | None:
+    """The name of an index among the inputs of a manifest, where no table has it."""
+    name = f"llm_search({sql_string(index)})"
+    return None if folder_of(name, session) is None else name
+
+
+def index_of(name: str) -> str | None:
+    """The index with this name among the inputs; None: it is that of a table."""
+    found = _NAME.fullmatch(name)
+    return None if found is None else found[1].replace("''", "'")
+
+
+def folder_of(name: str, session: BaseSession) -> Path | None:
+    """The folder of an index among the inputs; None: the session has no such index."""
+    found = _index(name, session)
+    return None if found is None else found.folder.path
+
+
+def rows_of_index(name: str, session: BaseSession) -> pa.Table | None:
+    """The rows of an index among the inputs; None: the session has no such index."""
+    found = _index(name, session)
+    return None if found is None else found.snapshot().rows()
+
+
+def _index(name: str, session: BaseSession) -> Index | None:
+    known, index = vars(session).get("indexes"), index_of(name)
+    if known is None or index is None:
+        return None
+    found: Any = known.index(index) if index in known.names else None
+    return found if hasattr(found, "folder") else None
