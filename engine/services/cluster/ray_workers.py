@@ -11,17 +11,19 @@ import time
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from importlib import import_module
+from math import inf
 from typing import Any
 from uuid import uuid4
 
 from blendfusion.errors import ModelFailed, OptionError
 from blendfusion.services.cluster import protocol
 from blendfusion.services.cluster.grace import Endings
-from blendfusion.services.cluster.protocol import Place, PlaceGone
+from blendfusion.services.cluster.protocol import ROWS, Place, PlaceGone
 
 _WAIT_SECONDS = 0.2
 _START_SECONDS = 120.0
 _HEAD_SECONDS = 5.0
+_SOON_SECONDS = 1.0
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 """The first words of a client of gRPC; the server's first frame has the type 4, too."""
 _SETTINGS = 4
@@ -44,17 +46,17 @@ class RayPlace:
         self._endings = endings
         self._heard = False
         """Whether it has started."""
-        self._ended = False
+        self.has_ended = False
 
     def call(self, message: bytes) -> bytes:
-        if self._ended:  # Ray takes its time to notice
+        if self.has_ended:  # Ray takes its time to notice
             raise PlaceGone(_GONE)
         try:
             return bytes(self._await(self.actor.call.remote(message)))
         except Exception as problem:
             if not _is_of_ray(problem):
                 raise
-            self._ended = True
+            self.has_ended = True
             raise PlaceGone(_GONE) from problem
 
     def _await(self, reply: Any) -> Any:
@@ -73,7 +75,7 @@ class RayPlace:
             silent += min(time.monotonic() - start, 3 * _WAIT_SECONDS)
             ends = self._endings is not None and self._endings.is_over
             if ends or silent > (protocol.STILL_SECONDS if self._heard else _START_SECONDS):
-                self._ended = True
+                self.has_ended = True
                 self.close()
                 raise PlaceGone(_GONE)
 
@@ -99,6 +101,9 @@ class RayWorkers:
         self._address = address
         self._lock = threading.Lock()
         self._places: dict[tuple[int, str], RayPlace] = {}
+        self._lent: dict[tuple[int, str], RayPlace] = {}
+        """Those that were opened, and not given back."""
+        self._greeted = -inf
         self._size: int | None = None
         self._gpus = 0
         self._endings = Endings()
@@ -115,6 +120,7 @@ class RayWorkers:
         with _STARTING:
             if not ray.is_initialized():
                 self._places.clear()
+                self._lent.clear()
                 self._size = None
                 _start(ray, self._address)
         if self._size is None:
@@ -135,9 +141,10 @@ class RayWorkers:
         size = self.size
         with self._lock:
             ray = _ray()
-            _check_head(ray, self._address)  # kept actors need it, too: they look others up there
+            self._greet_once(worker, lane)
             place = self._places.pop((worker, lane), None)
             if place is not None:
+                self._lent[worker, lane] = place
                 return place
             gpus = 1 if self._gpus and lane == "answers" else 0
             actor = ray.remote(num_cpus=0, num_gpus=gpus, max_restarts=0, **_GROUPS)(_Actor)
@@ -148,14 +155,29 @@ class RayWorkers:
             if lane == "range":  # whoever waits for answers takes a thread
                 options["max_concurrency"] = 4 * size + 4
             try:
-                return RayPlace(actor.options(**options).remote(name), name, self._endings)
+                place = RayPlace(actor.options(**options).remote(name), name, self._endings)
             except Exception as problem:
                 raise _unreachable(self._address, problem) from problem
+            self._lent[worker, lane] = place
+            return place
+
+    def _greet_once(self, worker: int, lane: str) -> None:
+        """Greet the head of the cluster once for a query: before its first place is opened, be it
+        one that was kept, since actors look others up there; and again where a place is gone."""
+        if (worker, lane) not in self._lent:
+            out = (place for (_, own), place in self._lent.items() if own in ROWS)
+            if not all(place.has_ended for place in out):
+                return
+            if lane not in ROWS and time.monotonic() - self._greeted < _SOON_SECONDS:
+                return
+        _check_head(_ray(), self._address)
+        self._greeted = time.monotonic()
 
     def give_back(self, worker: int, lane: str, place: Place) -> None:
         assert isinstance(place, RayPlace)
         with self._lock:
             self._places[worker, lane] = place
+            self._lent.pop((worker, lane), None)
 
     def ending(self) -> AbstractContextManager[None]:
         return self._endings.ending()
@@ -167,6 +189,7 @@ class RayWorkers:
                 for place in self._places.values():
                     place.close()
             self._places.clear()
+            self._lent.clear()
             self._size = None
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from bisect import bisect
+from collections.abc import Sequence
 from typing import Any
 
 from blendfusion.services.documents.blocks import Box
@@ -14,6 +16,28 @@ _MOST_FIELDS = 5_000
 _MOST_BYTES = 1 << 20
 _CHECKED, _SIZE = "☒", 12.0
 """The sign of a box that is checked, and the greatest height of a line of a value in points."""
+
+
+def put_beside(fields: Sequence[Word], words: Sequence[Word], rules: Sequence[Box]) -> None:
+    """Let values begin where the label to their left ends, so that no column lies between the two;
+    not over another field, or a rule."""
+    order = sorted(words, key=lambda word: word.box[2])
+    ends = [word.box[2] for word in order]
+    for field in fields:
+        left = field.box[0]
+        near = reversed(order[: bisect(ends, left)])
+        label = next((w for w in near if w.box[1] < field.middle < w.box[3]), None)
+        if label is None:
+            continue
+        between = (label.box[2], field.box[1], left, field.box[3])
+        if any(_overlap(other.box, between) for other in fields if other is not field):
+            continue
+        if not any(_overlap(rule, between) for rule in rules if rule[3] - rule[1] > field.height):
+            field.box = (label.box[2] + 0.2 * field.height, *field.box[1:])
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def field_words(raw: Any, form: Any, page: Any, place: Place) -> list[Word]:
@@ -58,11 +82,10 @@ def _box(raw: Any, field: Any, place: Place) -> Box:
 def _words(value: str, box: Box) -> list[Word]:
     """A word for each line of a value, from the top of its field."""
     lines = [text for line in value.splitlines() if (text := " ".join(spell_out(line).split()))]
+    step = min((box[3] - box[1]) / max(len(lines), 1), _SIZE)
     if len(lines) == 1:
-        middle = (box[1] + box[3]) / 2
-        half = min(box[3] - box[1], _SIZE) / 2
-        return [Word(lines[0], (box[0], middle - half, box[2], middle + half))]
-    step = (box[3] - box[1]) / max(len(lines), 1)
+        top = (box[1] + box[3] - step) / 2
+        return [Word(lines[0], (box[0], top, box[2], top + step))]
     return [
         Word(text, (box[0], box[1] + at * step, box[2], box[1] + (at + 1) * step))
         for at, text in enumerate(lines)

@@ -13,6 +13,7 @@ from blendfusion.services.documents.margins import Edge, edges_of, margins
 from blendfusion.services.documents.paragraphs import blocks_of, notes_of
 from blendfusion.services.documents.ruled_tables import with_tables
 from blendfusion.services.documents.words import (
+    LEFTWARD,
     Line,
     Word,
     joined_labels,
@@ -46,9 +47,24 @@ class Page:
 
     @cached_property
     def upright(self) -> list[Word]:
-        """The words of the main direction, turned so that they are read from left to right."""
+        """The words of the main direction, turned so that they are read from left to right; a page
+        that is written from right to left is mirrored."""
         words = self.words.get(self.turn, [])
-        return words if not self.turn else [self._upright(word, self.turn) for word in words]
+        found = words if not self.turn else [self._upright(word, self.turn) for word in words]
+        if not self.leftward:
+            return found
+        return [replace(w, box=self._mirrored(w.box), leftward=True) for w in found]
+
+    @cached_property
+    def leftward(self) -> bool:
+        """Whether most letters of the main direction are written from right to left."""
+        text = "".join(word.text for word in self.words.get(self.turn, []))
+        return 2 * len(LEFTWARD.findall(text)) > sum(map(str.isalpha, text))
+
+    def _mirrored(self, box: Box) -> Box:
+        """A box of the turned page, and back, as a mirror shows it."""
+        width = self.height if self.turn % 2 else self.width
+        return (width - box[2], box[1], width - box[0], box[3])
 
     @property
     def upright_height(self) -> float:
@@ -81,6 +97,8 @@ class Page:
 
     def back(self, box: Box | None) -> Box | None:
         """A box of the turned page as it is on the page that is shown."""
+        if box is not None and self.leftward:
+            box = self._mirrored(box)
         if box is None or not self.turn:
             return box
         width, height = self.width, self.height
@@ -96,6 +114,8 @@ class Page:
         size = median_height(sum((page.heights for page in neighbours.values()), self.heights))
         known = self.compounds.union(*(page.compounds for page in neighbours.values()))
         rules = [turned_box(rule, self.turn, self.width, self.height) for rule in self.rules]
+        if self.leftward:
+            rules = [self._mirrored(rule) for rule in rules]
         found: list[Block] = []
         if header:
             found.append(_line_block("header", header))

@@ -87,7 +87,7 @@ class PageWords:
         """The direction of a character in quarter turns, and whether its font is bold."""
         raw, text, name = self._raw, self._text, self._name
         angle = raw.FPDFText_GetCharAngle(text, at)
-        way = (round(angle / (math.pi / 2)) - self._turn) % 4 if angle >= 0 else 0
+        way = -(round(angle / (math.pi / 2)) + self._turn) % 4 if angle >= 0 else 0  # clockwise
         if raw.FPDFText_GetFontWeight(text, at) >= 600:
             return way, True
         length = raw.FPDFText_GetFontInfo(text, at, name, len(name), self._flags)

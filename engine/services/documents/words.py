@@ -14,17 +14,24 @@ from blendfusion.services.documents.blocks import Box, union
 _LABEL = re.compile(r"[•▪●◦‣∙·*–—-]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]")
 """The label before the text of a list's item."""
 
+LEFTWARD = re.compile(
+    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
+"""A letter of a script that is written from right to left, as Hebrew and Arabic."""
+
 
 @dataclass(slots=True)
 class Word:
     """A word, or a piece that is not cut further: ``rows`` has the cells of a table. ``raised``
-    are the digits at its end that stand higher and may refer to a note."""
+    are the digits at its end that stand higher and may refer to a note. ``leftward``: it is one of
+    a page that is written from right to left, whose places are those in a mirror."""
 
     text: str
     box: Box
     bold: bool = False
     raised: str = ""
     rows: list[list[str]] | None = None
+    leftward: bool = False
     height: float = field(init=False, repr=False, compare=False)
     middle: float = field(init=False, repr=False, compare=False)
 
@@ -45,7 +52,11 @@ class Line:
 
     @cached_property
     def text(self) -> str:
-        return " ".join([word.text for word in self.words])
+        texts = [word.text for word in self.words]
+        leftward = self.words[0].leftward
+        if leftward or LEFTWARD.search("".join(texts)):
+            texts = _as_spoken(texts, leftward)
+        return " ".join(texts)
 
     @cached_property
     def height(self) -> float:
@@ -59,6 +70,36 @@ class Line:
     def rows(self) -> list[list[str]] | None:
         """The cells, if the line is a table."""
         return self.words[0].rows if len(self.words) == 1 else None
+
+
+def _as_spoken(texts: list[str], leftward: bool) -> list[str]:
+    """The words of a line in the order in which they are spoken: those side by side that are
+    written against the direction of their page, with what stands between them, are turned round.
+
+    >>> _as_spoken(["he", "said", "\u05d2\u05d3", "5", "\u05d0\u05d1", "twice"], False)[2:]
+    ['\u05d0\u05d1', '5', '\u05d2\u05d3', 'twice']
+    """
+    found: list[str] = []
+    run: list[str] = []
+    against = 0
+    for text in texts:
+        way = _way(text)
+        if way is not None and way != leftward:
+            run.append(text)
+            against = len(run)
+        elif way is None and run:
+            run.append(text)
+        else:
+            found += [*reversed(run[:against]), *run[against:], text]
+            run, against = [], 0
+    return [*found, *reversed(run[:against]), *run[against:]]
+
+
+def _way(text: str) -> bool | None:
+    """Whether a word is written from right to left; None for one without letters."""
+    if LEFTWARD.search(text):
+        return True
+    return False if any(map(str.isalpha, text)) else None
 
 
 def is_label(text: str) -> bool:
@@ -134,6 +175,7 @@ def joined_labels(lines: Sequence[Line]) -> list[Word]:
                         union([waiting.box, word.box]),
                         word.bold,
                         raised=word.raised,
+                        leftward=word.leftward,
                     )
                 else:
                     found.append(waiting)

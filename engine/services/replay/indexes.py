@@ -28,8 +28,8 @@ def searched(scan: str, session: BaseSession) -> str | None:
 
 def searched_by_rows(plan: str, session: BaseSession) -> Iterator[str]:
     """The inputs that a plan, as text, searches with a query for each row."""
-    functions = session.indexes.functions if "indexes" in vars(session) else {}
-    for function, index in functions.items():
+    known = vars(session).get("indexes")
+    for function, index in () if known is None else known.functions.items():
         if function in plan:
             found = _input_of(index, session)
             if found is not None:

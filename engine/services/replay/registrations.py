@@ -88,7 +88,9 @@ def registration_of(method: str, path: object, arguments: Mapping[str, Any]) -> 
 def opened_index(session: BaseSession, name: str) -> Registration | None:
     """The registration of an index among the inputs of a manifest; None for any other name."""
     folder = folder_of(name, session)
-    return folder and registration_of("open_index", folder, {"index": index_of(name)})
+    if folder is None:
+        return None
+    return registration_of("open_index", folder, {"index": index_of(name)})
 
 
 def arguments_of(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,7 +154,8 @@ def register_again(session: BaseSession, name: str, path: str, recorded: object)
             return
         if call["method"] == "open_index":
             check_shape(call["options"], {"index": str}, "the registration")
-            session.open_index(call["options"]["index"], path)
+            own: Any = session  # with the part of that service
+            own.open_index(call["options"]["index"], path)
             return
         if call["method"] not in METHODS:
             raise Unfit(f"'{call['method']}' registers no files")

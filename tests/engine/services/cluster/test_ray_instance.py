@@ -135,6 +135,46 @@ def test_a_head_that_is_gone_is_found_before_ray_waits_for_it(ray: FakeRay) -> N
         ray_workers._check_head(ray, None)
 
 
+@pytest.fixture
+def greeted(ray: FakeRay, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The heads that were greeted; actors start at once."""
+    found: list[str] = []
+    monkeypatch.setattr(ray_workers, "_greet", found.append)
+    context = SimpleNamespace(gcs_address="127.0.0.1:1")
+    ray.get_runtime_context = lambda: context  # type: ignore[attr-defined]
+    actor = SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda _: None))
+    ray.remote = lambda **_: lambda _: actor  # type: ignore[attr-defined]
+    return found
+
+
+def test_a_head_is_greeted_once_for_a_query(greeted: list[str]) -> None:
+    workers = RayWorkers(None)
+    opened = [(number, lane) for lane in ("rows", "more rows") for number in range(100)]
+
+    def query() -> dict[tuple[int, str], Any]:
+        return {key: workers.open(*key) for key in opened}
+
+    held = query()
+    assert len(greeted) == 1
+    workers.open(0, "answers")
+    workers.open(0, "range")
+    assert len(greeted) == 1
+    held[7, "rows"].has_ended = True
+    held[7, "rows"] = workers.open(7, "rows")  # a place is gone, and maybe its head
+    assert len(greeted) == 2
+    for key, place in held.items():
+        workers.give_back(*key, place)
+    query()
+    assert len(greeted) == 3
+
+
+def test_places_that_ask_alone_greet_a_head_once(greeted: list[str]) -> None:
+    workers = RayWorkers(None)
+    for number in range(100):
+        workers.open(number, "answers")
+    assert len(greeted) == 1
+
+
 @contextmanager
 def listening(*said: bytes) -> Iterator[str]:
     """The address of a server that says something to whoever connects, or nothing."""

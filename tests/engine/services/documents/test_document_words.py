@@ -305,3 +305,25 @@ def test_footnotes_of_a_pdf_are_blocks_and_exponents_stay(tmp_path: Path, column
     assert [text.partition(" of floor")[0] for text in body] == [
         f"The mill[{number}] has 10 {exponent}" for number in range(1, columns + 1)
     ]
+
+
+@pytest.mark.parametrize("shown", [0, 90, 180, 270])
+@pytest.mark.parametrize("drawn", [0, 90, 180, 270])
+def test_text_that_is_drawn_in_any_direction_is_read_in_its_order(
+    tmp_path: Path, shown: int, drawn: int
+) -> None:
+    """Landscape tables stand on their side in a page, which a viewer may turn, too."""
+    canvas = Canvas(str(tmp_path / "a.pdf"), pagesize=(600, 800), invariant=True)
+    canvas.setPageRotation(shown)
+    width, height = (800, 600) if shown % 180 else (600, 800)
+    corner = {0: (0, 0), 90: (width, 0), 180: (width, height), 270: (0, height)}
+    canvas.translate(*corner[drawn])
+    canvas.rotate(drawn)
+    lines = [f"line{number} says one two three four five" for number in range(6)]
+    for number, line in enumerate(lines):
+        canvas.drawString(60, 300 - 20 * number, line)
+    canvas.save()
+    assert (
+        " ".join(block.text for block in pdf_blocks(tmp_path / "a.pdf")).split()
+        == " ".join(lines).split()
+    )

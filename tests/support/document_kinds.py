@@ -1,0 +1,371 @@
+"""Documents of known text of kinds that are rare: turned pages, a table across two columns, notes
+over pages, filled forms, text from right to left, nested parts, damage, blank pages, long ledgers."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable, Iterator
+from email.message import EmailMessage
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from document_corpus import Author, Known, _build, _style
+from document_files import paragraph, write_docx
+from pptx import Presentation
+from pptx.util import Pt
+from reportlab.lib.pagesizes import A4
+from reportlab.lib.pdfencrypt import StandardEncryption
+from reportlab.lib.styles import ParagraphStyle
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.ttfonts import TTFont
+from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import Paragraph, Spacer, Table
+
+WIDTH, HEIGHT = A4
+_FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
+"""With letters of Hebrew, where Debian keeps it."""
+_BODY = ParagraphStyle("text", fontName="Times-Roman", fontSize=10, leading=13)
+
+
+def _draw(canvas: Canvas, text: str, x: float, top: float, width: float) -> float:
+    """Draw a paragraph, and return where the next one begins."""
+    made = Paragraph(text, _BODY)
+    height = made.wrapOn(canvas, width, 2000)[1]
+    made.drawOn(canvas, x, top - height)
+    return float(top - height - 9)
+
+
+def rotated(path: Path, author: Author) -> None:
+    """Each page is turned another way, and a viewer shows all upright."""
+    canvas = Canvas(os.fspath(path), A4, invariant=True)
+    for turn in author.chance.sample([0, 90, 180, 270], 4):
+        canvas.setPageRotation(turn)
+        canvas.saveState()
+        wide, high = (HEIGHT, WIDTH) if turn % 180 else (WIDTH, HEIGHT)  # of the page as it is kept
+        canvas.translate(*{0: (0, 0), 90: (wide, 0), 180: (wide, high), 270: (0, high)}[turn])
+        canvas.rotate(turn)
+        top = HEIGHT - 60
+        for _ in range(5):
+            top = _draw(canvas, author.text(25, 45), 60, top, WIDTH - 120)
+        canvas.restoreState()
+        canvas.showPage()
+    canvas.save()
+
+
+def across(path: Path, author: Author) -> None:
+    """Two columns, a table over both, and two columns below it."""
+    canvas = Canvas(os.fspath(path), A4, invariant=True)
+    grid = author.chance.random() < 0.5
+    for _ in range(2):
+        lowest = HEIGHT - 60
+        for part in range(2):
+            top, ends = lowest, []
+            for column in range(2):
+                place = top
+                for _ in range(2):
+                    place = _draw(canvas, author.text(30, 45), 50 + column * 260, place, 235)
+                ends.append(place)
+            lowest = min(ends) - 20
+            if part == 0:
+                rows = author.table(5, 5)
+                author.rows += [" ".join(row) for row in rows]
+                style = [("GRID", (0, 0), (-1, -1), 0.5, "black")] if grid else []
+                table = Table(
+                    rows, colWidths=[99] * 5, style=[*style, ("FONTSIZE", (0, 0), (-1, -1), 8)]
+                )
+                height = table.wrapOn(canvas, 500, 500)[1]
+                table.drawOn(canvas, 50, lowest - height)
+                lowest -= height + 30
+        canvas.showPage()
+    canvas.save()
+
+
+def long_notes(path: Path, author: Author) -> None:
+    """Footnotes that go on at the foot of the next page."""
+    canvas = Canvas(os.fspath(path), A4, invariant=True)
+    small = ParagraphStyle("note", fontName="Times-Roman", fontSize=8, leading=10)
+    for page in range(1, 4):
+        top = HEIGHT - 60
+        for number in range(5):
+            mark = f"<super>{page}</super>" if number == 4 else ""
+            top = _draw(canvas, author.text(35, 55) + mark, 60, top, 470)
+        canvas.line(60, 150, 200, 150)
+        rest = [author.text(14, 20)] if page > 1 else []
+        foot = 146.0
+        for text in [*rest, f"<super>{page}</super> {author.text(25, 40)}"]:
+            note = Paragraph(text, small)
+            foot -= note.wrapOn(canvas, 470, 100)[1] + 2
+            note.drawOn(canvas, 60, foot)
+        canvas.showPage()
+    canvas.save()
+
+
+def filled_forms(path: Path, author: Author) -> None:
+    """Texts of several lines, choices and lists."""
+    canvas = Canvas(os.fspath(path), A4, invariant=True)
+    for page in range(2):
+        for number in range(4):
+            top, name = 760 - 150 * number, f"f{page}{number}"
+            canvas.setFont("Helvetica", 11)
+            canvas.drawString(60, top, author.text(2) + ":")
+            kind = (page * 4 + number) % 3
+            if kind == 0:
+                lines = "\n".join(author.text(3) for _ in range(3))
+                canvas.acroForm.textfield(
+                    name=name,
+                    value=lines,
+                    x=240,
+                    y=top - 70,
+                    width=250,
+                    height=80,
+                    fieldFlags="multiline",
+                )
+            elif kind == 1:
+                value = author.text(1)
+                canvas.acroForm.choice(
+                    name=name,
+                    value=value,
+                    options=[value, "otherwise"],
+                    x=240,
+                    y=top - 8,
+                    width=200,
+                    height=22,
+                )
+            else:
+                canvas.acroForm.textfield(
+                    name=name, value=author.text(3), x=240, y=top - 8, width=250, height=22
+                )
+        canvas.showPage()
+    canvas.save()
+
+
+_HEBREW = "אבגדהוזחטיכלמנסעפצקרשת"
+
+
+def _hebrew(author: Author, count: int) -> str:
+    words = [
+        "".join(author.chance.choices(_HEBREW, k=author.chance.randint(3, 7))) for _ in range(count)
+    ]
+    return author.keep(" ".join(words))
+
+
+def leftward(path: Path, author: Author) -> None:
+    """Hebrew, each letter where it stands: lines begin on the right."""
+    pdfmetrics.registerFont(TTFont("DejaVu", os.fspath(_FONT)))
+    canvas = Canvas(os.fspath(path), A4, invariant=True)
+    for _ in range(2):
+        canvas.setFont("DejaVu", 11)
+        for number in range(24):
+            if number % 8 != 7:
+                canvas.drawRightString(
+                    WIDTH - 60, HEIGHT - 60 - 16 * number, _hebrew(author, 8)[::-1]
+                )
+        canvas.showPage()
+    canvas.save()
+
+
+def leftward_html(path: Path, author: Author) -> None:
+    parts = [f"<h2>{_hebrew(author, 3)}</h2><p>{_hebrew(author, 30)}</p>" for _ in range(4)]
+    path.write_text(f'<html dir="rtl"><body>{"".join(parts)}</body></html>', encoding="utf-8")
+
+
+def leftward_docx(path: Path, author: Author) -> None:
+    body = [
+        paragraph(_hebrew(author, 3), "Heading1") + paragraph(_hebrew(author, 30)) for _ in range(4)
+    ]
+    write_docx(path, "".join(body))
+
+
+def noted_slides(path: Path, author: Author) -> None:
+    """Notes of several paragraphs, groups within groups, hidden and empty slides."""
+    deck = Presentation()
+    for number in range(5):
+        slide = deck.slides.add_slide(deck.slide_layouts[6 if number == 3 else 5])
+        if number == 3:
+            continue
+        slide.shapes.title.text = author.text(3, 5)
+        group = slide.shapes.add_group_shape()
+        for depth in range(2):
+            box = group.shapes.add_textbox(Pt(60), Pt(150 + 90 * depth), Pt(560), Pt(60))
+            box.text_frame.word_wrap = True
+            box.text_frame.text = author.text(8, 14)
+            group = group.shapes.add_group_shape()
+        if number == 2:
+            slide._element.set("show", "0")
+        frame = slide.notes_slide.notes_text_frame
+        frame.text = author.text(8, 14)
+        for _ in range(2):
+            frame.add_paragraph().text = author.text(8, 14)
+    deck.save(os.fspath(path))
+
+
+def nested_mails(path: Path, author: Author) -> None:
+    """HTML with its image in a mixed part, a message within, and texts that are attached in other
+    charsets and codings."""
+    mail = EmailMessage()
+    mail["Subject"], mail["From"] = author.text(4), "ann@mill.example"
+    mail.set_content("Please look at the other form.")
+    body = f"<p>{escape(author.text(30))}</p><p>{escape(author.text(20))}<img src='cid:a'></p>"
+    mail.add_alternative(body, subtype="html", charset="iso-8859-1", cte="quoted-printable")
+    form: Any = mail.get_payload()[1]
+    form.add_related(b"x" * 50, "image", "png", cid="<a>")
+    mail.make_mixed()
+    part = EmailMessage()
+    part.set_content(author.text(20), charset="utf-16", cte="base64")
+    mail.attach(part)
+    inner = EmailMessage()
+    inner["Subject"] = author.text(3)
+    inner.set_content(author.text(25), cte="quoted-printable")
+    deeper = EmailMessage()
+    deeper["Subject"] = author.text(3)
+    deeper.set_content(author.text(25), cte="base64")
+    inner.add_attachment(deeper)
+    mail.add_attachment(inner)
+    path.write_bytes(mail.as_bytes())
+
+
+def navigated_books(path: Path, author: Author) -> None:
+    """A list of chapters that is a chapter itself, folders, and chapters in another order than
+    that of their files."""
+    chapters = [(f"text/c{n}.xhtml", author.text(3), author.text(60)) for n in range(5)]
+    links = "".join(f'<li><a href="{file}">{n}</a></li>' for n, (file, _, _) in enumerate(chapters))
+    nav = f'<nav xmlns:epub="x" epub:type="toc"><ol>{links}</ol></nav>'
+    items = '<item id="nav" href="nav.xhtml" media-type="application/xhtml+xml" properties="nav"/>'
+    order = '<itemref idref="nav"/>'
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mimetype", "application/epub+zip")
+        container = '<rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles>'
+        space = "urn:oasis:names:tc:opendocument:xmlns:container"
+        archive.writestr(
+            "META-INF/container.xml", f'<container xmlns="{space}">{container}</container>'
+        )
+        for number, (file, title, text) in enumerate(chapters):
+            html = f"<html xmlns='http://www.w3.org/1999/xhtml'><body><h1>{title}</h1><p>{text}</p></body></html>"
+            archive.writestr(f"OEBPS/{file}", html)
+            order += f'<itemref idref="i{number}"/>'
+        for number, (file, _, _) in reversed([*enumerate(chapters)]):
+            items += f'<item id="i{number}" href="{file}" media-type="application/xhtml+xml"/>'
+        archive.writestr("OEBPS/nav.xhtml", f"<html><body>{nav}</body></html>")
+        package = f"<manifest>{items}</manifest><spine>{order}</spine>"
+        archive.writestr(
+            "OEBPS/book.opf", f'<package xmlns="http://www.idpf.org/2007/opf">{package}</package>'
+        )
+
+
+def locked(path: Path, author: Author) -> None:
+    """A password for what one may do, and none to read it."""
+    lock = StandardEncryption("", ownerPassword="owner", canPrint=0, canCopy=0, strength=128)
+    canvas = Canvas(os.fspath(path), A4, invariant=True, encrypt=lock)
+    for _ in range(2):
+        top = HEIGHT - 60
+        for _ in range(6):
+            top = _draw(canvas, author.text(30, 50), 60, top, 470)
+        canvas.showPage()
+    canvas.save()
+
+
+def damaged(path: Path, author: Author) -> None:
+    """With a wrong place of the list of its objects, and something before its beginning."""
+    _build(
+        path,
+        [p for _ in range(8) for p in (Paragraph(author.text(40), _style(author)), Spacer(1, 8))],
+    )
+    data = path.read_bytes()
+    at = data.rindex(b"startxref")
+    path.write_bytes(b"\n\n" * author.chance.randrange(2) + data[:at] + b"startxref\n17\n%%EOF\n")
+
+
+def blanks(path: Path, author: Author) -> None:
+    """Pages without text between others."""
+    canvas = Canvas(os.fspath(path), A4, invariant=True)
+    for page in range(8):
+        if page in (0, 3, 4, 7):
+            canvas.rect(60, 60, 200, 200)
+        else:
+            top = HEIGHT - 60
+            for _ in range(5):
+                top = _draw(canvas, author.text(25, 50), 60, top, 470)
+        canvas.showPage()
+    canvas.save()
+
+
+def _entries(author: Author, count: int) -> Iterator[tuple[str, ...]]:
+    for number in range(count):
+        day = f"2024-{1 + number // 840:02}-{1 + number // 30 % 28:02}"
+        amount = f"{author.chance.uniform(1, 99999):,.2f}"
+        yield (
+            day,
+            f"B{number:05}",
+            author.chance.choice(("rent", "flour", "repair of roof")),
+            amount,
+        )
+
+
+def long_ledgers(path: Path, author: Author) -> None:
+    """10,000 rows, with the names of the columns on each page."""
+    canvas = Canvas(os.fspath(path), A4, invariant=True)
+    ruled, places = author.chance.random() < 0.5, (60, 150, 240, 460)
+    step = author.chance.choice([11, 13])
+    each = 720 // step - 2
+    entries = [*_entries(author, 10_000)]
+    for start in range(0, len(entries), each):
+        canvas.setFont("Helvetica-Bold", 8)
+        for x, name in zip(places, ("Date", "Booking", "Purpose", "Amount"), strict=True):
+            canvas.drawString(x, 790, name)
+        if ruled:
+            canvas.line(60, 787, 530, 787)
+        canvas.setFont("Helvetica", 8)
+        for number, entry in enumerate(entries[start : start + each]):
+            for x, value in zip(places, entry, strict=True):
+                canvas.drawString(x, 775 - step * number, value)
+        canvas.drawString(280, 25, f"Page {start // each + 1}")
+        canvas.showPage()
+    canvas.save()
+    for entry in entries:
+        author.rows.append(author.keep(" ".join(entry)))
+
+
+def long_pages(path: Path, author: Author) -> None:
+    """10,000 rows of a table of HTML, whose head comes again after each hundred."""
+    head, found = "<tr><th>Date<th>Booking<th>Purpose<th>Amount", []
+    for number, entry in enumerate(_entries(author, 10_000)):
+        if number % 100 == 0:
+            found.append(head)
+            author.keep("Date Booking Purpose Amount")
+        author.rows.append(author.keep(" ".join(entry)))
+        found.append(f"<tr>{''.join(f'<td>{cell}' for cell in entry)}")
+    path.write_text(f"<table>{''.join(found)}</table>", encoding="utf-8")
+
+
+KINDS: dict[Callable[[Path, Author], None], tuple[str, int]] = {
+    rotated: ("pdf", 3),
+    across: ("pdf", 3),
+    long_notes: ("pdf", 3),
+    filled_forms: ("pdf", 2),
+    leftward: ("pdf", 2 if _FONT.exists() else 0),
+    leftward_html: ("html", 1),
+    leftward_docx: ("docx", 1),
+    noted_slides: ("pptx", 2),
+    nested_mails: ("eml", 2),
+    navigated_books: ("epub", 2),
+    locked: ("pdf", 2),
+    damaged: ("pdf", 2),
+    blanks: ("pdf", 2),
+    long_ledgers: ("pdf", 2),
+    long_pages: ("html", 1),
+}
+"""The ending, and the number of files, of each kind: 30 together."""
+
+
+def make_kinds(folder: Path, seed: int = 0) -> list[Known]:
+    """The files, with their text."""
+    found = []
+    for make, (ending, count) in KINDS.items():
+        for number in range(count):
+            author = Author(make.__name__, 1000 * seed + number)
+            path = folder / f"{make.__name__} {number}.{ending}"
+            make(path, author)
+            found.append(Known(path, author.words, author.rows))
+    return found
