@@ -27,7 +27,7 @@ _SPECIAL = (
 )
 """Methods that anybody calls, whatever their names begin with."""
 _NO_PATH = re.compile(r"os\.PathLike object.* not '?(\w+)'?")
-"""What Python says of a value in the place of a path."""
+"""The words of Python about a value in the place of a path."""
 
 
 def gate_errors(
@@ -63,7 +63,7 @@ def _guard(
         except BaseException as problem:
             from blendfusion.datafusion.error_gate import outward
 
-            error = outward(_misplaced(problem, (*args, *kwargs.values())), redaction(self))
+            error = outward(_path_error(problem, (*args, *kwargs.values())), redaction(self))
             point(self, error)
             if error is problem:
                 raise
@@ -73,7 +73,7 @@ def _guard(
     return call
 
 
-def _misplaced(problem: BaseException, given: Iterable[object]) -> BaseException:
+def _path_error(problem: BaseException, given: Iterable[object]) -> BaseException:
     """The exception of a call, or QueryError where Python says that what was given is no path."""
     found = _NO_PATH.search(str(problem)) if isinstance(problem, TypeError) else None
     kinds = {type(one).__name__ for one in given if not isinstance(one, str | os.PathLike)}

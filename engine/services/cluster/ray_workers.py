@@ -102,7 +102,7 @@ class RayWorkers:
         self._lock = threading.Lock()
         self._places: dict[tuple[int, str], RayPlace] = {}
         self._lent: dict[tuple[int, str], RayPlace] = {}
-        """Those that were opened, and not given back."""
+        """The places that were opened, and not given back."""
         self._greeted = -inf
         self._size: int | None = None
         self._gpus = 0

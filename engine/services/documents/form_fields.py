@@ -18,7 +18,7 @@ _CHECKED, _SIZE = "☒", 12.0
 """The sign of a box that is checked, and the greatest height of a line of a value in points."""
 
 
-def put_beside(fields: Sequence[Word], words: Sequence[Word], rules: Sequence[Box]) -> None:
+def join_labels(fields: Sequence[Word], words: Sequence[Word], rules: Sequence[Box]) -> None:
     """Let values begin where the label to their left ends, so that no column lies between the two;
     not over another field, or a rule."""
     order = sorted(words, key=lambda word: word.box[2])

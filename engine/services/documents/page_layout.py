@@ -53,7 +53,7 @@ class Page:
         found = words if not self.turn else [self._upright(word, self.turn) for word in words]
         if not self.leftward:
             return found
-        return [replace(w, box=self._mirrored(w.box), leftward=True) for w in found]
+        return [replace(w, box=self._mirror(w.box), leftward=True) for w in found]
 
     @cached_property
     def leftward(self) -> bool:
@@ -61,7 +61,7 @@ class Page:
         text = "".join(word.text for word in self.words.get(self.turn, []))
         return 2 * len(LEFTWARD.findall(text)) > sum(map(str.isalpha, text))
 
-    def _mirrored(self, box: Box) -> Box:
+    def _mirror(self, box: Box) -> Box:
         """A box of the turned page, and back, as a mirror shows it."""
         width = self.height if self.turn % 2 else self.width
         return (width - box[2], box[1], width - box[0], box[3])
@@ -98,7 +98,7 @@ class Page:
     def back(self, box: Box | None) -> Box | None:
         """A box of the turned page as it is on the page that is shown."""
         if box is not None and self.leftward:
-            box = self._mirrored(box)
+            box = self._mirror(box)
         if box is None or not self.turn:
             return box
         width, height = self.width, self.height
@@ -115,7 +115,7 @@ class Page:
         known = self.compounds.union(*(page.compounds for page in neighbours.values()))
         rules = [turned_box(rule, self.turn, self.width, self.height) for rule in self.rules]
         if self.leftward:
-            rules = [self._mirrored(rule) for rule in rules]
+            rules = [self._mirror(rule) for rule in rules]
         found: list[Block] = []
         if header:
             found.append(_line_block("header", header))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from blendfusion.services.documents.blocks import Block, Box, Unreadable
-from blendfusion.services.documents.form_fields import field_words, put_beside
+from blendfusion.services.documents.form_fields import field_words, join_labels
 from blendfusion.services.documents.page_layout import Page
 from blendfusion.services.documents.pdf_words import UNKNOWN, PageWords, Place
 from blendfusion.services.documents.ruled_tables import sides
@@ -96,7 +96,7 @@ class PdfFile:
                 return self._recognised(page, width, height)
             self._read_rules(page, found, place)
             if fields and not found.turn:
-                put_beside(fields, text, found.rules)
+                join_labels(fields, text, found.rules)
             return found
         finally:
             page.close()

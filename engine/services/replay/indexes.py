@@ -1,4 +1,4 @@
-"""Indexes that a recorded run searched, as inputs of its manifest."""
+"""Indexes that a recorded run input_of, as inputs of its manifest."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"llm_search\('(.*)'\)", re.DOTALL)
 
 
-def searched(scan: str, session: BaseSession) -> str | None:
+def input_of(scan: str, session: BaseSession) -> str | None:
     """The input that a scan searches; None for any other scan, and for an index that cannot be
     opened by its folder alone."""
     search = search_of(scan.split(".", 2))
-    return None if search is None else _input_of(search.index, session)
+    return None if search is None else _name_of(search.index, session)
 
 
-def searched_by_rows(plan: str, session: BaseSession) -> Iterator[str]:
+def inputs_of_rows(plan: str, session: BaseSession) -> Iterator[str]:
     """The inputs that a plan, as text, searches with a query for each row."""
     known = vars(session).get("indexes")
     for function, index in () if known is None else known.functions.items():
         if function in plan:
-            found = _input_of(index, session)
+            found = _name_of(index, session)
             if found is not None:
                 yield found
 
 
-def _input_of(index: str, session: BaseSession) -> str | None:
+def _name_of(index: str, session: BaseSession) -> str | None:
     """The name of an index among the inputs of a manifest, where no table has it."""
     name = f"llm_search({sql_string(index)})"
     return None if folder_of(name, session) is None else name

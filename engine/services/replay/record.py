@@ -30,7 +30,7 @@ from blendfusion.services.replay.digests import (
     table_digest,
     unordered_digest,
 )
-from blendfusion.services.replay.indexes import rows_of_index, searched, searched_by_rows
+from blendfusion.services.replay.indexes import input_of, inputs_of_rows, rows_of_index
 from blendfusion.services.replay.manifest import Manifest, result_section
 from blendfusion.services.replay.model import description
 from blendfusion.udfs.declare.arguments import quoted_name
@@ -211,9 +211,9 @@ def inputs(frame: BaseFrame, session: BaseSession) -> Iterator[tuple[str, pa.Tab
     """The tables that ``frame`` reads, in the order of their names, each once. Raises QueryError
     for a source that is no registered table."""
     known, plan = list(table_names(session)), frame.logical_plan()
-    read = set(searched_by_rows(plan.display_indent(), session))
+    read = set(inputs_of_rows(plan.display_indent(), session))
     for scan in scans(plan):
-        name = table_of(scan, known) or searched(scan.split(" projection=")[0], session)
+        name = table_of(scan, known) or input_of(scan.split(" projection=")[0], session)
         if name is None or "/" in name:  # a file that the query names
             raise _more_than_tables(scan.split(" projection=")[0])
         read.add(name)

@@ -140,7 +140,7 @@ def decode_argument(recorded: Any) -> Any:
 
 
 def register_again(session: BaseSession, name: str, path: str, recorded: object) -> None:
-    """Make the files at ``path`` the table ``name``, an SQL name, or an index as the recorded run did. Raises
+    """Make what lies at ``path`` the table ``name``, an SQL name, or an index, as before. Raises
     QueryError for a registration that no manifest holds."""
     try:
         check_shape(recorded, _SHAPE, "the registration")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _IN_MEMORY = ("DataSourceExec: partitions=", "EmptyExec", "PlaceholderRowExec")
-"""What reads such rows in DataFusion's plans."""
+"""The sources of such rows in DataFusion's plans."""
 
 
 class Comparing(FrameSources):
