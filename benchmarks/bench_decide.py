@@ -4,7 +4,7 @@
 
 The label way shows the options as letters and reads the odds of the letters at the beginning of the
 reply (llama.cpp's type openjev). It is measured in one order of the options, in both, and in both
-with the odds behind eight neutral texts subtracted, beside the model's own way. Nothing is chosen.
+with the odds behind four neutral texts subtracted, beside the model's own way. Nothing is chosen.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from bench_bank import PARTS, Measured, measured, questions, together
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from blendfusion.models.protocol.python_packages import packaged_weights
 from blendfusion.models.registry.load import load
@@ -25,6 +26,7 @@ from blendfusion.models.services.tuning.bank import BankQuestion
 from blendfusion.models.services.verbalizer.calibration_texts import ANY
 from blendfusion.options import Options
 
+NEUTRAL = 4
 WAYS = ("one order", "both orders", "less neutral texts")
 
 
@@ -32,9 +34,16 @@ class LabelWay:
     """Reads the odds of letters. ``model``: of llama-cpp-python."""
 
     def __init__(self, weights: Path) -> None:
-        self._model: Any = library().Llama(str(weights), n_ctx=512, logits_all=True, verbose=False)
+        self._model: Any = library().Llama(str(weights), n_ctx=512, n_threads=1, verbose=False)
+        source = self._model.metadata.get("tokenizer.chat_template")
+        lead = "" if source else " "
+        self._template = ImmutableSandboxedEnvironment(trim_blocks=True).from_string(
+            source or "{{ bos_token }}{{ messages[0].content }}\nAnswer:"
+        )
+        self._first_text = self._model.detokenize([self._model.token_bos()], special=True).decode()
         self._letters = [
-            self._model.tokenize(letter.encode(), add_bos=False)[0] for letter in ("A", "B")
+            self._model.tokenize(f"{lead}{letter}".encode(), add_bos=False)[0]
+            for letter in ("A", "B")
         ]
 
     def odds(self, text: str, question: str, *, swapped: bool) -> float:
@@ -42,18 +51,22 @@ class LabelWay:
         options = ("no", "yes") if swapped else ("yes", "no")
         shown = "\n".join(f"{letter}. {one}" for letter, one in zip("AB", options, strict=True))
         turn = f"{text}\n\nQuestion: {question}\n{shown}\nAnswer with one letter."
-        prompt = f"<|im_start|>user\n{turn}<|im_end|>\n<|im_start|>assistant\n"
+        prompt = self._template.render(
+            messages=[{"role": "user", "content": turn}],
+            add_generation_prompt=True,
+            bos_token=self._first_text,
+        )
         tokens = self._model.tokenize(prompt.encode(), add_bos=False, special=True)
         self._model.reset()
         self._model.eval(tokens)
-        scores = self._model.scores[len(tokens) - 1]
+        scores = self._model._ctx.get_logits()  # at the last token
         first, second = (float(scores[letter]) for letter in self._letters)
         return second - first if swapped else first - second
 
     def measure(self, asked: BankQuestion) -> dict[str, Measured]:
         """The answers to one question in each way."""
         started = time.process_time()
-        texts = (*asked.texts, *ANY[:8])
+        texts = (*asked.texts, *ANY[:NEUTRAL])
         odds = [[self.odds(t, asked.question, swapped=s) for s in (False, True)] for t in texts]
         both = np.array(odds).mean(axis=1)
         n, seconds = len(asked.texts), time.process_time() - started
@@ -73,20 +86,23 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=8)
     parser.add_argument("--part", choices=PARTS, default="report")
     parser.add_argument("--every", type=int, default=1, help="ask one in so many questions")
+    parser.add_argument("--ways", choices=("letters", "own", "both"), default="both")
     args = parser.parse_args()
     asked = list(questions(args.part, args.data, args.rows))[:: args.every]
-    letters = LabelWay(args.model)
     found: dict[str, list[Measured]] = {}
-    for question in asked:
-        for way, one in letters.measure(question).items():
-            found.setdefault(way, []).append(one)
-    own = load(f"llama:{args.model}", Options())
-    found["the model's own way"] = [measured(own, question) for question in asked]
+    if args.ways != "own":
+        letters = LabelWay(args.model)
+        for question in asked:
+            for way, one in letters.measure(question).items():
+                found.setdefault(way, []).append(one)
+    if args.ways != "letters":
+        own = load(f"llama:{args.model}", Options(threads=1, weights="original"))
+        found["the model's own way"] = [measured(own, question) for question in asked]
+        own.close()
     print(f"{len(asked)} questions of the part {args.part}, {args.rows} texts each")
     print(f"{'':66}     area balanced    limit      off")
     for way, every in found.items():
         print(together(way, every))
-    own.close()
 
 
 if __name__ == "__main__":

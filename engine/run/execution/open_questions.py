@@ -99,8 +99,7 @@ def _values(
     questions that go in one request, since one round is enough)"""
     asking = [e for e in dict.fromkeys(exprs) if e not in rows.known and needs_model(e)]
     found = {ask: None for e in asking for ask in asks(e) if ask not in rows.known}
-    groups = _groups(rowwise, found) if len(found) > 1 and len(rows) else []
-    if not groups:
+    if len(found) < 2 or not len(rows) or not any(_joins(rowwise, ask) for ask in found):
         return {}, []
     if {ask for e in asking for ask in certain(e)}.issuperset(found):
         return {}, certain_together(rowwise, asking)
@@ -113,9 +112,13 @@ def _groups(rowwise: RowWise, found: Iterable[Ask]) -> list[list[Ask]]:
     """The questions that may be in one request with others."""
     groups: dict[tuple[Expr, ...], list[Ask]] = {}
     for ask in found:
-        if is_plain(ask) and rowwise.dispatcher.joins(ask.call):
+        if _joins(rowwise, ask):
             groups.setdefault(ask.args, []).append(ask)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _joins(rowwise: RowWise, ask: Ask) -> bool:
+    return is_plain(ask) and rowwise.dispatcher.joins(ask.call)
 
 
 def _always_there(expr: Expr) -> bool:

@@ -148,7 +148,7 @@ class Encoder:
         self._weights.close()
 
 
-def softened(scores: Sequence[float], temperature: float) -> list[float]:
+def probabilities(scores: Sequence[float], temperature: float) -> list[float]:
     """Probabilities of scores."""
     from math import exp
 

@@ -24,7 +24,7 @@ from blendfusion.models.services.decisions.question import (
     states_of,
     unanswerable,
 )
-from blendfusion.models.services.encoder_heads.encoder import Encoder, softened
+from blendfusion.models.services.encoder_heads.encoder import Encoder, probabilities
 from blendfusion.models.services.encoder_heads.prompt import UnknownLayout, fit, options_of
 from blendfusion.models.services.llama.context import check_gguf
 from blendfusion.models.services.llama.first_load import REMEDY
@@ -133,7 +133,7 @@ class EncoderModel:
             reason = f"the prompt has {len(layout.tokens)} tokens, the model reads {encoder.window}"
             return Answer.failed(reason, too_long=True).with_usage(Usage(values=1, failed=1))
         scores = encoder.scores(layout, question.kind, switch)
-        odds = softened(scores, encoder.temperature(question.kind, n_options))
+        odds = probabilities(scores, encoder.temperature(question.kind, n_options))
         if question.kind == "boolean":
             odds.reverse()  # a yes comes first in answers
         count = len(layout.tokens)

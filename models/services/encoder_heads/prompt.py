@@ -33,7 +33,7 @@ class Template:
     control: frozenset[str]
 
     @cached_property
-    def _named(self) -> re.Pattern[str]:
+    def _control_names(self) -> re.Pattern[str]:
         longest_first = sorted(filter(None, self.control), key=len, reverse=True)
         return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
@@ -57,7 +57,7 @@ class Template:
 
     def _plain(self, value: Json) -> Json:
         if isinstance(value, str):
-            return self._named.sub(" ", value)
+            return self._control_names.sub(" ", value)
         if isinstance(value, list):
             return [*map(self._plain, value)]
         if isinstance(value, dict):
