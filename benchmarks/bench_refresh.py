@@ -29,6 +29,13 @@ QUERIES = {
     "filter": "SELECT id, text FROM t WHERE llm_filter('Is it good?', text)",
     "column": f"SELECT id, {_TOPIC} AS topic FROM t",
     "groups": f"SELECT {_TOPIC} AS topic, count(*) AS n FROM t GROUP BY 1 ORDER BY 1",
+    "join": f"SELECT t.id, p.maker, {_TOPIC} AS topic FROM t JOIN p ON t.id % 1000 = p.product",
+    "sum": "SELECT id % 1000 AS product, sum(llm_int('How many days?', text)) AS days "
+    "FROM t GROUP BY 1 ORDER BY 1",
+    "distinct": f"SELECT DISTINCT {_TOPIC} AS topic FROM t ORDER BY 1",
+    "order": "SELECT id, llm_int('How many days?', text) AS days FROM t ORDER BY 2 DESC, 1 LIMIT 100",
+    "order of good": "SELECT id, text FROM t WHERE llm_filter('Is it good?', text) ORDER BY id DESC LIMIT 100",
+    "first good": "SELECT id, text FROM t WHERE llm_filter('Is it good?', text) ORDER BY id LIMIT 100",
 }
 _FILES = 20
 
@@ -80,8 +87,10 @@ def _apart(
 
 def _run(folder: Path, kind: str, statement: str) -> tuple[int, float, int, str]:
     def script(call: bf.Request) -> Value:
-        number, options = crc32(str(call.values[0]).encode()), call.constraint.options
-        return number % 2 == 0 if call.constraint.kind == "boolean" else options[number % 3]
+        number, kind = crc32(str(call.values[0]).encode()), call.constraint.kind
+        if kind == "integer":
+            return number % 10_000
+        return number % 2 == 0 if kind == "boolean" else call.constraint.options[number % 3]
 
     model = Free(script, fingerprint="crc32", batch_size=16_384)
     views = str(folder / "views")
@@ -89,6 +98,7 @@ def _run(folder: Path, kind: str, statement: str) -> tuple[int, float, int, str]
     _import_all(query or QUERIES[kind])
     with bf.connect(model, cache=None, progress="off", views_folder=views) as session:
         session.register_parquet("t", str(folder / "t"))
+        _add_products(session)
         start = time.process_time()
         report = session.sql(f"{statement}{query}").to_pylist()[0]
         spent = time.process_time() - start - model.seconds
@@ -99,14 +109,24 @@ def _run(folder: Path, kind: str, statement: str) -> tuple[int, float, int, str]
 
 def _import_all(query: str) -> None:
     """Make and refresh a view of one row."""
-    model = bf.ScriptedModel(lambda call: (call.constraint.options or (True,))[0], fingerprint="1")
+
+    def script(call: bf.Request) -> Value:
+        return (call.constraint.options or (1 if call.constraint.kind == "integer" else True,))[0]
+
+    model = bf.ScriptedModel(script, fingerprint="1")
     with tempfile.TemporaryDirectory() as views:
         folder = Path(views)
         for rows, statement in ((1, f"CREATE MATERIALIZED VIEW v AS {query}"), (2, "REFRESH v")):
             _write_part(folder / "t.parquet", range(rows))
             with bf.connect(model, cache=None, progress="off", views_folder=views) as session:
                 session.register_parquet("t", str(folder / "t.parquet"))
+                _add_products(session)
                 session.sql(statement)
+
+
+def _add_products(session: bf.Session) -> None:
+    numbers = list(range(1_000))
+    session.from_pydict({"product": numbers, "maker": [f"M{n % 7}" for n in numbers]}, name="p")
 
 
 def _write(place: Path, rows: int, layout: str, *, more: bool) -> None:

@@ -13,9 +13,10 @@ from blendfusion.errors import BlendFusionError, BudgetExceeded, ModelError, Que
 from blendfusion.redaction import printable
 from blendfusion.run.observe.progress import count_noun, spending_line
 from blendfusion.services.views.folder import escape
+from blendfusion.services.views.question_checks import CheckFailed
 from blendfusion.services.views.views import Refresh, inner_first
 
-OF_QUERY, OF_MODEL, OF_BUDGET = 3, 4, 5
+OF_QUERY, OF_MODEL, OF_BUDGET, OF_CHECK = 3, 4, 5, 6
 """The exit statuses of views that could not be refreshed, by cause; of several, the highest."""
 
 
@@ -98,6 +99,8 @@ def _write_page(done: Refresh, folder: Path) -> None:
 def _status(problem: BlendFusionError) -> int:
     if isinstance(problem, BudgetExceeded):
         return OF_BUDGET
+    if isinstance(problem, CheckFailed):
+        return OF_CHECK
     return OF_MODEL if isinstance(problem, ModelError) else OF_QUERY
 
 
@@ -105,8 +108,10 @@ def _line(done: Refresh) -> str:
     view, trace = done.view, done.trace
     rows = f"{count_noun(view.rows, 'row')}, version {view.version}"
     if trace is None:
-        return printable(f"{view.name}: {rows}, {done.why} · 0 values asked")
+        asked = count_noun(done.checked, "value")
+        return printable(f"{view.name}: {rows}, {done.why} · {asked} asked")
     spent = spending_line(trace.usage, trace.cost, "")
     new = "" if done.is_rewritten else ", the same rows"
     again = f", {count_noun(done.again, 'kept answer')} asked again" if done.again else ""
+    again += f", {count_noun(done.checked, 'labelled value')} asked" if done.checked else ""
     return printable(f"{view.name}: {rows}{new}, {done.why} · {spent}{again}")

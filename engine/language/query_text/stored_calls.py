@@ -22,6 +22,14 @@ class StoredCall:
 
     sql: str
     threshold: float | None = None
+    names: tuple[tuple[str, str], ...] = ()
+    """Answers, each with the name that queries see instead."""
+    version: int = 1
+    owner: str = ""
+    checks: str = ""
+    """SQL of labelled values, the label last; '' without any."""
+    at_least: float = 1.0
+    """The share of them that must have their label as their answer."""
 
     def values(self, ingredients: Mapping[str, Ingredient]) -> list[str]:
         """The columns of the call, in order."""
@@ -35,6 +43,10 @@ class StoredCall:
         (site,) = find_sites(tree, ingredients)
         spans = [tree.span(*span) for span in site.values]
         edits = [(*span, value) for span, value in zip(spans, given, strict=True)]
+        if self.names:
+            call = edit(self.sql, edits).sql
+            cases = " ".join(f"WHEN {_text(a)} THEN {_text(name)}" for a, name in self.names)
+            return f"(CASE {call} {cases} ELSE {call} END)"
         if self.threshold is None:
             return edit(self.sql, edits).sql
         at = tree.tokens[site.end - 1].start
@@ -43,6 +55,24 @@ class StoredCall:
             f"CASE WHEN {call}['value'] THEN {call}['confidence'] ELSE 1 - {call}['confidence'] END"
         )
         return f"({yes} >= {self.threshold})"
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def stored_names(text: str) -> list[str]:
+    """The names of the stored questions in a text, each once."""
+    if ASK not in text.lower():
+        return []
+    tree = TokenTree(text)
+    sites = (at for at in range(len(tree.tokens)) if _is_site(tree, at))
+    found = (_arguments(tree, at + 2, tree.close[at + 1])[0] for at in sites)
+    return list(dict.fromkeys(name for name in found if name))
+
+
+def _is_site(tree: TokenTree, at: int) -> bool:
+    return tree.word(at) == ASK.upper() and tree.opens(at + 1)
 
 
 def with_stored_calls(
@@ -55,7 +85,7 @@ def with_stored_calls(
     tree = TokenTree(text)
     edits: list[tuple[int, int, str]] = []
     for at in range(len(tree.tokens)):
-        if tree.word(at) != ASK.upper() or not tree.opens(at + 1):
+        if not _is_site(tree, at):
             continue
         end = tree.close[at + 1]
         start, stop = tree.span(at, end + 1)

@@ -20,7 +20,8 @@ from blendfusion.services.evaluate.toml_file import (
 )
 from blendfusion.udfs.ask.answer_samples import BINS, AnswerSample
 
-_KNOWN = ("name", "version", "call", "threshold", "measured", "sample")
+_TEXTS = ("name", "call", "owner", "checks")
+_KNOWN = (*_TEXTS, "version", "threshold", "at_least", "names", "measured", "sample")
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,11 @@ class StoredQuestion(SavedAsToml):
     ``call`` is the SQL of one call, whose values are plain columns. ``threshold``: the least
     probability of yes for a yes; None: the call's own answer. ``measured`` are figures for the
     reader. ``sample``: the answers by which ``choose_model`` chose; runs whose answers differ warn.
-    Raises ArgumentError for a name that is no plain word.
+    ``names``: other names of answers, for queries; two answers may get one. ``owner``: who answers
+    for it. ``checks``: SQL whose rows are values of the call and then the right answer, new ones at
+    the end. The refresh of a view that asks the question fails where one of these is wrong; with
+    ``at_least``, where they show that a smaller share is right. Raises ArgumentError for a name
+    that is no plain word, and for names beside a threshold.
     """
 
     name: str
@@ -39,13 +44,23 @@ class StoredQuestion(SavedAsToml):
     threshold: float | None = None
     measured: Mapping[str, float] = field(default_factory=dict)
     sample: AnswerSample | None = None
+    owner: str = ""
+    checks: str = ""
+    at_least: float = 1.0
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_name(self.name, "question")
+        if self.names and self.threshold is not None:
+            raise ArgumentError(
+                f"the question '{self.name}' has names of answers and a threshold",
+                hint="A threshold makes answers of yes or no: leave one out.",
+            )
 
     @property
     def stored_call(self) -> StoredCall:
-        return StoredCall(self.call, self.threshold)
+        names, checked = tuple(self.names.items()), (self.checks, self.at_least)
+        return StoredCall(self.call, self.threshold, names, self.version, self.owner, *checked)
 
     def to_toml(self) -> str:
         """The text of the file: the same question gives the same text."""
@@ -53,6 +68,12 @@ class StoredQuestion(SavedAsToml):
         lines.append(f"call = {toml_text(self.call)}")
         if self.threshold is not None:
             lines.append(f"threshold = {self.threshold!r}")
+        lines += [f"{n} = {toml_text(getattr(self, n))}" for n in _TEXTS[2:] if getattr(self, n)]
+        if self.at_least != 1:
+            lines.append(f"at_least = {self.at_least!r}")
+        if self.names:
+            named = (f"{toml_text(a)} = {toml_text(name)}" for a, name in self.names.items())
+            lines += ["", "[names]", *named]
         text = with_measured(lines, self.measured)
         return text if self.sample is None else text + _sample_toml(self.sample)
 
@@ -67,16 +88,19 @@ def _check(file: Path, held: dict[str, Any]) -> StoredQuestion:
     wrong = [key for key in held if key not in _KNOWN]
     if wrong:
         raise ArgumentError(f"'{file}': unknown field '{wrong[0]}'", hint=f"Known: {_KNOWN}.")
-    threshold, version = held.get("threshold"), held.get("version", 1)
-    texts = all(isinstance(held.get(key), str) for key in ("name", "call"))
-    share = threshold is None or (isinstance(threshold, int | float) and 0 <= threshold <= 1)
+    version = held.get("version", 1)
+    shares = [held[key] for key in ("threshold", "at_least") if held.get(key) is not None]
+    names = held.get("names", {})
+    strings = [held.get("name"), held.get("call"), held.get("owner", ""), held.get("checks", "")]
+    texts = isinstance(names, dict) and all(isinstance(s, str) for s in [*strings, *names.values()])
+    share = all(isinstance(s, int | float) and 0 <= s <= 1 for s in shares)
     figures = are_figures(held.get("measured", {}))
     whole = type(version) is int and ("sample" not in held or _is_sample(held["sample"]))
     if not (texts and share and figures and whole):
         raise ArgumentError(
             f"'{file}' holds no question",
             hint="It needs the texts name and call, a whole number version, and may have a "
-            "threshold from 0 to 1.",
+            "threshold and an at_least from 0 to 1, texts owner and checks, and a table of names.",
         )
     if "sample" in held:
         held["sample"] = AnswerSample(**held["sample"])

@@ -21,6 +21,7 @@ from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
+    from blendfusion.language.query_text.stored_calls import StoredCall
     from blendfusion.services.views.folder import View
     from blendfusion.services.views.registered_tables import RegisteredTables
 
@@ -100,15 +101,19 @@ def _pieces(schema: pa.Schema, streams: Any) -> Iterator[pa.Table]:
     yield pa.Table.from_batches(waiting) if waiting else schema.empty_table()
 
 
-def settings_of(session: RegisteredTables, frame: Frame) -> dict[str, Any]:
+def settings_of(
+    session: RegisteredTables, frame: Frame, asked: Mapping[str, StoredCall]
+) -> dict[str, Any]:
     """The settings that may change the rows, before the query runs: options, versions, the calls
-    with all that they were given."""
+    with all that they were given, and the stored questions that it asks."""
     enums = getattr(session, "enums", {})  # of the dialects, a service
     calls = sorted(call.name for call in frame.prepared.calls)
+    calls += sorted(repr((name, c.sql, c.threshold, c.names)) for name, c in asked.items())
     return {
         "options": options_of(session),
         "versions": versions(),
         "calls": sha256("\n".join(calls).encode("utf-8", "surrogatepass")).hexdigest(),
+        "questions": {name: call.version for name, call in asked.items()},
         "enums": {table: sorted(columns) for table, columns in enums.items()},
     }
 
@@ -167,7 +172,11 @@ def reasons(view: View, inputs: Mapping[str, str | None], settings: Mapping[str,
         old, new = view.settings.get(part, {}), settings[part]
         found += [f"{part[:-1]} {n} changed" for n in new if new[n] != old.get(n)]
     if settings["calls"] != view.settings.get("calls"):
-        found.append("a stored question changed")
+        old, new = view.settings.get("questions", {}), settings["questions"]
+        others = [f"{name} is version {new[name]}" for name in new if new[name] != old.get(name)]
+        found.append(
+            f"the stored question {', '.join(others)}" if others else "a stored question changed"
+        )
     if settings["enums"] != view.settings.get("enums"):
         found.append("other columns are compared by meaning")
     if view.settings.get("volatile"):

@@ -27,6 +27,7 @@ from blendfusion.services.views.folder import View, ViewFolder, history_with, na
 from blendfusion.services.views.kept_answers import UNLIMITED_MB, store_of
 from blendfusion.services.views.kept_names import KeptNames
 from blendfusion.services.views.kept_rows import KeptRows
+from blendfusion.services.views.question_checks import check_questions, describe, stored_questions
 from blendfusion.services.views.sources import (
     inputs_of,
     models_of,
@@ -61,6 +62,8 @@ class Refresh:
     """The trace of the query; None: it did not run."""
     again: int = 0
     """Kept answers that were asked again: see the option ``drift_checks``."""
+    checked: int = 0
+    """Labelled values that were asked: see ``StoredQuestion.checks``."""
 
     @property
     def why(self) -> str:
@@ -185,9 +188,10 @@ class KeptViews:
                 )
             version, history = (0, ()) if before is None else (before.version, before.history)
             empty = View(name, query.strip(), version, 0, "", 0, 0, "", {}, {}, history=history)
+            checked = self._check(place, query)
             made = self._run(place, empty, facts, ("it is new",))
         self.update()
-        return made
+        return replace(made, checked=checked)
 
     def _version_before(self, place: ViewFolder) -> View | None:
         with suppress(QueryError):  # a damaged one is replaced, too
@@ -200,13 +204,23 @@ class KeptViews:
         place = self.place(self.find(name).name)
         with place.writing():
             view = self.find(place.name)
+            checked = self._check(place, view.query)
             facts = self._facts(view.name, view.query)
             why = self._reasons(view, facts)
             if not why and not (self._session.options.drift_checks and facts.frame.prepared.calls):
-                return Refresh(view, (), is_rewritten=False, trace=None)
+                return Refresh(view, (), is_rewritten=False, trace=None, checked=checked)
             done = self._run(place, view, facts, tuple(why))
         self.update()
-        return done
+        return replace(done, checked=checked)
+
+    def _check(self, place: ViewFolder, query: str) -> int:
+        """Ask the checks of the stored questions of a query: the number of values asked. Raises
+        CheckFailed."""
+        before = self._session.ledger.usage.values
+        if any(call.checks for call in stored_questions(self._session, query).values()):
+            with self._answers(place, Draw(0, Random())):
+                check_questions(self._session, query)
+        return self._session.ledger.usage.values - before
 
     def explain(self, name: str) -> list[str]:
         """The lines of EXPLAIN REFRESH; nothing is asked."""
@@ -215,6 +229,8 @@ class KeptViews:
         why = self._reasons(view, facts)
         rows = f"{view.rows:,} rows" if view.rows != 1 else "1 row"
         lines = [f"Refresh of {view.name}, version {view.version}: {rows}, {view.refreshed}"]
+        asked = stored_questions(self._session, view.query).items()
+        lines += [f"  asks {describe(*one)}" for one in asked]
         if not why:
             return [*lines, "  nothing changed: 0 values are asked, and the rows stay"]
         lines += [f"  {reason}" for reason in why]
@@ -252,7 +268,8 @@ class KeptViews:
             raise QueryError(
                 f"two columns of the view are called '{twice[0]}'", hint="Name one: … AS other."
             )
-        settings = settings_of(session, frame) | {"volatile": volatile_call(frame, query)}
+        asked = stored_questions(session, query)
+        settings = settings_of(session, frame, asked) | {"volatile": volatile_call(frame, query)}
         names = KeptNames(session, self.place(name).path, query)
         names.load()
         inputs = inputs_of(session, frame, name, query) | names.digests()

@@ -4,9 +4,10 @@ of a full run, and what it asks is what is new."""
 from __future__ import annotations
 
 import io
+import os
 import random
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -174,17 +175,12 @@ def parquet(rows: pa.Table) -> bytes:
     return file.getvalue()
 
 
-def histories(cases: int) -> Iterator[tuple[str, int]]:
+def histories(first: int, cases: int) -> Iterator[tuple[str, int]]:
     """Kinds and seeds, one history for each kind first."""
-    for seed in count():
-        for kind in KINDS:
-            if cases == 0:
-                return
-            cases -= 1
-            yield kind, seed
+    return islice(((kind, seed) for seed in count() for kind in KINDS), first, first + cases)
 
 
-PARTS = 4
+PARTS, FIRST = 4, int(os.environ.get("HISTORIES_FROM", "0"))
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -192,10 +188,10 @@ PARTS = 4
 def test_random_histories(
     part: int, given_cases: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By default one history of each kind; ``--cases 1000`` runs so many. Of three seeds, two
-    divide the rows of a table into pieces of one or a few rows."""
+    """By default one history of each kind; ``--cases 1000`` runs 1,000, and ``HISTORIES_FROM=1000``
+    others. Of three seeds, two divide the rows of a table into pieces of one or a few rows."""
     number = len(KINDS) if given_cases is None else given_cases
-    for n, (kind, seed) in enumerate(histories(number)):
+    for n, (kind, seed) in enumerate(histories(FIRST, number)):
         if n % PARTS == part:
             if seed % 3 < 2:
                 monkeypatch.setattr(kept_rows, "_LEAST", 1)
