@@ -41,8 +41,8 @@ class Service:
     sql)`` returns a frame. A read-only query has none of them."""
     destinations: str = ""
     """The module that writes to tables of its own: ``write_rows(session, query)`` is the frame of
-    an INSERT or CREATE TABLE … AS, and ``write_frame(frame, name, mode, key)`` a report; each is
-    None for another table."""
+    an INSERT or CREATE TABLE … AS, ``write_frame(frame, name, mode, key)`` a report, and
+    ``table_exists(session, name)``; each is None for another table. ``drop_table(session, name)``."""
     dialects: str = ""
     """The module that translates the queries of other systems: see ``prepare.translators``."""
     dialect_names: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from sqlglot import exp
 
 from blendfusion.errors import ArgumentError, QueryError, close_matches
 from blendfusion.language.query_text.token_tree import TokenTree
@@ -240,6 +241,33 @@ def write_frame(frame: Frame, name: str, mode: str, key: str | Sequence[str] | N
         raise QueryError(f"the session is read-only, and {name} would be written to")
     write = destination.plan(frame.schema(), mode, keys)
     return write.carry_out(frame.to_arrow_table())
+
+
+def table_exists(session: Any, name: str) -> bool | None:
+    """Whether an attached database has a table; None where none has the name in front. Raises
+    QueryError for a database that is attached for reading only."""
+    destination = destination_of(session, _path_of(name))
+    if destination is None:
+        return None
+    destination.check_writable()
+    return bool(destination.columns)
+
+
+def drop_table(session: Any, name: str) -> None:
+    """Delete a table of an attached database, if it is there. Raises QueryError."""
+    destination = destination_of(session, _path_of(name))
+    if destination is None or not destination.columns:
+        return
+    destination.check_writable()
+    database = destination.attachment.database
+    quoted = [
+        exp.to_identifier(p, quoted=True).sql(dialect=database.dialect) for p in destination.path
+    ]
+    try:
+        with database.transaction() as transaction:
+            transaction.execute(f"DROP TABLE {'.'.join(quoted)}")
+    finally:
+        destination.schema.forget(destination.path[1])
 
 
 def _path_of(name: str) -> list[str]:

@@ -11,7 +11,13 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.language.query_text.statements import creates_table, first_word, query_inside
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.language.query_text.tokenizer import sql_of
-from blendfusion.services.sources.destinations import TableWrite, destination_of, write_frame
+from blendfusion.services.sources.destinations import (
+    TableWrite,
+    destination_of,
+    drop_table,
+    table_exists,
+    write_frame,
+)
 from blendfusion.services.sources.other_statements import check_statement
 
 if TYPE_CHECKING:
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
     from blendfusion.prepare.query import Query
     from blendfusion.services.sources.session import Attaching
 
-__all__ = ["write_frame", "write_rows"]
+__all__ = ["drop_table", "table_exists", "write_frame", "write_rows"]
 
 _CLAUSES = ("RETURNING", "ON", "OVERWRITE", "IGNORE")
 

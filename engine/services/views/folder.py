@@ -6,7 +6,9 @@ blendfusion_views/
     view.json          the query and what the served version was made of: replaced in one step
     rows-3.parquet     the rows of version 3: those of the last versions stay
     answers.sqlite     the answers to all questions so far
+    rows-of-reviews/   the rows so far of a table that only grows
     writing            a lock, held during a refresh
+    unfinished         there from the write of a database's table to that of view.json
 ```
 """
 
@@ -184,12 +186,18 @@ class ViewFolder:
         state = asdict(view)
         whole = {**state, "checksum": _checksum(state)}
         write_private(self.path / _STATE, (json.dumps(whole, indent=1) + "\n").encode())
+        self.unfinished.unlink(missing_ok=True)
         kept = {view.version - 1, view.version, *(one["version"] for one in view.history)}
         for file in self.path.iterdir():
             found = _ROWS.fullmatch(file.name)
             left = file.name.endswith(".part")  # by a refresh that was killed
             if left or (found and int(found[1]) not in kept):
                 file.unlink(missing_ok=True)
+
+    @property
+    def unfinished(self) -> Path:
+        """A file that is there where a table of a database may be ahead of the served version."""
+        return self.path / "unfinished"
 
     def remove(self) -> None:
         """Delete the view with its answers; readers do not see half of it."""

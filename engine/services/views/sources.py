@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,12 +36,13 @@ _WITHOUT_BRACKETS = ("current_date", "current_time", "current_timestamp", "local
 
 
 def inputs_of(
-    session: RegisteredTables, frame: Frame, view: str, query: str
+    session: RegisteredTables, frame: Frame, without: Collection[str], query: str
 ) -> dict[str, str | None]:
     """A digest of each table that ``frame`` of ``query`` reads, by name: of the contents of its
-    files, or of its rows. None: its changes cannot be told."""
+    files, or of its rows. None: its changes cannot be told. Of the names in ``without``, the text
+    may have some that are no tables."""
     known = list(table_names(session))
-    found = set(_tables_in(session, query)) - {view}
+    found = set(_tables_in(session, query)).difference(without)
     for scan in scans(frame.logical_plan()):
         name = table_of(scan, known)
         found.add(scan.split(" projection=")[0][:80] if name is None else name)

@@ -7,10 +7,12 @@ import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import QueryError
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.language.query_text.tokenizer import QUOTED
+from blendfusion.services.views.growing import FORM, growing_tables
 from blendfusion.services.views.views import Refresh
 
 if TYPE_CHECKING:
@@ -23,17 +25,20 @@ _CREATE = "CREATE MATERIALIZED VIEW v AS SELECT …."
 def create_view(session: ViewKeeping, sql: str) -> Frame:
     """Carry out a CREATE: a frame of what was asked. Raises QueryError."""
     tree = TokenTree(_statement(sql))
-    name, query, unless = _parts(tree)
+    name, query, unless, grows = _parts(tree)
     if unless and session.kept_views.has(name):
         return session.new_table(pa.table({}))
-    made = session.kept_views.create(name, query, replaces=tree.word(1) == "OR")
+    is_path = "." in name and not _is_one_word(tree, name)
+    made = session.kept_views.create(
+        name, query, replaces=tree.word(1) == "OR", grows=grows, in_database=is_path
+    )
     return _report(session, made)
 
 
 def explain_create(session: ViewKeeping, sql: str) -> Frame:
     """The frame of EXPLAIN CREATE: what the query would ask beyond the answers that a view of that
     name keeps. Raises QueryError."""
-    name, query, _ = _parts(TokenTree(_statement(sql)))
+    name, query, *_ = _parts(TokenTree(_statement(sql)))
     return session.new_table(pa.table({"plan": session.kept_views.explain_query(name, query)}))
 
 
@@ -66,16 +71,27 @@ def _statement(sql: str) -> str:
     return sql.rstrip().rstrip(";")
 
 
-def _parts(tree: TokenTree) -> tuple[str, str, bool]:
-    """The name and the query of CREATE …, and whether it says IF NOT EXISTS. Blanks replace the
-    text before the query, so that places in it stay."""
+def _is_one_word(tree: TokenTree, name: str) -> bool:
+    return any(tree.is_name(at) and tree.name(at) == name for at in range(len(tree.tokens)))
+
+
+def _parts(tree: TokenTree) -> tuple[str, str, bool, dict[str, str]]:
+    """The name and the query of CREATE …, whether it says IF NOT EXISTS, and the tables that only
+    grow with their columns. Blanks replace the text before the query, so that places in it stay."""
     at = tree.words.index("VIEW") + 1
     unless = tree.words[at : at + 3] == ["IF", "NOT", "EXISTS"]
     name, behind = _name(tree, at + 3 * unless, _CREATE)
+    grows: dict[str, str] = {}
+    if tree.word(behind) == "WITH" and tree.opens(behind + 1):
+        words, literal = tree.words[behind + 2 : behind + 4], tree.close[behind + 1] - 1
+        is_text = tree.kind(literal) == TokenType.STRING and literal == behind + 4
+        if words != ["GROWS", "="] or not is_text:
+            raise tree.refusal(behind, "this is no option of a view", FORM)
+        grows, behind = growing_tables(tree.tokens[literal].text), literal + 2
     if tree.word(behind) != "AS" or behind + 1 >= len(tree.tokens):
         raise tree.refusal(min(behind, len(tree.tokens) - 1), "this CREATE has no query", _CREATE)
     start = tree.tokens[behind + 1].start
-    return name, re.sub(r"[^\n]", " ", tree.text[:start]) + tree.text[start:], unless
+    return name, re.sub(r"[^\n]", " ", tree.text[:start]) + tree.text[start:], unless, grows
 
 
 def _only_name(tree: TokenTree, at: int, form: str) -> str:
@@ -87,12 +103,17 @@ def _only_name(tree: TokenTree, at: int, form: str) -> str:
 
 
 def _name(tree: TokenTree, at: int, form: str) -> tuple[str, int]:
-    """The name of a view, as DataFusion reads one, and the token behind it."""
+    """The name of a view, as DataFusion reads one, and the token behind it: several words for one in
+    a database."""
     if not tree.is_name(at):
         raise QueryError("the name of a materialised view is missing", hint=form)
     token = tree.tokens[at]
     text = str(tree.source_text(at, at + 1))
-    return token.text if token.token_type in QUOTED or text[0] == '"' else text.lower(), at + 1
+    name = token.text if token.token_type in QUOTED or text[0] == '"' else text.lower()
+    if tree.kind(at + 1) != TokenType.DOT:
+        return name, at + 1
+    rest, behind = _name(tree, at + 2, form)
+    return f"{name}.{rest}", behind
 
 
 def _report(session: ViewKeeping, done: Refresh) -> Frame:

@@ -29,17 +29,20 @@ def with_versions(session: ViewKeeping, sql: str) -> tuple[str, dict[str, Any]]:
         if [tree.word(at), tree.word(at + 1)] != ["AS", "OF"] or tree.word(at + 2) not in _READ:
             continue
         name = f"view{len(frames)}"
-        frames[name] = _frame(session, tree, at)
-        clauses.append((name, at - 1, at - 1, at + 4))
+        start = at - 1
+        while tree.kind(start - 1) == TokenType.DOT:
+            start -= 2
+        frames[name] = _frame(session, tree, start, at)
+        clauses.append((name, start, at - 1, at + 4))
     return with_parameters(tree, clauses), frames
 
 
-def _frame(session: ViewKeeping, tree: TokenTree, at: int) -> Any:
+def _frame(session: ViewKeeping, tree: TokenTree, start: int, at: int) -> Any:
     kind, literal = tree.word(at + 2), tree.tokens[at + 3]
     expected = TokenType.NUMBER if kind == "VERSION" else TokenType.STRING
     if not tree.is_name(at - 1) or literal.token_type != expected:
         raise tree.refusal(at + 3, "this is no version of a view", _FORM)
-    view = session.kept_views.find(tree.name(at - 1))
+    view = session.kept_views.find(".".join(map(tree.name, range(start, at, 2))))
     try:
         fits = _READ[kind](literal.text)
     except ValueError:

@@ -22,8 +22,10 @@ from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.prepare.session_text import SessionText
 from blendfusion.prepare.translators import OURS
 from blendfusion.services.replay.digests import table_digest
+from blendfusion.services.views.database_tables import DatabaseTable
 from blendfusion.services.views.drift import Draw, Drift
 from blendfusion.services.views.folder import View, ViewFolder, history_with, names_in, stamps_in
+from blendfusion.services.views.growing import GrownTables
 from blendfusion.services.views.kept_answers import UNLIMITED_MB, store_of
 from blendfusion.services.views.kept_names import KeptNames
 from blendfusion.services.views.kept_rows import KeptRows
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from blendfusion.services.views.registered_tables import RegisteredTables
 
 T = TypeVar("T")
+_OWN: Mapping[str, Any] = {"grows": {}, "in_database": False}
+"""The settings that the statement of a view made, with their defaults."""
 Stamp = tuple[int, int] | None
 
 
@@ -148,7 +152,7 @@ class KeptViews:
     def _serve(self, place: ViewFolder, stamp: Stamp) -> None:
         quoted = quoted_name(place.name)
         view = place.load()
-        if view is None:
+        if view is None or view.settings.get("in_database"):
             return
         if place.name in self._tables:
             self._forget(place.name)
@@ -167,18 +171,28 @@ class KeptViews:
 
     # --- changes ---------------------------------------------------------------------------------
 
-    def create(self, name: str, query: str, *, replaces: bool) -> Refresh:
-        """Keep the rows of ``query`` as the view ``name``. Raises QueryError for a name that is
-        taken, and for a query whose rows cannot be kept."""
+    def create(
+        self,
+        name: str,
+        query: str,
+        *,
+        replaces: bool,
+        grows: Mapping[str, str] | None = None,
+        in_database: bool = False,
+    ) -> Refresh:
+        """Keep the rows of ``query`` as the view ``name``. ``grows``: tables that only grow, and
+        the columns that do. ``in_database``: other programs read the view as a table of an attached
+        database. Raises QueryError for a name that is taken, and for a query whose rows cannot be
+        kept."""
         self.update()
         place = self.place(name)
+        own = {"grows": {**(grows or {})}, "in_database": in_database}
         if name not in self._tables and self._session.table_exist(quoted_name(name)):
             raise QueryError(
                 f"the session has a table '{name}' already", hint="Choose another name."
             )
-        facts = self._facts(name, query)
-        if name in facts.inputs:
-            raise QueryError(f"the view '{name}' cannot read itself", hint="Choose another name.")
+        if in_database and not place.stamp():
+            DatabaseTable(self._session, name).check_new()
         with place.writing():
             before = place.load() if not replaces else self._version_before(place)
             if before is not None and not replaces:
@@ -187,9 +201,17 @@ class KeptViews:
                     hint=f"REFRESH {name} brings it up to date, CREATE OR REPLACE replaces it.",
                 )
             version, history = (0, ()) if before is None else (before.version, before.history)
-            empty = View(name, query.strip(), version, 0, "", 0, 0, "", {}, {}, history=history)
-            checked = self._check(place, query)
-            made = self._run(place, empty, facts, ("it is new",))
+            empty = View(name, query.strip(), version, 0, "", 0, 0, "", {}, own, history=history)
+            grown = self._grown(empty)
+            grown.clear()
+            with grown.tables():
+                facts = self._facts(empty, grown)
+                if name in facts.inputs:
+                    raise QueryError(
+                        f"the view '{name}' cannot read itself", hint="Choose another name."
+                    )
+                checked = self._check(place, query)
+                made = self._run(place, empty, facts, ("it is new",))
         self.update()
         return replace(made, checked=checked)
 
@@ -204,14 +226,20 @@ class KeptViews:
         place = self.place(self.find(name).name)
         with place.writing():
             view = self.find(place.name)
-            checked = self._check(place, view.query)
-            facts = self._facts(view.name, view.query)
-            why = self._reasons(view, facts)
-            if not why and not (self._session.options.drift_checks and facts.frame.prepared.calls):
-                return Refresh(view, (), is_rewritten=False, trace=None, checked=checked)
-            done = self._run(place, view, facts, tuple(why))
+            checked, grown = self._check(place, view.query), self._grown(view)
+            with grown.tables():
+                facts = self._facts(view, grown)
+                why = self._reasons(view, facts)
+                drifts = self._session.options.drift_checks and facts.frame.prepared.calls
+                if not why and not drifts:
+                    return Refresh(view, (), is_rewritten=False, trace=None, checked=checked)
+                done = self._run(place, view, facts, tuple(why))
         self.update()
         return replace(done, checked=checked)
+
+    def _grown(self, view: View) -> GrownTables:
+        columns = view.settings.get("grows", {})
+        return GrownTables(self._session, view.name, self.place(view.name).path, columns)
 
     def _check(self, place: ViewFolder, query: str) -> int:
         """Ask the checks of the stored questions of a query: the number of values asked. Raises
@@ -225,7 +253,11 @@ class KeptViews:
     def explain(self, name: str) -> list[str]:
         """The lines of EXPLAIN REFRESH; nothing is asked."""
         view = self.find(name)
-        facts = self._facts(view.name, view.query)
+        grown = self._grown(view)
+        with grown.tables():
+            return self._explain(view, self._facts(view, grown))
+
+    def _explain(self, view: View, facts: _Facts) -> list[str]:
         why = self._reasons(view, facts)
         rows = f"{view.rows:,} rows" if view.rows != 1 else "1 row"
         lines = [f"Refresh of {view.name}, version {view.version}: {rows}, {view.refreshed}"]
@@ -238,7 +270,8 @@ class KeptViews:
 
     def explain_query(self, name: str, query: str) -> list[str]:
         """The plan of a query beside the answers that the view ``name`` keeps; nothing is asked."""
-        return self._plan(name, self._facts(name, query).frame)
+        empty = View(name, query, 0, 0, "", 0, 0, "", {}, {})
+        return self._plan(name, self._facts(empty, self._grown(empty)).frame)
 
     def _plan(self, name: str, frame: Frame) -> list[str]:
         if not frame.prepared.calls:
@@ -248,20 +281,24 @@ class KeptViews:
 
     def drop(self, name: str) -> None:
         """Delete a view with its answers. Raises QueryError for an unknown one."""
-        place = self.place(self.find(name).name)
+        view = self.find(name)
+        place = self.place(view.name)
         with place.writing():
+            if view.settings.get("in_database"):
+                DatabaseTable(self._session, view.name).drop()
             place.remove()
         self.update()
 
-    def _facts(self, name: str, query: str) -> _Facts:
+    def _facts(self, view: View, grown: GrownTables) -> _Facts:
         """Raises QueryError for a text that is no query, or that cannot be planned."""
+        name, query = view.name, view.query
         if not is_planned_only(query):
             raise QueryError(
                 "a materialised view is made of a query",
                 hint="CREATE MATERIALIZED VIEW v AS SELECT ….",
             )
-        session = self._session
-        frame = SessionText(query, None, OURS, None, read_only=False).plan(session, None, {})
+        session, text = self._session, grown.within(query)
+        frame = SessionText(text, None, OURS, None, read_only=False).plan(session, None, {})
         names = frame.schema().names
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -270,13 +307,16 @@ class KeptViews:
             )
         asked = stored_questions(session, query)
         settings = settings_of(session, frame, asked) | {"volatile": volatile_call(frame, query)}
+        settings |= {own: view.settings.get(own) or default for own, default in _OWN.items()}
         names = KeptNames(session, self.place(name).path, query)
         names.load()
-        inputs = inputs_of(session, frame, name, query) | names.digests()
-        return _Facts(frame, inputs, settings, names)
+        inputs = inputs_of(session, frame, {name, *settings["grows"]}, text)
+        return _Facts(frame, grown.names_of(inputs) | names.digests(), settings, names)
 
     def _reasons(self, view: View, facts: _Facts) -> list[str]:
         found = reasons(view, facts.inputs, facts.settings)
+        if view.settings.get("in_database"):
+            found += DatabaseTable(self._session, view.name).reasons(self.place(view.name))
         if not facts.frame.prepared.calls:
             return found
         model = other_models(self._session, view.settings.get("models", {"own": [], "named": {}}))
@@ -306,7 +346,9 @@ class KeptViews:
         if frame.prepared.calls:
             settings["models"] = models_of(self._session)
         digest = table_digest(rows)
+        table = DatabaseTable(self._session, view.name) if settings["in_database"] else None
         is_new = digest != view.digest or not place.rows_of(view).is_file()
+        is_new = is_new or (table is not None and bool(table.reasons(place)))
         now = replace(
             view,
             version=view.version + is_new,
@@ -321,6 +363,9 @@ class KeptViews:
         now = replace(now, history=history_with(now))
         if is_new:
             place.write_rows(now, _plain(rows))
+            if table is not None:
+                place.unfinished.touch(mode=0o600)
+                table.write(_plain(rows))
         place.serve(now)  # a budget may end what follows
         if kept is not None and not trace.failed:
             kept.save()
