@@ -42,7 +42,8 @@ class Service:
     destinations: str = ""
     """The module that writes to tables of its own: ``write_rows(session, query)`` is the frame of
     an INSERT or CREATE TABLE … AS, ``write_frame(frame, name, mode, key)`` a report, and
-    ``table_exists(session, name)``; each is None for another table. ``drop_table(session, name)``."""
+    ``table_exists(session, name)`` says so; each is None for another table. ``drop_table(session,
+    name)`` deletes one."""
     dialects: str = ""
     """The module that translates the queries of other systems: see ``prepare.translators``."""
     dialect_names: tuple[str, ...] = ()

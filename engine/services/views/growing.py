@@ -135,7 +135,7 @@ def _mark(files: list[Path], column: str) -> str | None:
         return None
     if isinstance(highest, int | float):
         return str(highest)
-    text = pa.scalar(highest, columns[0].type).cast(pa.string()).as_py()
+    text: str = pa.scalar(highest, columns[0].type).cast(pa.string()).as_py()
     return "'" + text.replace("'", "''") + "'"
 
 
