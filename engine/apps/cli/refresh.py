@@ -108,8 +108,8 @@ def _line(done: Refresh) -> str:
     view, trace = done.view, done.trace
     rows = f"{count_noun(view.rows, 'row')}, version {view.version}"
     if trace is None:
-        asked = count_noun(done.checked, "value")
-        return printable(f"{view.name}: {rows}, {done.why} · {asked} asked")
+        number = count_noun(done.checked, "value")
+        return printable(f"{view.name}: {rows}, {done.why} · {number} asked")
     spent = spending_line(trace.usage, trace.cost, "")
     new = "" if done.is_rewritten else ", the same rows"
     again = f", {count_noun(done.again, 'kept answer')} asked again" if done.again else ""

@@ -46,7 +46,7 @@ class DatabaseTable:
         """Why the table may not have the rows of the served version."""
         if self._exists() is False:
             return [f"the table {self._name} is not there"]
-        return ["its last refresh was not finished"] if place.unfinished.exists() else []
+        return ["its last refresh was not finished"] if place.unfinished_file.exists() else []
 
     def write(self, rows: pa.Table) -> None:
         """Give the table these rows, all or none. Raises QueryError."""

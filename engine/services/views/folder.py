@@ -186,7 +186,7 @@ class ViewFolder:
         state = asdict(view)
         whole = {**state, "checksum": _checksum(state)}
         write_private(self.path / _STATE, (json.dumps(whole, indent=1) + "\n").encode())
-        self.unfinished.unlink(missing_ok=True)
+        self.unfinished_file.unlink(missing_ok=True)
         kept = {view.version - 1, view.version, *(one["version"] for one in view.history)}
         for file in self.path.iterdir():
             found = _ROWS.fullmatch(file.name)
@@ -195,7 +195,7 @@ class ViewFolder:
                 file.unlink(missing_ok=True)
 
     @property
-    def unfinished(self) -> Path:
+    def unfinished_file(self) -> Path:
         """A file that is there where a table of a database may be ahead of the served version."""
         return self.path / "unfinished"
 

@@ -103,18 +103,18 @@ def _pieces(schema: pa.Schema, streams: Any) -> Iterator[pa.Table]:
 
 
 def settings_of(
-    session: RegisteredTables, frame: Frame, asked: Mapping[str, StoredCall]
+    session: RegisteredTables, frame: Frame, questions: Mapping[str, StoredCall]
 ) -> dict[str, Any]:
     """The settings that may change the rows, before the query runs: options, versions, the calls
     with all that they were given, and the stored questions that it asks."""
     enums = getattr(session, "enums", {})  # of the dialects, a service
     calls = sorted(call.name for call in frame.prepared.calls)
-    calls += sorted(repr((name, c.sql, c.threshold, c.names)) for name, c in asked.items())
+    calls += sorted(repr((name, c.sql, c.threshold, c.names)) for name, c in questions.items())
     return {
         "options": options_of(session),
         "versions": versions(),
         "calls": sha256("\n".join(calls).encode("utf-8", "surrogatepass")).hexdigest(),
-        "questions": {name: call.version for name, call in asked.items()},
+        "questions": {name: call.version for name, call in questions.items()},
         "enums": {table: sorted(columns) for table, columns in enums.items()},
     }
 

@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.errors import QueryError
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.language.query_text.tokenizer import QUOTED
-from blendfusion.services.views.growing import FORM, growing_tables
+from blendfusion.services.views.growth import FORM, growing_tables
 from blendfusion.services.views.views import Refresh
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ def _only_name(tree: TokenTree, at: int, form: str) -> str:
 
 
 def _name(tree: TokenTree, at: int, form: str) -> tuple[str, int]:
-    """The name of a view, as DataFusion reads one, and the token behind it: several words for one in
-    a database."""
+    """The name of a view, as DataFusion reads one, and the token behind it. That of one in a
+    database has several words."""
     if not tree.is_name(at):
         raise QueryError("the name of a materialised view is missing", hint=form)
     token = tree.tokens[at]

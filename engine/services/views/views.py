@@ -25,7 +25,7 @@ from blendfusion.services.replay.digests import table_digest
 from blendfusion.services.views.database_tables import DatabaseTable
 from blendfusion.services.views.drift import Draw, Drift
 from blendfusion.services.views.folder import View, ViewFolder, history_with, names_in, stamps_in
-from blendfusion.services.views.growing import GrownTables
+from blendfusion.services.views.growth import GrownTables
 from blendfusion.services.views.kept_answers import UNLIMITED_MB, store_of
 from blendfusion.services.views.kept_names import KeptNames
 from blendfusion.services.views.kept_rows import KeptRows
@@ -202,10 +202,10 @@ class KeptViews:
                 )
             version, history = (0, ()) if before is None else (before.version, before.history)
             empty = View(name, query.strip(), version, 0, "", 0, 0, "", {}, own, history=history)
-            grown = self._grown(empty)
-            grown.clear()
-            with grown.tables():
-                facts = self._facts(empty, grown)
+            growth = self._growth(empty)
+            growth.clear()
+            with growth.tables():
+                facts = self._facts(empty, growth)
                 if name in facts.inputs:
                     raise QueryError(
                         f"the view '{name}' cannot read itself", hint="Choose another name."
@@ -226,9 +226,9 @@ class KeptViews:
         place = self.place(self.find(name).name)
         with place.writing():
             view = self.find(place.name)
-            checked, grown = self._check(place, view.query), self._grown(view)
-            with grown.tables():
-                facts = self._facts(view, grown)
+            checked, growth = self._check(place, view.query), self._growth(view)
+            with growth.tables():
+                facts = self._facts(view, growth)
                 why = self._reasons(view, facts)
                 drifts = self._session.options.drift_checks and facts.frame.prepared.calls
                 if not why and not drifts:
@@ -237,7 +237,7 @@ class KeptViews:
         self.update()
         return replace(done, checked=checked)
 
-    def _grown(self, view: View) -> GrownTables:
+    def _growth(self, view: View) -> GrownTables:
         columns = view.settings.get("grows", {})
         return GrownTables(self._session, view.name, self.place(view.name).path, columns)
 
@@ -253,16 +253,16 @@ class KeptViews:
     def explain(self, name: str) -> list[str]:
         """The lines of EXPLAIN REFRESH; nothing is asked."""
         view = self.find(name)
-        grown = self._grown(view)
-        with grown.tables():
-            return self._explain(view, self._facts(view, grown))
+        growth = self._growth(view)
+        with growth.tables():
+            return self._explain(view, self._facts(view, growth))
 
     def _explain(self, view: View, facts: _Facts) -> list[str]:
         why = self._reasons(view, facts)
         rows = f"{view.rows:,} rows" if view.rows != 1 else "1 row"
         lines = [f"Refresh of {view.name}, version {view.version}: {rows}, {view.refreshed}"]
-        asked = stored_questions(self._session, view.query).items()
-        lines += [f"  asks {describe(*one)}" for one in asked]
+        questions = stored_questions(self._session, view.query).items()
+        lines += [f"  asks {describe(*one)}" for one in questions]
         if not why:
             return [*lines, "  nothing changed: 0 values are asked, and the rows stay"]
         lines += [f"  {reason}" for reason in why]
@@ -271,7 +271,7 @@ class KeptViews:
     def explain_query(self, name: str, query: str) -> list[str]:
         """The plan of a query beside the answers that the view ``name`` keeps; nothing is asked."""
         empty = View(name, query, 0, 0, "", 0, 0, "", {}, {})
-        return self._plan(name, self._facts(empty, self._grown(empty)).frame)
+        return self._plan(name, self._facts(empty, self._growth(empty)).frame)
 
     def _plan(self, name: str, frame: Frame) -> list[str]:
         if not frame.prepared.calls:
@@ -289,7 +289,7 @@ class KeptViews:
             place.remove()
         self.update()
 
-    def _facts(self, view: View, grown: GrownTables) -> _Facts:
+    def _facts(self, view: View, growth: GrownTables) -> _Facts:
         """Raises QueryError for a text that is no query, or that cannot be planned."""
         name, query = view.name, view.query
         if not is_planned_only(query):
@@ -297,7 +297,7 @@ class KeptViews:
                 "a materialised view is made of a query",
                 hint="CREATE MATERIALIZED VIEW v AS SELECT ….",
             )
-        session, text = self._session, grown.within(query)
+        session, text = self._session, growth.within(query)
         frame = SessionText(text, None, OURS, None, read_only=False).plan(session, None, {})
         names = frame.schema().names
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -305,13 +305,15 @@ class KeptViews:
             raise QueryError(
                 f"two columns of the view are called '{twice[0]}'", hint="Name one: … AS other."
             )
-        asked = stored_questions(session, query)
-        settings = settings_of(session, frame, asked) | {"volatile": volatile_call(frame, query)}
+        questions = stored_questions(session, query)
+        settings = settings_of(session, frame, questions) | {
+            "volatile": volatile_call(frame, query)
+        }
         settings |= {own: view.settings.get(own) or default for own, default in _OWN.items()}
         names = KeptNames(session, self.place(name).path, query)
         names.load()
         inputs = inputs_of(session, frame, {name, *settings["grows"]}, text)
-        return _Facts(frame, grown.names_of(inputs) | names.digests(), settings, names)
+        return _Facts(frame, growth.names_of(inputs) | names.digests(), settings, names)
 
     def _reasons(self, view: View, facts: _Facts) -> list[str]:
         found = reasons(view, facts.inputs, facts.settings)
@@ -364,7 +366,7 @@ class KeptViews:
         if is_new:
             place.write_rows(now, _plain(rows))
             if table is not None:
-                place.unfinished.touch(mode=0o600)
+                place.unfinished_file.touch(mode=0o600)
                 table.write(_plain(rows))
         place.serve(now)  # a budget may end what follows
         if kept is not None and not trace.failed:
