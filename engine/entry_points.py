@@ -1,4 +1,4 @@
-"""Entry points: ``connect`` opens a session, ``register`` adds ingredients to a user's context."""
+"""The entry point ``connect`` opens a session."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from blendfusion.budget import Budget, PriceList, Prices
-from blendfusion.errors import OptionError, connect_with, limit_spending
+from blendfusion.errors import OptionError
 from blendfusion.models.stores.store_names import Cache, LateStore, store_for
 from blendfusion.options import OptionArguments, Options
 from blendfusion.services import offers, parts
@@ -73,7 +73,7 @@ def connect(
     [{'text': 'good'}]
     """
     chosen = Options().with_(**options)
-    store, known = _store(cache, chosen), _prices(prices)
+    store, known = answer_store(cache, chosen), price_list(prices)
     if ctx is not None and (config is not None or runtime is not None):
         hint = "Pass them to SessionContext(…)."
         raise OptionError("ctx has its config and runtime already", hint=hint)
@@ -84,7 +84,7 @@ def connect(
     return session
 
 
-def _store(cache: Cache, options: Options) -> AnswerStore:
+def answer_store(cache: Cache, options: Options) -> AnswerStore:
     """The store of answers, which writes behind if it can."""
     found = store_for(cache, options.cache_size)
     if isinstance(found, LateStore):
@@ -92,7 +92,7 @@ def _store(cache: Cache, options: Options) -> AnswerStore:
     return found
 
 
-def _prices(given: PriceList) -> Prices:
+def price_list(given: PriceList) -> Prices:
     """Prices in which ``"listed"``, or ``"*": "listed"`` beside others, stands for a list."""
     own = {} if isinstance(given, str) else given
     name = given if isinstance(given, str) else None
@@ -119,45 +119,3 @@ def _workers(cluster: str) -> Workers:
         )
     workers: Workers = services[0](cluster)
     return workers
-
-
-def register(
-    context: SessionContext,
-    model: Models = "auto",
-    *,
-    cache: Cache = "auto",
-    budget: Budget | None = None,
-    prices: PriceList = None,
-    embedder: str | Embedder | None = "auto",
-    **options: Unpack[OptionArguments],
-) -> None:
-    """Add the ingredients to a plain DataFusion context, as ordinary typed functions.
-
-    Each takes its literals and one value column as arguments: ``llm_filter(question, value)``,
-    ``llm_classify(value, labels)``, ``llm_qa(question, value)``. ``llm_extract``, whose type
-    depends on its schema, exists in sessions only. Answers equal those of a session; without the
-    planner, though, a function sees every value that DataFusion passes to it. ``budget`` limits all
-    of their spending from now on; DataFusion passes on the text of BudgetExceeded, not its type.
-    """
-    from blendfusion.models.embedders.cache import LazyEmbedder
-    from blendfusion.models.registry.model_names import model_for
-    from blendfusion.run.reports.run_telemetry import TelemetryObserver, Watch
-    from blendfusion.udfs.ask.ledger import Ledger
-    from blendfusion.udfs.register.open_during import open_during_function
-    from blendfusion.udfs.register.parse_money import parse_money_function
-    from blendfusion.udfs.register.plain_context import register_plain
-
-    chosen = Options().with_(**options)
-    store = _store(cache, chosen)
-    if chosen.confirm_above:
-        raise OptionError(
-            "confirm_above needs a session: registered functions cannot know the number of values",
-            hint=f"Use {connect_with(confirm_above=1000)}, or limit the spending: {limit_spending(values=1000)}.",
-        )
-    ledger = Ledger(budget, _prices(prices), whose="context")
-    vectors = LazyEmbedder(embedder, chosen)
-    resolved = model_for(model, chosen, store)
-    observer = TelemetryObserver(Watch(questions=chosen.log_questions))
-    register_plain(context, resolved, chosen, ledger, vectors, observer)
-    context.register_udf(open_during_function())
-    context.register_udf(parse_money_function())

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datafusion import lit
 
     from blendfusion.budget import Budget, Price
-    from blendfusion.entry_points import connect, register
+    from blendfusion.entry_points import connect
     from blendfusion.errors import (
         AnswerError,
         ArgumentError,
@@ -107,14 +107,13 @@ if TYPE_CHECKING:
         "ingredient",
         "lit",
         "open_during",
-        "register",
     ]
     __all__ += python_functions.__all__
 
 MODULES = {
     "datafusion": "lit",
     "blendfusion.budget": "Budget Price",
-    "blendfusion.entry_points": "connect register",
+    "blendfusion.entry_points": "connect",
     "blendfusion.errors": (
         "AnswerError ArgumentError BlendFusionError BudgetExceeded CacheWarning "
         "ConflictWarning ExecutionError FileWarning HostedModelWarning MatchWarning "

@@ -59,7 +59,7 @@ ORDER = """
     services.dialects.suql services.dialects
     services.documents services.search services.sources services.lakes services.meanings services.usage services.cluster
     services.pages services.replay services.views services.independence services.decide
-    services.approximate services.evaluate services.dbapi services.mcp services.server
+    services.plain_functions services.approximate services.evaluate services.dbapi services.mcp services.server
     services.ask.schema services.ask.grammar services.ask
     apps
     apps.notebooks

@@ -14,6 +14,7 @@ from blendfusion.services.evaluate.figures import Figure
 from blendfusion.services.evaluate.improve import Improvement
 from blendfusion.services.evaluate.question_file import StoredQuestion
 from blendfusion.services.independence.check import Independence
+from blendfusion.services.plain_functions.register import register
 from blendfusion.services.replay.manifest import Manifest
 from blendfusion.services.search.build import IndexReport
 
@@ -32,5 +33,6 @@ __all__ = [
     "add_accessors",
     "dbapi",
     "load_ipython_extension",
+    "register",
     "sql",
 ]

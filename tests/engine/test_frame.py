@@ -372,21 +372,7 @@ def test_an_ingredient_sees_a_row_of_values_once(sql: str, db: Counted) -> None:
     assert sorted(seen) == sorted(set(seen))
 
 
-# --- other contexts, other threads ---------------------------------------------------------------
-
-
-def test_a_plain_context_gives_the_same_answers() -> None:
-    db = Counted(hashed).add("t", TABLE)
-    context = SessionContext()
-    bf.register(context, bf.ScriptedModel(hashed))
-    context.from_arrow(TABLE, name="t")
-    for sql in (
-        "SELECT id FROM t WHERE llm_filter('q', x)",
-        "SELECT id, llm_map('m', x) AS m FROM t",
-        "SELECT id, llm_classify(x, ['a', 'b']) AS c FROM t",
-        "SELECT n, llm_qa('q', x) AS a FROM t GROUP BY n",
-    ):
-        assert unordered(tuples(context.sql(sql).to_arrow_table())) == unordered(db.rows(sql)), sql
+# --- other threads ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("planner", [True, False])

@@ -74,6 +74,7 @@ def test_a_hint_without_such_parts_is_the_same_everywhere() -> None:
 
 
 TALKS_TO_PROGRAMS = {
+    "engine/datafusion/method_gate.py",
     "engine/datafusion/process_guard.py",
     "engine/datafusion/user_context.py",
     "engine/datafusion/context.py",
@@ -82,6 +83,7 @@ TALKS_TO_PROGRAMS = {
     "engine/files/reading.py",
     "engine/budget.py",
     "engine/entry_points.py",
+    "engine/services/plain_functions/register.py",
     "engine/session.py",
     "engine/prepare/caller_tables.py",
     "engine/prepare/session_text.py",
