@@ -26,7 +26,7 @@ ORDER = """
     models.services.verbalizer models.services.weights models.services.http
     models.services.joint_prompts
     models.services.batch models.services.decisions models.services.llama models.services.outlines
-    models.services.speech models.services.tuning
+    models.services.encoder_heads models.services.speech models.services.tuning
     udfs.text udfs.declare
     udfs udfs.services
     udfs.ask udfs.services.columns udfs.functions udfs.evaluate udfs.joins udfs.register
