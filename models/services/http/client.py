@@ -414,11 +414,19 @@ class Endpoint:
         return Passing(reason, str(response.status))
 
     def _check_access(self, response: Response) -> None:
-        """Raise ``ModelFailed`` where the server wants a key or money: no value will fare better.
+        """Raise ``ModelFailed`` where the server wants a key or money, or is elsewhere: no value
+        will fare better.
 
-        A 403 from a server that served others is about one value: moderation, a firewall.
+        What a server says that served others is about one value: 403 of moderation or a firewall.
         """
         status = response.status
+        if 300 <= status < 400 and not self.line.served:
+            raise ModelFailed(
+                f"{self.safe_url} sends requests elsewhere ({status_of(response, self.key)}), and "
+                "redirects are not followed",
+                hint="Name the server's own URL.",
+                foreign=True,
+            )
         invalid = status == 400 and "API_KEY_INVALID" in response.text  # Gemini
         if status == 401 or invalid or (status == 403 and not self.line.served):
             state = "was refused" if self.key else "is not set"
