@@ -28,7 +28,7 @@ from blendfusion.datafusion.process_guard import no_pickle
 from blendfusion.datafusion.sort_keys import is_row_change
 from blendfusion.datafusion.stream import Stream
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
-from blendfusion.errors import BlendFusionError, QueryError, require_package
+from blendfusion.errors import BlendFusionError, OptionError, QueryError, require_package
 from blendfusion.files.csv_lines import place_error
 from blendfusion.language.opaque.datafusion_bugs import without_bugs
 from blendfusion.language.opaque.execution_path import optimize, prepare, understood_error
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from datafusion import DataFrameWriteOptions
 
     from blendfusion.run.engine import Engine
-    from blendfusion.run.estimates.estimate import Estimate
     from blendfusion.run.execution.pipeline import Counts
+    from blendfusion.run.reports.estimate import Estimate
     from blendfusion.run.reports.trace import Trace
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
@@ -588,9 +588,12 @@ class Frame(FrameMethods):
         100,000 of a plan; larger inputs are sampled, as ``basis`` states. Cached answers count as
         ``cached``, not as asked.
         """
-        from blendfusion.run.estimates.estimate_frame import estimate_frame
-
-        estimate = estimate_frame(self)
+        estimators = parts("estimates")
+        if not estimators:
+            raise OptionError(
+                "an estimate needs the service blendfusion/services/estimates, which is not installed"
+            )
+        estimate: Estimate = estimators[0](self)
         self.latest.expected = estimate.total.values if estimate.complete else None
         return estimate
 
@@ -627,7 +630,7 @@ class Frame(FrameMethods):
             return self._show("\n".join([str(optimize(self).display_indent()), *notes]))
         from blendfusion.run.reports.explain import explain_frame
 
-        estimate = self.estimate() if estimates else None
+        estimate = self.estimate() if estimates and parts("estimates") else None
         if analyze:
             self._table()
         text = explain_frame(self, analyze=analyze, verbose=verbose, estimate=estimate)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from blendfusion.models.stores.memory import AnswerStore, MemoryStore, StoreStats
     from blendfusion.models.stores.sqlite import SqliteStore
     from blendfusion.options import Options
-    from blendfusion.run.estimates.estimate import Estimate, OperatorEstimate
+    from blendfusion.run.reports.estimate import Estimate, OperatorEstimate
     from blendfusion.run.reports.trace import AnswerWarning, Trace
     from blendfusion.session import Session
     from blendfusion.types import Answer, Constraint, ModelInfo, Request, Task, Usage
@@ -130,7 +130,7 @@ MODULES = {
     "blendfusion.models.stores.memory": "AnswerStore MemoryStore StoreStats",
     "blendfusion.models.stores.sqlite": "SqliteStore",
     "blendfusion.options": "Options",
-    "blendfusion.run.estimates.estimate": "Estimate OperatorEstimate",
+    "blendfusion.run.reports.estimate": "Estimate OperatorEstimate",
     "blendfusion.run.reports.trace": "AnswerWarning Trace",
     "blendfusion.session": "Session",
     "blendfusion.types": "Answer Constraint ModelInfo Request Task Usage",

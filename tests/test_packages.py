@@ -42,7 +42,6 @@ ORDER = """
     run.engine run.hooks
     language.opaque
     run run.execution
-    run.estimates
     run.reports
     run.frame_run
     prepare.result_names prepare.verbs
@@ -57,7 +56,7 @@ ORDER = """
     services.dialects.mysql services.dialects.blendsql services.dialects.warehouses
     services.dialects.decisions
     services.dialects.suql services.dialects
-    services.documents services.search services.sources services.lakes services.meanings services.usage services.cluster
+    services.documents services.search services.sources services.lakes services.meanings services.usage services.cluster services.estimates
     services.pages services.replay services.views services.independence services.decide
     services.plain_functions services.approximate services.evaluate services.dbapi services.mcp services.server
     services.ask.schema services.ask.grammar services.ask

@@ -154,6 +154,17 @@ if owner == "approximate":
         assert f"services/{owner}, which is not installed" in str(error), error
     else:
         raise AssertionError("it was a bare AttributeError")
+if owner == "estimates":
+    assert "expected" not in frame.explain_text()
+    guarded = bf.connect(bf.ScriptedModel(lambda call: True), cache=None, confirm_above=1)
+    guarded.from_pydict({"x": ["a", "b"]}, name="t")
+    for act in (frame.estimate, guarded.sql("SELECT llm_filter('q', x) FROM t").to_pylist):
+        try:
+            act()
+        except bf.OptionError as error:
+            assert "services/estimates, which is not installed" in str(error), error
+        else:
+            raise AssertionError("an estimate without its service")
 if owner == "pages":
     assert frame.trace._repr_html_() is None
     try:
@@ -197,8 +208,8 @@ CORE_TESTS = (
     *("tests/engine/run/execution/test_early_stop.py", "tests/engine/test_errors.py"),
 )
 PLANS = "tests/planner/test_golden_plans.py::test_plans_look_like_their_page"
-NOT_IN_PLANS = frozenset(["udfs/services/columns"])
-"""The services whose functions the pages of plans ask."""
+NOT_IN_PLANS = frozenset(["udfs/services/columns", "engine/services/estimates"])
+"""The services whose functions the pages of plans ask, or whose numbers they show."""
 
 
 @pytest.mark.long

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from blendfusion.planner.rules.similar_first import Pays
     from blendfusion.planner.stages.split import StagedPlan
     from blendfusion.run.engine import Calls, Engine, Plans, Runs, Texts
-    from blendfusion.run.estimates.estimate import Estimate
     from blendfusion.run.execution.executor import Elsewhere, Execution
     from blendfusion.run.execution.pipeline import Counts
     from blendfusion.run.execution.scratch_context import Workbench
+    from blendfusion.run.reports.estimate import Estimate
     from blendfusion.run.reports.trace import Trace
     from blendfusion.udfs.ask.dispatcher import Dispatcher
     from blendfusion.udfs.ask.ledger import DailyLimits, Ledger

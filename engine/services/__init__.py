@@ -58,6 +58,10 @@ class Service:
     """The function that gives ``connect(cluster=…)`` its workers."""
     pages: str = ""
     """The module of the pages of runs: ``page_of(trace, redaction)`` and ``fragment_of(trace)``."""
+    estimates: str = ""
+    """The function that estimates the questions of a frame: ``estimate_frame(frame)``."""
+    seconds: str = ""
+    """The class that expects the seconds of a run: see ``throughput.TimeLeft``."""
     begin: str = ""
     """A function that runs when ``blendfusion`` is imported."""
 

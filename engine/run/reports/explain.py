@@ -12,11 +12,11 @@ from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.planner.driver import Rewrite
 from blendfusion.planner.explain.plan_text import changed_trees
 from blendfusion.planner.ir.nodes import Ask, asks_model
-from blendfusion.run.estimates.estimate import Estimate, OperatorEstimate
 from blendfusion.run.execution.operators import AskLine, StageLines, found_by, stage_lines
 from blendfusion.run.execution.pipeline import Counts
 from blendfusion.run.execution.predicate_order import PredicateCounts
 from blendfusion.run.observe.progress import beside_text, count_noun, readings_text
+from blendfusion.run.reports.estimate import Estimate, OperatorEstimate
 from blendfusion.types import Usage
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.pairing import Pairing

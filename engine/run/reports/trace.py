@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import pyarrow as pa
 
@@ -34,7 +34,6 @@ from blendfusion.run.reports.answer_warnings import (
     summary,
     unstated_summary,
 )
-from blendfusion.run.reports.expected_seconds import ExpectedSeconds
 from blendfusion.run.reports.html import text
 from blendfusion.run.reports.request_sample import Sample
 from blendfusion.run.reports.run_record import Run, run_of
@@ -114,6 +113,19 @@ def _pages() -> Any:
     return next(iter(parts("pages")), None)
 
 
+class TimeLeft(Protocol):
+    """Expects the seconds of a run, until its first answers say more."""
+
+    def add(self, job: Job, values: Sequence[Values]) -> float | None:
+        """The seconds of all requests so far with those about ``values``; None if unknown."""
+
+    def note_usage(self, job: Job, usage: Usage) -> None:
+        """Record the usage of one batch, for later sessions."""
+
+    def keep(self) -> None:
+        """Store the rates of the run."""
+
+
 class Trace:
     """The record of one run (and the observer of its dispatchers).
 
@@ -148,7 +160,9 @@ class Trace:
         self._waits: dict[Question, Wait] = {}
         self._known = 0
         self._done = 0
-        self._expected = None if measured is None else ExpectedSeconds(measured)
+        self._expected: TimeLeft | None = None
+        if measured is not None:
+            self._expected = next((expects(measured) for expects in parts("seconds")), None)
         self._reporter = reporter
         self._measured = measured
         self._redaction = redaction or Redaction()

@@ -15,7 +15,7 @@ from blendfusion.datafusion.scans import scans, table_of
 from blendfusion.errors import BlendFusionError
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.redaction import Redaction
-from blendfusion.run.estimates.estimate import Estimate
+from blendfusion.run.reports.estimate import Estimate
 from blendfusion.services.ask.literals import show_literals
 from blendfusion.services.ask.where import parse, predicates
 

@@ -22,8 +22,8 @@ from blendfusion.errors import (
     connect_with,
 )
 from blendfusion.redaction import Redaction
-from blendfusion.run.estimates.estimate import Estimate
 from blendfusion.run.observe.progress import count_noun, progress
+from blendfusion.run.reports.estimate import Estimate
 from blendfusion.run.reports.trace import Trace
 from blendfusion.services.ask.advice import advice
 from blendfusion.services.ask.before import Before

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from blendfusion.run.estimates.estimate import Estimate
 from blendfusion.run.observe.progress import count_noun
+from blendfusion.run.reports.estimate import Estimate
 from blendfusion.services.ask.where import parse, predicates, tables
 from blendfusion.udfs.register.user_functions import known_ingredients
 

@@ -19,7 +19,7 @@ import blendfusion as bf
 from blendfusion.errors import ModelNotFound
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.python_packages import packaged_weights
-from blendfusion.run.estimates.sampling import any_rows, distinct_in_all, first_rows
+from blendfusion.services.estimates.sampling import any_rows, distinct_in_all, first_rows
 from blendfusion.types import Task
 
 N = 40

@@ -221,7 +221,7 @@ def asked(texts: int, *, shown: bool = True) -> list[tuple[str, float]]:
 @pytest.fixture
 def rates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("blendfusion.run.observe.throughput._LEAST_SECONDS", 0.1)
+    monkeypatch.setattr("blendfusion.services.estimates.earlier_rates._LEAST_SECONDS", 0.1)
     return tmp_path / "blendfusion" / "throughput.json"
 
 

@@ -1,4 +1,4 @@
-"""Estimates the values and the spending of a query before any call, with the basis of the
+"""The record of an estimate: the values and the spending of a query, with the basis of the
 numbers."""
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from blendfusion.models.scores.distribution import distribution_of
 from blendfusion.models.scripted_model import ScriptedModel
 from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
-from blendfusion.run.estimates.loaded_models import KnownModels
+from blendfusion.services.estimates.loaded_models import KnownModels
 from blendfusion.types import Answer, Constraint, Task
 from blendfusion.udfs.ask.dispatcher import Dispatcher, Question
 from blendfusion.udfs.ask.observer import NullObserver

@@ -33,19 +33,19 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.traversal import expressions, subplans, transform
 from blendfusion.planner.stages.split import Stage, StagedPlan
 from blendfusion.planner.stages.supersets import superset
-from blendfusion.run.estimates.sampling import MOST_ROWS, Sample, any_rows, first_rows
-from blendfusion.run.estimates.simulated_model import Share, SimulatedDispatcher, Tally, digest
-from blendfusion.run.estimates.value_bounds import (
-    NO_BOUNDS,
-    StageBounds,
-    ValueBounds,
-    most_of_rows,
-)
 from blendfusion.run.execution.decided_groups import rows_of_decided_groups
 from blendfusion.run.execution.executor import Execution, stream
 from blendfusion.run.execution.expressions import Column, Rows, RowWise
 from blendfusion.run.execution.group_states import GroupStates
 from blendfusion.run.execution.pipeline import Chunks
+from blendfusion.services.estimates.sampling import MOST_ROWS, Sample, any_rows, first_rows
+from blendfusion.services.estimates.simulated_model import Share, SimulatedDispatcher, Tally, digest
+from blendfusion.services.estimates.value_bounds import (
+    NO_BOUNDS,
+    StageBounds,
+    ValueBounds,
+    most_of_rows,
+)
 from blendfusion.udfs.evaluate.evaluate import evaluate
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from blendfusion.models.prompts.prompt import BEHIND, render, replies_of
 from blendfusion.models.protocol.images import IMAGE_TOKENS, has_bytes, is_image
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scripted_model import ScriptedModel
-from blendfusion.run.estimates.loaded_models import KnownModels
-from blendfusion.run.estimates.simulated_model import CHARACTERS_PER_TOKEN, Tally
 from blendfusion.run.observe.progress import count_noun
 from blendfusion.run.observe.throughput import MeasuredUsage
+from blendfusion.services.estimates.loaded_models import KnownModels
+from blendfusion.services.estimates.simulated_model import CHARACTERS_PER_TOKEN, Tally
 from blendfusion.types import ConstraintKind, Task
 
 ANSWER_TOKENS: dict[ConstraintKind, int] = {

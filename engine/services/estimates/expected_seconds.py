@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blendfusion.models.protocol.model import Values
-from blendfusion.run.observe.throughput import EarlierRates, MeasuredUsage
+from blendfusion.run.observe.throughput import MeasuredUsage
+from blendfusion.services.estimates.earlier_rates import EarlierRates
 from blendfusion.types import Usage
 from blendfusion.udfs.ask.job import Job
 
@@ -25,9 +26,9 @@ class ExpectedSeconds:
     def add(self, job: Job, values: Sequence[Values]) -> float | None:
         """The seconds of all requests so far with those about ``values``; None if no rate of the
         model is known."""
-        from blendfusion.run.estimates.loaded_models import known_models
-        from blendfusion.run.estimates.simulated_model import Tally
-        from blendfusion.run.estimates.token_costs import Meter
+        from blendfusion.services.estimates.loaded_models import known_models
+        from blendfusion.services.estimates.simulated_model import Tally
+        from blendfusion.services.estimates.token_costs import Meter
 
         tally = Tally(
             values=len(values),

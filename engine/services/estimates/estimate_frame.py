@@ -17,8 +17,8 @@ from blendfusion.planner.explain.expression_text import expression_text
 from blendfusion.planner.explain.plan_text import names_of
 from blendfusion.planner.ir.nodes import Ask, Block, asks_model
 from blendfusion.planner.stages.split import StagedPlan
-from blendfusion.run.estimates.dependencies import influences
-from blendfusion.run.estimates.estimate import (
+from blendfusion.run.observe.progress import count_noun
+from blendfusion.run.reports.estimate import (
     ASSUMED,
     AT_MOST,
     AT_MOST_LARGE,
@@ -27,12 +27,12 @@ from blendfusion.run.estimates.estimate import (
     Estimate,
     OperatorEstimate,
 )
-from blendfusion.run.estimates.loaded_models import KnownModels, known_models
-from blendfusion.run.estimates.sampling import distinct_in_all
-from blendfusion.run.estimates.simulate import DryRows, DryRun, StageSeen, occurrences
-from blendfusion.run.estimates.simulated_model import SimulatedDispatcher, Tally
-from blendfusion.run.estimates.token_costs import Meter
-from blendfusion.run.observe.progress import count_noun
+from blendfusion.services.estimates.dependencies import influences
+from blendfusion.services.estimates.loaded_models import KnownModels, known_models
+from blendfusion.services.estimates.sampling import distinct_in_all
+from blendfusion.services.estimates.simulate import DryRows, DryRun, StageSeen, occurrences
+from blendfusion.services.estimates.simulated_model import SimulatedDispatcher, Tally
+from blendfusion.services.estimates.token_costs import Meter
 from blendfusion.types import ConstraintKind, Task, Usage
 from blendfusion.udfs.declare.call import Call
 

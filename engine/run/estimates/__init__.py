@@ -1,1 +1,0 @@
-"""Estimates the questions of a query by a run with guessed answers."""

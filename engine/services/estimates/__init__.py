@@ -1,0 +1,7 @@
+"""Estimates the questions of a query by a run with guessed answers."""
+
+from blendfusion.services import Service
+
+SERVICE = Service(
+    estimates="estimate_frame:estimate_frame", seconds="expected_seconds:ExpectedSeconds"
+)
