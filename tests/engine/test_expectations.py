@@ -46,7 +46,7 @@ EXPECTATIONS = {
     "money and decimals": "engine/test_decimals.py::test_sums_of_decimals_are_exact udfs/register/test_parse_money.py::test_an_amount_is_read",
     "closed labels, NULL for blank texts": "models/wrappers/test_checked.py::test_an_answer_outside_of_the_constraint_is_a_failed_value models/test_scripted.py::test_a_value_outside_the_constraint_is_refused_not_coerced security/test_promises.py::test_7_what_is_null_without_a_call_is_what_the_docs_name",
     "NULL for what a text does not state": "engine/test_evidence.py::test_amounts_and_dates_of_bills_without_any_are_null",
-    "the cost before the run": "engine/run/estimates/test_estimate.py::test_what_is_called_exact_is_exact engine/test_budget.py::test_cost_is_shown_where_prices_are_known",
+    "the cost before the run": "engine/services/estimates/test_estimate.py::test_what_is_called_exact_is_exact engine/test_budget.py::test_cost_is_shown_where_prices_are_known",
     "limits that hold": "engine/test_budget.py::test_each_limit_ends_a_query_and_a_larger_budget_goes_on",
     "a killed run goes on": "engine/test_kill.py::test_a_killed_query_continues_where_it_stopped",
     "corrections by examples": "engine/prepare/test_labelled_rows.py::test_labelled_rows_become_examples_of_each_label_in_turn",
