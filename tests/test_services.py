@@ -201,7 +201,7 @@ def test_the_core_works_without_a_service(folder: str, tmp_path: Path) -> None:
 
 CORE_TESTS = (
     *(
-        "tests/planner/substrait/test_round_trip.py",
+        "tests/engine/datafusion/substrait/test_round_trip.py",
         "tests/udfs/declare/test_bind.py",
         "tests/engine/test_frame.py",
     ),
