@@ -43,6 +43,8 @@ CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || e
 PARALLEL = $(BIN)/pytest -q -n auto --dist loadgroup --max-worker-restart=0
 # The files of tests that run alone: to collect all others takes longer than some of these tests.
 ALONE = $(BIN)/pytest -q $(shell grep -rl --include='test_*.py' 'mark\.alone' tests)
+FAST = not slow and not long and not local
+FAST_TESTS = tests/planner tests/udfs tests/models/stores/test_cache_key.py tests/test_*.py
 # Tests that pytest has compiled are kept for its next process, which collects them in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -61,7 +63,7 @@ demo: $(VENV)/installed-plain
 endif
 
 check: style types
-	$(PARALLEL) -m "not slow and not long and not local" tests/planner tests/udfs tests/models/stores/test_cache_key.py tests/test_*.py
+	$(PARALLEL) -m "$(FAST)" $(FAST_TESTS)
 
 test: style types
 	$(PARALLEL) -m "not alone and not long"
@@ -71,7 +73,7 @@ long: install
 	$(PARALLEL) -m "long and not alone"
 	$(ALONE) -m "long and alone"
 
-nightly: install $(VENV)/compiled $(VENV)/dbt $(VENV)/schedulers
+nightly: install $(VENV)/compiled $(VENV)/dbt $(VENV)/schedulers $(VENV)/lowest
 	BLENDFUSION_COMPILED=$(CURDIR)/$(VENV)/compiled/llama_cpp/lib $(BIN)/pytest -q -o faulthandler_timeout=14400 \
 		--cases 2000 tests/models/services/llama/test_prebuilt_equals_compiled.py
 	$(PARALLEL) -o faulthandler_timeout=14400 --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/engine/datafusion/test_bridge_catalogue.py tests/security
@@ -83,6 +85,7 @@ nightly: install $(VENV)/compiled $(VENV)/dbt $(VENV)/schedulers
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 100000 tests/models/services/http/test_fused_requests.py
 	BLENDFUSION_DBT=$(CURDIR)/$(VENV)/dbt $(BIN)/pytest -q tests/engine/test_dbt.py
 	BLENDFUSION_SCHEDULERS=$(CURDIR)/$(VENV)/schedulers $(BIN)/pytest -q -m "" tests/engine/test_schedulers.py
+	$(VENV)/lowest/bin/pytest -q -n auto --dist loadgroup --max-worker-restart=0 -m "$(FAST)" $(FAST_TESTS)
 	BLENDFUSION_SUITES=1 $(BIN)/pytest -q -o faulthandler_timeout=14400 tests/engine/services/dbapi/test_sqlalchemy_suite.py
 	$(BIN)/pytest -q -o faulthandler_timeout=14400 -m "" --cases 20000 tests/engine/services/sources/test_pushed_filters.py tests/engine/services/sources/test_pushed_values.py
 
@@ -92,6 +95,14 @@ $(VENV)/dbt: | $(BIN)/python
 $(VENV)/schedulers: | $(BIN)/python
 	$(BIN)/python -m pip install --target $@/dagster dagster
 	$(BIN)/python -m pip install --target $@/airflow apache-airflow-task-sdk
+
+# The oldest versions that are allowed.
+$(VENV)/lowest: $(SOURCES) | $(BIN)/python
+	rm -rf build $@
+	$(BIN)/python -m venv $@
+	$(BIN)/python tests/support/lowest_versions.py > $@/versions.txt
+	$@/bin/python -m pip install -c $@/versions.txt '.[dev]'
+	touch $@
 
 # llama.cpp with the kernels of the prebuilt library, to compare their answers.
 $(VENV)/compiled: | $(BIN)/python

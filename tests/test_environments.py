@@ -16,6 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from lowest_versions import lowest_versions
 from packaging.requirements import Requirement
 
 import blendfusion as bf
@@ -94,6 +95,15 @@ def test_lower_bounds_are_those_that_were_tried() -> None:
     for name, versions in refused.items():
         assert [v for v in versions if bounds[name].contains(v)] == []
     assert all(bounds["protobuf"].contains(v) for v in ("5.29.5", "6.32.0", "7.34.0"))
+
+
+def test_each_requirement_has_an_oldest_version() -> None:
+    """`make nightly` runs the fast tests with these."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pins = dict(line.split("==") for line in lowest_versions())
+    needs = [Requirement(line) for line in project["dependencies"]]
+    assert [need.name for need in needs] == [*pins]
+    assert all(need.specifier.contains(pins[need.name]) for need in needs)
 
 
 _DROPPED = """

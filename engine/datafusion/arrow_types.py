@@ -29,6 +29,15 @@ def is_list(kind: pa.DataType) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_list_view(kind))
 
 
+def lists_bytes(kind: pa.DataType) -> bool:
+    """A type of lists of bytes, or of lists of such."""
+    while is_list(kind) or types.is_fixed_size_list(kind):
+        kind = kind.value_type
+        if is_bytes(kind):
+            return True
+    return False
+
+
 def first_repeat(names: Iterable[str]) -> str | None:
     """The first name that stands more than once among ``names``; None if there is none.
 

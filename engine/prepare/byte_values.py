@@ -21,8 +21,8 @@ Bytes = Mapping[int, tuple[int, ...]]
 
 _BYTES = re.compile(r"Binary")
 """In the text of a plan with its columns' types."""
-_LIST_OF_BYTES = re.compile(r"\w*List\w*\((?:\d+ x )?\w*Binary")
-_TYPE = r"(\w+(?:\(\w+(?:(?:, | x )\w+)?)?)"
+_LIST_OF_BYTES = re.compile(r"(?:\w*List\w*\((?:\d+ x )?)+\w*Binary")
+_TYPE = r"(\w+(?:\(\w+(?:(?:, | x )\w+)?)*)"
 """A type, with the types in it as far as they say whether it is of bytes."""
 _OF_BYTES = frozenset({"Binary", "BinaryView", "LargeBinary"})
 _MAKE_BYTES = re.compile(

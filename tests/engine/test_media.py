@@ -310,6 +310,23 @@ def test_a_list_of_bytes_is_no_text_of_their_digits(call: str, kind: pa.DataType
     assert (rows, eyes.seen) == ([{"a": "seen"}], [("RED",)])
 
 
+@pytest.mark.parametrize(
+    ("value", "planner"),
+    [
+        *((value, True) for value in ("make_array(m, m)", "[m]", "array_agg(m)", "lists")),
+        *((value, True) for value in ("make_array(lists)", "lists[1]")),
+        ("lists", False),
+    ],
+)
+def test_lists_that_are_made_of_bytes_are_none_either(value: str, planner: bool) -> None:
+    """Nor are lists of such lists."""
+    table = pa.table({"m": pa.array([RED]), "lists": pa.array([[[RED]]])})
+    session = connected(bf.ScriptedModel(eyes := Eyes()), table, planner=planner)
+    with pytest.raises(bf.QueryError, match=r"of type LIST.* is no text"):
+        session.sql(f"SELECT llm_map('q', {value}) AS a FROM t").collect()
+    assert not eyes.seen
+
+
 def test_texts_in_bytes_are_texts_and_a_text_that_looks_like_a_name_is_one() -> None:
     fake = "image/png, 13 bytes, " + "0" * 32
     table = pa.table({"m": pa.array([b"a bag", fake.encode(), RED], pa.binary())})

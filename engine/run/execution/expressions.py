@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blendfusion.datafusion.arrow_types import is_bytes, is_list
+from blendfusion.datafusion.arrow_types import is_bytes, lists_bytes
 from blendfusion.datafusion.error_gate import is_error
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.models.protocol.model import Values
@@ -412,14 +412,18 @@ class RowWise:
         may_be_bytes = isinstance(call.ingredient.kind, RowQuestion)
         if isinstance(inner, Field):
             column = rows.table.column(inner.index)
-            if is_list(column.type) and is_bytes(column.type.value_type):
+            if lists_bytes(column.type):
                 raise list_of_bytes(call.ingredient.name)
             if any(known(column.type) for known in _ARGUMENTS) or (
                 may_be_bytes and pa.types.is_binary(column.type)
             ):
                 return column
-        elif may_be_bytes and is_bytes(self.column(inner, Rows(rows.table.slice(0, 0))).type):
-            return self.column(inner, rows)
+        elif may_be_bytes:
+            kind = self.column(inner, Rows(rows.table.slice(0, 0))).type
+            if lists_bytes(kind):
+                raise list_of_bytes(call.ingredient.name)
+            if is_bytes(kind):
+                return self.column(inner, rows)
         return self.column(expr, rows)
 
     def _other(self, expr: Node, rows: Rows) -> Column:

@@ -226,7 +226,8 @@ def _is_shared(
     if any(matched):
         # Below a paragraph, in whose blanks a gap may happen to stand, a table has gaps of its own.
         step = min(word.box[1] for word in strip) - max(word.box[3] for word in band.strips[-1])
-        return step <= 0.8 * height or 2 * sum(matched) > len(before)
+        few = len(alone) <= 2 * len(before)
+        return step <= 0.8 * height or (few and 2 * sum(matched) > len(before))
     # A line that a gutter of a table goes through is none of its rows, though it ends before the
     # next one.
     return (

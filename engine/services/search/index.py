@@ -117,7 +117,7 @@ class Index:
             found = translate_error(problem, scratch, where, Redaction("on"))
             raise QueryError(
                 f"llm_search: where => {sql_string(where)}: {_without_prefix(found.message)}",
-                hint=found.hint,
+                hint=found.hint and _without_prefix(found.hint),
             ) from problem
 
     def serves(self, column: Column) -> bool:
@@ -180,4 +180,4 @@ class Index:
 
 def _without_prefix(words: str) -> str:
     """Lance's message without the place in its source."""
-    return re.sub(r"^Invalid user input: |, /\S+\.rs:\d+:\d+$", "", words)
+    return re.sub(r"^Invalid user input: |, /\S+\.rs:\d+:\d+", "", words)

@@ -75,3 +75,9 @@ def test_a_hint_names_something(session: bf.Session, where: str) -> None:
     with pytest.raises(bf.QueryError) as problem:
         session.search("docs", "café", where=where)
     assert str(problem.value).endswith(f"{where.strip()!r}.")
+
+
+def test_a_hint_names_no_source_of_a_library(session: bf.Session) -> None:
+    with pytest.raises(bf.QueryError) as caught:
+        session.search("docs", "a", where="lower(id) = 'a'")
+    assert ".rs" not in str(caught.value)

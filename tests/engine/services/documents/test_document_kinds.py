@@ -1,0 +1,27 @@
+"""Thirty documents of kinds that are rare: their words, the order of these, and their rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from document_corpus import compare
+from document_kinds import KINDS, make_kinds
+
+import blendfusion as bf
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("seed", "chunk"), [(0, 0), (1, 400)])
+def test_no_word_is_lost_and_all_are_in_order(tmp_path: Path, seed: int, chunk: int) -> None:
+    corpus = make_kinds(tmp_path, seed)
+    assert len(corpus) == sum(count for _, count in KINDS.values())
+    session = bf.connect(None, cache=None)
+    bad: list[tuple[str, object]] = []
+    for known in corpus:
+        rows = session.read_documents(known.path, chunk=chunk).to_pylist()
+        assert [row for row in rows if row["error"]] == []
+        found = compare(known, "\n".join(row["text"] for row in rows))
+        if found.recall < 0.995 or found.order < 0.99 or found.lost_rows:
+            bad.append((known.path.name, found))
+    assert bad == []
