@@ -1,4 +1,4 @@
-"""Indexes that a recorded run input_of, as inputs of its manifest."""
+"""Indexes that a recorded run searches, as inputs of its manifest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from blendfusion.udfs.declare.arguments import sql_string
 
 if TYPE_CHECKING:
     from blendfusion.run.hooks import BaseSession
-    from blendfusion.services.search.index import Index
 
 _NAME = re.compile(r"llm_search\('(.*)'\)", re.DOTALL)
 
@@ -60,7 +59,7 @@ def rows_of_index(name: str, session: BaseSession) -> pa.Table | None:
     return None if found is None else found.snapshot().rows()
 
 
-def _index(name: str, session: BaseSession) -> Index | None:
+def _index(name: str, session: BaseSession) -> Any:
     known, index = vars(session).get("indexes"), index_of(name)
     if known is None or index is None:
         return None

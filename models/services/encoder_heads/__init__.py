@@ -6,7 +6,7 @@ from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.back_end import BackEnd
 from blendfusion.options import Options
 
-NEEDS = ("decisions", "llama")
+NEEDS = ("decisions", "llama", "weights")
 
 
 def _laya(argument: str, options: Options) -> Model:
