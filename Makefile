@@ -3,7 +3,7 @@
 # make check   style, types and the fast tests, in a minute and a half once installed
 # make test    style, types and the tests, of the package as it is installed, in eight minutes of two cores
 # make long    the tests of more than three seconds each: kills, threads, processes, local weights
-# make nightly the random suites with many more cases
+# make nightly all tests with twice the random cases; some suites with many more
 # make bench   the benchmarks that finish in minutes
 # make lock    write the versions in .venv into requirements-dev.lock
 # make docs    the site of the documentation, in build/site
@@ -40,9 +40,12 @@ CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || e
 
 # As many workers as cores; all tests with local models run in one of them (tests/conftest.py). A worker
 # that ends with its test ends the run: pytest-xdist would give the same test to the next worker.
-PARALLEL = $(BIN)/pytest -q -n auto --dist loadgroup --max-worker-restart=0
-# The files of tests that run alone: to collect all others takes longer than some of these tests.
-ALONE = $(BIN)/pytest -q $(shell grep -rl --include='test_*.py' 'mark\.alone' tests)
+PARALLEL = $(BIN)/pytest -q -n auto --dist loadgroup --max-worker-restart=0 $(AMOUNT)
+# Not 1,000 random cases a suite, but so many. Some then take longer than a test may at other times.
+AMOUNT = $(if $(CASES),--cases $(CASES) -o faulthandler_timeout=14400)
+# The files of tests that run alone, and of long ones: to collect all others takes half a minute.
+ALONE = $(BIN)/pytest -q $(AMOUNT) $(shell grep -rl --include='test_*.py' 'mark\.alone' tests)
+LONG = $(shell grep -rlE --include='test_*.py' 'mark\.long|long_after' tests)
 FAST = not slow and not long and not local
 FAST_TESTS = tests/planner tests/udfs tests/models/stores/test_cache_key.py tests/test_*.py
 # Tests that pytest has compiled are kept for its next process, which collects them in half the time.
@@ -52,7 +55,7 @@ PACKAGE = engine planner udfs models native examples
 SOURCES = pyproject.toml $(wildcard setup.py) \
 	$(shell find $(PACKAGE) -name '*.py' -o -name '*.pyi' -o -name '*.txt' -o -name '*.css' -o -name '*.html' -o -name '*.js' -o -name '*.csv' -o -name '*.jsonl' -o -name '*.cpp' -o -name '*.h')
 
-.PHONY: demo check test long nightly install style types stubs lock bench docs clean
+.PHONY: demo check test long nightly random install style types stubs lock bench docs clean
 
 ifeq ($(MODEL),)
 demo: $(VENV)/installed
@@ -70,10 +73,13 @@ test: style types
 	$(ALONE) -m "alone and not long"
 
 long: install
-	$(PARALLEL) -m "long and not alone"
+	$(PARALLEL) -m "long and not alone" $(LONG)
 	$(ALONE) -m "long and alone"
 
-nightly: install $(VENV)/compiled $(VENV)/dbt $(VENV)/schedulers $(VENV)/lowest
+nightly: random
+	$(MAKE) test long CASES=2000
+
+random: install $(VENV)/compiled $(VENV)/dbt $(VENV)/schedulers $(VENV)/lowest
 	BLENDFUSION_COMPILED=$(CURDIR)/$(VENV)/compiled/llama_cpp/lib $(BIN)/pytest -q -o faulthandler_timeout=14400 \
 		--cases 2000 tests/models/services/llama/test_prebuilt_equals_compiled.py
 	$(PARALLEL) -o faulthandler_timeout=14400 --cases 50000 -m "slow or not local" tests/test_random_queries.py tests/engine/datafusion/test_bridge_catalogue.py tests/security
@@ -130,7 +136,9 @@ bench: install
 	$(BIN)/pytest --benchmark-only -o python_files='bench_*.py' benchmarks
 
 docs: install
-	$(BIN)/python -m pip install -q '.[docs]'
+	@mkdir -p build
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' > build/docs.txt
+	$(BIN)/python -m pip install -q -r build/docs.txt
 	$(BIN)/mkdocs build --strict
 
 clean:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import re
 import shutil
 import signal
 import sys
@@ -57,10 +58,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of parallel workers, one runs all tests with local models: they compute on every core."""
+    """Of parallel workers, one runs all tests with local models: they compute on every core. Files
+    with long tests say so in words that the Makefile looks for."""
     for item in items:
         if item.get_closest_marker("local"):
             item.add_marker(pytest.mark.xdist_group("local"))
+    for file in {item.path for item in items if item.get_closest_marker("long")}:
+        if not re.search(r"mark\.long|long_after", file.read_text("utf-8")):
+            raise pytest.UsageError(f"`make long` does not find the long tests of {file}")
 
 
 @pytest.hookimpl(optionalhook=True)
