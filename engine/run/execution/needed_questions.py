@@ -62,10 +62,14 @@ class NeededQuestions:
         """The open questions, by their place, that are asked whatever the answers are. Raises
         TooComplex."""
         if codes not in self._found:
-            if codes.count(UNKNOWN) > _MOST_OPEN or len(self._found) > _MOST_FOUND:
+            if self._count_open(codes) > _MOST_OPEN or len(self._found) > _MOST_FOUND:
                 raise TooComplex
             self._found[codes] = self._find(codes)
         return self._found[codes]
+
+    def _count_open(self, codes: Codes) -> int:
+        parts = zip(self.parts, codes, strict=True)
+        return sum(code == UNKNOWN and isinstance(part, Ask) for part, code in parts)
 
     def _find(self, codes: Codes) -> frozenset[int]:
         try:
@@ -152,7 +156,7 @@ class NeededQuestions:
                 raise TooComplex
             return partial(_part, place=self._place(expr), is_question=False)
         step = self._step(expr)
-        if isinstance(expr, Ask) or all(ask.call.type == pa.bool_() for ask in asks(expr)):
+        if _is_followed(expr):
             return step
         if not may_look(expr):
             raise TooComplex
@@ -177,6 +181,22 @@ def may_look(expr: Expr) -> bool:
 
     values = [cast_to_text(arg) or arg for ask in asks(expr) for arg in ask.args]
     return all(map(never_fails, (substitute(expr, answer_column), *values)))
+
+
+def _is_followed(expr: Expr) -> bool:
+    """Whether an expression is a function of booleans and whole numbers that steps compute."""
+    if isinstance(expr, Ask):
+        return is_boolean(expr)
+    if not needs_model(expr):
+        return _literal(expr) != "?"
+    if not isinstance(expr, Node):
+        return False
+    if expr.name in ("and", "or", "not", *TRUTH_TESTS):
+        return True
+    if expr.name == "if_then":
+        results = (*expr.children[1::2], *(expr.children[-1:] if len(expr.children) % 2 else ()))
+        return all(map(_is_followed, results))
+    return expr.name in ("equal", "cast") and all(map(_is_followed, expr.children))
 
 
 def _is_one_question(expr: Expr) -> bool:

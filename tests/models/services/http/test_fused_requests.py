@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -266,3 +267,50 @@ def test_requests_are_as_many_as_a_count_by_hand(cases: int) -> None:
             assert frame.to_pylist() == one_by_one.to_pylist(), case.sql
             assert frame.trace.values <= one_by_one.trace.values, case.sql
             assert len(server.bodies) - before == case.requests(table), (number, case.sql)
+
+
+WHICH = "llm_map('Is it 9?', a, options => ['p', 'q', 'r'])"
+FORMS = (
+    "(CASE WHEN A THEN B END) IS NULL OR C, D AND C",
+    "(CASE WHEN A THEN 1 ELSE 2 END) < 2 OR C, A AND C",
+    "W = 'p' OR C, CASE WHEN W = 'q' THEN C ELSE D END",
+    "W IN ('p', 'q') AND C, coalesce(C, D), n > 3 AND D",
+    "CASE WHEN n > 5 AND A THEN C WHEN n < 3 THEN B ELSE D END, B OR D",
+    "concat(CASE WHEN A THEN W ELSE 'z' END, CASE WHEN B THEN 'u' END), NOT A AND B",
+    "nullif(A, B), C IS NOT TRUE OR B",
+    "(A AND n > 4) OR (B AND n <= 4), A = (n > 2)",
+    "CASE WHEN (A AND B) OR (NOT A AND C) THEN D ELSE B END, A OR D",
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_other_forms_have_equal_rows_and_no_more_values(form: str) -> None:
+    def shares(state: str, question: str, options: list[str]) -> list[float]:
+        first, second = odds(state, question, options)
+        return [first, second, *[0.0] * (len(options) - 2)]
+
+    def answer(call: bf.Request) -> object:
+        says_yes = odds(str(call.values[0]), call.question, ())[0] > 0.5
+        kinds = {"choice": ("p", "q"), "boolean": (True, False)}
+        return kinds[call.constraint.kind][not says_yes]
+
+    names = {name: f"llm_filter('Is it {n}?', a)" for n, name in enumerate("ABCD")} | {"W": WHICH}
+    shown = "".join(names.get(sign, sign) for sign in _spaced(form))
+    found = []
+    with serving(Decisions(shares).systemone) as server:
+        url = server.url.removesuffix("/v1")
+        for model in (f"systemone:jev@{url}", bf.ScriptedModel(answer)):
+            session = bf.connect(model, cache=None, progress="off", rules_off="predicate_order")
+            texts = [None, *(f"text {n}" for n in range(20))]
+            session.from_pydict({"a": texts, "n": [n % 8 for n in range(21)]}, "t")
+            frame = session.sql(f"SELECT {shown} FROM t")
+            rows = [tuple(row.values()) for row in frame.to_pylist()]
+            found.append((rows, frame.trace.values))
+    (rows, values), (one_by_one, most) = found
+    assert rows == one_by_one
+    assert values <= most
+
+
+def _spaced(form: str) -> list[str]:
+    """The words and signs of a form, so that a name is a word of its own."""
+    return re.findall(r"\w+|\W", form)
