@@ -34,7 +34,7 @@ class CheckFailed(AnswerError):
 
 def stored_questions(session: RegisteredTables, query: str) -> dict[str, StoredCall]:
     """The stored questions of a query, by name."""
-    known = session.questions
+    known = session.texts.questions
     return {name: known[name] for name in stored_names(query) if name in known}
 
 
