@@ -52,6 +52,7 @@ KINDS = {
     "entities": "SELECT id, llm_same(text, name => 'texts') AS e FROM reviews ORDER BY id",
     "join by meaning": "SELECT r.id, p.product FROM reviews r JOIN products p ON llm_join(r.text, p.about) ORDER BY 1, 2",
     "search": f"SELECT id, text FROM llm_search('notes', 'red torn', k => 100) WHERE {GOOD} ORDER BY id",
+    "groups without a name": "SELECT id, llm_group(text, into => 2) AS g FROM reviews ORDER BY id",
     "no model": "SELECT product, count(*) AS n FROM reviews GROUP BY product ORDER BY 1",
     # --- what is asked depends on what is known: the most is bounded ---
     "two filters": f"SELECT id FROM reviews WHERE {GOOD} AND {BAD}",

@@ -13,10 +13,32 @@ from typing import Any
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.token_tree import TokenTree
+from blendfusion.language.query_text.tokenizer import sql_of
 from blendfusion.places.whole_file import replacing
 from blendfusion.services.views.folder import escape
 
 _CALLS = re.compile(r"\bllm_(group|same)\b", re.IGNORECASE)
+
+
+def with_group_names(view: str, query: str) -> str:
+    """The query in which each call of llm_group has a name: a view's own where it has none, another
+    one for each call.
+
+    >>> with_group_names("v", "SELECT llm_group(x, name => 'a') FROM t")
+    "SELECT llm_group(x, name => 'a') FROM t"
+    """
+    tree, edits = TokenTree(query), []
+    for at in range(len(tree.tokens)) if _CALLS.search(query) else ():
+        if tree.word(at) != "LLM_GROUP" or not tree.opens(at + 1):
+            continue
+        close = tree.close[at + 1]
+        inside = range(at + 2, close - 1)
+        if any(tree.word(n) == "NAME" and tree.tokens[n + 1].text == "=>" for n in inside):
+            continue
+        call = " ".join(token.text for token in tree.tokens[at:close])
+        name = f"{view} {hashlib.sha256(call.encode()).hexdigest()[:8]}".replace("'", "''")
+        edits.append((close, close + 1, f", name => '{name}')"))
+    return sql_of(tree.edit(edits)) if edits else query
 
 
 class KeptNames:

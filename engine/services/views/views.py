@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
@@ -27,7 +27,7 @@ from blendfusion.services.views.drift import Draw, Drift
 from blendfusion.services.views.folder import View, ViewFolder, history_with, names_in, stamps_in
 from blendfusion.services.views.growth import GrownTables
 from blendfusion.services.views.kept_answers import UNLIMITED_MB, store_of
-from blendfusion.services.views.kept_names import KeptNames
+from blendfusion.services.views.kept_names import KeptNames, with_group_names
 from blendfusion.services.views.kept_rows import KeptRows
 from blendfusion.services.views.question_checks import check_questions, describe, stored_questions
 from blendfusion.services.views.sources import (
@@ -80,6 +80,7 @@ class _Facts:
     """A view's query as it is now, before it runs."""
 
     frame: Frame
+    columns: Sequence[str]
     inputs: Mapping[str, str | None]
     settings: Mapping[str, Any]
     names: KeptNames
@@ -297,9 +298,11 @@ class KeptViews:
                 "a materialised view is made of a query",
                 hint="CREATE MATERIALIZED VIEW v AS SELECT ….",
             )
-        session, text = self._session, growth.within(query)
-        frame = SessionText(text, None, OURS, None, read_only=False).plan(session, None, {})
-        names = frame.schema().names
+        session, own = self._session, growth.within(query)
+        frame = SessionText(own, None, OURS, None, read_only=False).plan(session, None, {})
+        names, text = frame.schema().names, with_group_names(name, own)
+        if text != own:
+            frame = SessionText(text, None, OURS, None, read_only=False).plan(session, None, {})
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise QueryError(
@@ -310,10 +313,10 @@ class KeptViews:
             "volatile": volatile_call(frame, query)
         }
         settings |= {own: view.settings.get(own) or default for own, default in _OWN.items()}
-        names = KeptNames(session, self.place(name).path, query)
-        names.load()
+        kept = KeptNames(session, self.place(name).path, text)
+        kept.load()
         inputs = inputs_of(session, frame, {name, *settings["grows"]}, text)
-        return _Facts(frame, growth.names_of(inputs) | names.digests(), settings, names)
+        return _Facts(frame, names, growth.names_of(inputs) | kept.digests(), settings, kept)
 
     def _reasons(self, view: View, facts: _Facts) -> list[str]:
         found = reasons(view, facts.inputs, facts.settings)
@@ -341,7 +344,7 @@ class KeptViews:
         kept = self._rows_to_keep(place, view, facts, draw)
         with self._answers(place, draw), _value_of(self._kept_rows, kept):
             try:
-                rows = frame.to_arrow_table()
+                rows = frame.to_arrow_table().rename_columns([*facts.columns])
             finally:
                 facts.names.save()
         trace = frame.trace

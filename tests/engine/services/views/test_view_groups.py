@@ -87,6 +87,28 @@ def test_groups_keep_their_names_over_sessions(seed: int, tmp_path: Path) -> Non
         before = after
 
 
+def test_groups_without_a_name_stay_with_their_view(tmp_path: Path) -> None:
+    """Each refresh is one of another session; a call that changes makes other groups."""
+    query, shop = (
+        GROUPS.replace(", name => 'topics'", "").replace(" AS g", ""),
+        Shop(tmp_path, answer),
+    )
+    shop.texts = {number: f"{TOPICS[number % 4]} {number}" for number in range(16)}
+    with shop.open() as session:
+        session.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+        assert session.sql("SELECT * FROM v").columns == session.sql(query).columns
+        before = session.sql("SELECT * FROM v").to_pylist()
+        assert {row[name] for row in before for name in [*row][1:]} == {*TOPICS}
+    shop.texts |= {20: "strange 20", 21: f"{TOPICS[0]} 21"}
+    with shop.open() as session:
+        assert session.sql("REFRESH v").to_pylist()[0]["asked"] > 0
+        after = session.sql("SELECT * FROM v").to_pylist()
+        assert after[: len(before)] == before
+        assert [*after[-1].values()][1] == TOPICS[0]
+        assert session.sql("REFRESH v").to_pylist()[0]["why"] == "nothing changed"
+        session.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {query.replace('4', '2')}")
+
+
 def test_a_renamed_group_is_a_change_that_asks_nothing(tmp_path: Path) -> None:
     shop = Shop(tmp_path, answer)
     shop.texts = {n: f"{TOPICS[n % 4]} {n}" for n in range(12)}

@@ -21,7 +21,7 @@ import blendfusion as bf
 from blendfusion.services.replay.digests import table_digest
 from blendfusion.services.views import kept_rows
 from blendfusion.services.views.folder import ViewFolder
-from blendfusion.services.views.kept_names import KeptNames
+from blendfusion.services.views.kept_names import KeptNames, with_group_names
 from blendfusion.services.views.kept_rows import KeptRows
 
 Asked = tuple[Any, Any]
@@ -61,8 +61,9 @@ def full_run(
     model, options = Model(), {"embedder": ByWord(), "progress": "off", "planner": planner}
     with bf.connect(model, cache=None, **options) as session:
         fill(shop, session, query, folder / "full.index")
-        KeptNames(session, folder / "v", query).load()
-        rows = session.sql(query).to_arrow_table()
+        named = with_group_names("v", query)
+        KeptNames(session, folder / "v", named).load()
+        rows = session.sql(named).to_arrow_table()
     return rows, set(model.asked)
 
 
