@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from blendfusion.udfs.ask.user_model import UserModel
     from blendfusion.udfs.register import python_functions
     from blendfusion.udfs.register.checked_expr import col
-    from blendfusion.udfs.register.open_during import open_during
     from blendfusion.udfs.register.python_functions import *  # noqa: F403 - the functions that ask
     from blendfusion.udfs.register.user_functions import ingredient
 
@@ -106,7 +105,6 @@ if TYPE_CHECKING:
         "image_bytes",
         "ingredient",
         "lit",
-        "open_during",
     ]
     __all__ += python_functions.__all__
 
@@ -136,7 +134,6 @@ MODULES = {
     "blendfusion.types": "Answer Constraint ModelInfo Request Task Usage",
     "blendfusion.udfs.ask.user_model": "UserModel",
     "blendfusion.udfs.register.checked_expr": "col",
-    "blendfusion.udfs.register.open_during": "open_during",
     "blendfusion.udfs.register.user_functions": "ingredient",
 }
 """The names of each module; those of the functions that ask are ``python_functions.__all__``."""

@@ -24,10 +24,9 @@ from blendfusion.models.registry.model_names import NamedModels
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore
 from blendfusion.options import OF_MODELS, Options
 from blendfusion.run.engine import Plans, Runs, Texts
-from blendfusion.services import missing_method
+from blendfusion.services import missing_method, parts
 from blendfusion.services.session_methods import SessionMethods
 from blendfusion.udfs.ask.ledger import Ledger
-from blendfusion.udfs.register.open_during import open_during_function
 from blendfusion.udfs.register.parse_money import parse_money_function
 
 if TYPE_CHECKING:  # the rest is imported when it is first used
@@ -143,8 +142,8 @@ class Session(SessionMethods):
         SessionContext.register_catalog_provider(self, HIDDEN_CATALOG, self._hidden)
         self.add_hidden_schema(STAGE_SCHEMA, Schema.memory_schema())
         self.add_hidden_schema(UNNAMED_SCHEMA, Schema.memory_schema())
-        self.register_udf(open_during_function())
-        self.register_udf(parse_money_function())
+        for make in (*parts("function"), parse_money_function):
+            self.register_udf(make())
 
     # --- the parts of a session, each made when it is first used ----------------------------------
 

@@ -24,8 +24,9 @@ AT_CONNECT = """
     datafusion.unnamed_tables entry_points errors files files.foreign_tables models.* options
     planner planner.ir planner.ir.opaque_names prepare prepare.frame_sources prepare.verbs
     prepare.verbs.placement public_names redaction run run.engine run.hooks services
-    services.ask.state services.session_methods services.views.registered_tables session types udfs
-    udfs.ask udfs.ask.ledger udfs.ask.named_results udfs.register udfs.register.open_during
+    services.ask.state services.dialects.suql services.dialects.suql.open_during
+    services.session_methods services.views.registered_tables session types udfs
+    udfs.ask udfs.ask.ledger udfs.ask.named_results udfs.register
     udfs.register.parse_money udfs.services
 """.split()
 """What ``connect`` with a model object may import of the package; ``x.*`` stands for all below x.

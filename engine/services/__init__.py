@@ -58,6 +58,8 @@ class Service:
     """The function that gives ``connect(cluster=…)`` its workers."""
     pages: str = ""
     """The module of the pages of runs: ``page_of(trace, redaction)`` and ``fragment_of(trace)``."""
+    function: str = ""
+    """The function of SQL that each session has of it: ``make()`` is a function of DataFusion's."""
     estimates: str = ""
     """The function that estimates the questions of a frame: ``estimate_frame(frame)``."""
     seconds: str = ""

@@ -7,6 +7,7 @@ from blendfusion.apps.notebooks.accessors import add_accessors, sql
 from blendfusion.apps.notebooks.magic import load_ipython_extension
 from blendfusion.services.approximate.within import Within
 from blendfusion.services.dbapi import module as dbapi
+from blendfusion.services.dialects.suql.open_during import open_during
 from blendfusion.services.evaluate.calibration_file import StoredCalibration
 from blendfusion.services.evaluate.choose_model import ModelChoice
 from blendfusion.services.evaluate.evaluation import Comparison, Evaluation
@@ -33,6 +34,7 @@ __all__ = [
     "add_accessors",
     "dbapi",
     "load_ipython_extension",
+    "open_during",
     "register",
     "sql",
 ]

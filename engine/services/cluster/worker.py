@@ -17,6 +17,7 @@ from blendfusion.files.lance_table import RegisteredLance
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.pipeline import Chunks, Counts, run
 from blendfusion.run.execution.scratch_context import Workbench
+from blendfusion.services import parts
 from blendfusion.services.cluster.messages import (
     AskedAnswers,
     AskRange,
@@ -46,7 +47,6 @@ from blendfusion.services.cluster.remote_dispatcher import (
     memory_of,
 )
 from blendfusion.services.cluster.worker_models import WorkerModels
-from blendfusion.udfs.register.open_during import open_during_function
 from blendfusion.udfs.register.parse_money import parse_money_function
 
 _TIME_ZONE = "datafusion.execution.time_zone"
@@ -146,7 +146,7 @@ class _Steps:
 
     def _run(self, counts: Counts, noted: RunNotes) -> None:
         fragment = self._fragment
-        functions = [open_during_function(), parse_money_function()]
+        functions = [make() for make in (*parts("function"), parse_money_function)]
         settings = {SETTING: "false", SPLITS_SORTS: "false"}
         if fragment.time_zone is not None:
             settings[_TIME_ZONE] = fragment.time_zone

@@ -4,6 +4,8 @@ from blendfusion.services import Service
 
 SERVICE = Service(
     session="session:Translating",
+    names={"open_during": "suql.open_during"},
+    function="suql.open_during:open_during_function",
     dialects="dispatch",
     dialect_names=(
         *("blendsql", "suql", "mysql", "snowflake", "bigquery", "databricks"),

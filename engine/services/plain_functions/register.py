@@ -16,9 +16,9 @@ from blendfusion.models.stores.store_names import Cache
 from blendfusion.models.wrappers.failover import Models
 from blendfusion.options import OptionArguments, Options
 from blendfusion.run.reports.run_telemetry import TelemetryObserver, Watch
+from blendfusion.services import parts
 from blendfusion.services.plain_functions.plain_context import register_plain
 from blendfusion.udfs.ask.ledger import Ledger
-from blendfusion.udfs.register.open_during import open_during_function
 from blendfusion.udfs.register.parse_money import parse_money_function
 
 
@@ -52,5 +52,5 @@ def register(
     resolved = model_for(model, chosen, store)
     observer = TelemetryObserver(Watch(questions=chosen.log_questions))
     register_plain(context, resolved, chosen, ledger, vectors, observer)
-    context.register_udf(open_during_function())
-    context.register_udf(parse_money_function())
+    for make in (*parts("function"), parse_money_function):
+        context.register_udf(make())

@@ -8,9 +8,9 @@ from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.rewriter import Weaver
+from blendfusion.services.dialects.suql.hours_text import PATTERN, read
+from blendfusion.services.dialects.suql.open_during import NAME
 from blendfusion.udfs.declare.arguments import sql_string
-from blendfusion.udfs.register.open_during import NAME
-from blendfusion.udfs.text.opening_hours import PATTERN, read
 
 _QUESTION = "Which times of the week does it mean? Write the day, the first and the last time."
 _TIMES = f"{PATTERN}(, {PATTERN}){{0,13}}"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import blendfusion as bf
-from blendfusion.udfs.text.opening_hours import DAYS, PATTERN, Span, during, overlap, read
+from blendfusion.services.dialects.suql.hours_text import DAYS, PATTERN, Span, during, overlap, read
 
 HOUR, DAY = 60, 24 * 60
 

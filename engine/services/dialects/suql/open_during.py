@@ -14,7 +14,7 @@ NAME = "open_during"
 
 
 def _column(hours: pa.Array, times: pa.Array) -> pa.Array:
-    from blendfusion.udfs.text.opening_hours import during
+    from blendfusion.services.dialects.suql.hours_text import during
 
     rows = list(zip(hours.to_pylist(), times.to_pylist(), strict=True))
     known = {row: None if None in row else during(*row) for row in dict.fromkeys(rows)}
