@@ -359,13 +359,13 @@ KINDS: dict[Callable[[Path, Author], None], tuple[str, int]] = {
 """The ending, and the number of files, of each kind: 30 together."""
 
 
-def make_kinds(folder: Path, seed: int = 0) -> list[Known]:
-    """The files, with their text."""
+def make_kind(make: Callable[[Path, Author], None], folder: Path, seed: int = 0) -> list[Known]:
+    """The files of one kind, with their text."""
     found = []
-    for make, (ending, count) in KINDS.items():
-        for number in range(count):
-            author = Author(make.__name__, 1000 * seed + number)
-            path = folder / f"{make.__name__} {number}.{ending}"
-            make(path, author)
-            found.append(Known(path, author.words, author.rows))
+    ending, count = KINDS[make]
+    for number in range(count):
+        author = Author(make.__name__, 1000 * seed + number)
+        path = folder / f"{make.__name__} {number}.{ending}"
+        make(path, author)
+        found.append(Known(path, author.words, author.rows))
     return found
