@@ -63,7 +63,7 @@ def aggregate_with_need(groups: Rel, above: Sequence[Rel]) -> tuple[Rel, Block, 
     agg, (columns, block) = aggregation(groups), through_projection(groups.inputs[0])
     if not isinstance(block, Block) or not agg.one_group_a_row or not agg.measures:
         return None
-    if not _may_stop(block) or (agg.measures[0].n_sorts and _of_one_order(agg)):
+    if not _may_stop(block) or _of_one_row(agg):
         return None
     columns = tuple(inline(e, block.select) for e in columns)
     below = agg.change(lambda e: inline(e, columns))
@@ -98,10 +98,12 @@ def _count_of_distinct(groups: Rel) -> Rel | None:
     return aggregate(replace(block, once=False), own.change(lambda e: inline(e, inner)))
 
 
-def _of_one_order(agg: Aggregation) -> bool:
-    """Whether all aggregates are values of one row, which the order of all rows finds."""
+def _of_one_row(agg: Aggregation) -> bool:
+    """Whether all aggregates are values of one row, which an order of rows finds, or any of these;
+    of extreme values, ranges may find it."""
     orders = {order_of_value(measure) for measure in agg.measures}
-    return len(orders) == 1 and None not in orders
+    ordered = agg.measures[0].n_sorts or agg.measures[0].name == "any_value"
+    return bool(ordered) and len(orders) == 1 and None not in orders
 
 
 def _may_stop(block: Block) -> bool:

@@ -32,6 +32,8 @@ from blendfusion.planner.needs.windows import below_windows
 OF_EXTREME = {"max": DESC, "min": ASC, "bool_or": DESC, "bool_and": ASC}
 """Aggregates that do not depend on how often a value comes, and the order of whose first row they
 are the value."""
+_OF_SOME_ORDER = {**OF_EXTREME, "any_value": ASC}
+"""Also one that may be the value of any row; NULL comes last, as it must."""
 TESTED = {
     **dict.fromkeys(("left_semi", "left_anti", "left_mark"), 1),
     **dict.fromkeys(("right_semi", "right_anti"), 0),
@@ -171,8 +173,8 @@ def order_of_value(measure: Measure) -> tuple[tuple[Expr, ...], tuple[Direction,
     """The order by whose first rows an aggregate has its value; None for others."""
     if measure.filter is not None or not measure.args:
         return None
-    if measure.name in OF_EXTREME and not measure.n_sorts:
-        return measure.args[:1], (OF_EXTREME[measure.name],)
+    if measure.name in _OF_SOME_ORDER and not measure.n_sorts:
+        return measure.args[:1], (_OF_SOME_ORDER[measure.name],)
     return sorts_of(measure) if _place(measure) else order_of_first(measure)
 
 

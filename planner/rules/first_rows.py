@@ -107,7 +107,8 @@ def _with_first(
         if term is None or (ties and not all(map(is_kept, asks(term)))):
             return None
         where, answers = (*where, term), tuple(dict.fromkeys(asks(term)))
-    if not asks_anything(join.inputs[1 - side]) and rows is not block:
+    other_asks = asks_anything(join.inputs[1 - side])
+    if not other_asks and rows is not block:
         return None
     columns = all_fields(block.source.width)
     first = first_by(block.source, by, sort, count, where, answers)
@@ -115,7 +116,8 @@ def _with_first(
         answered: dict[Expr, Expr] = {a: Field(len(columns) + i) for i, a in enumerate(answers)}
         select = tuple(substitute(e, answered.get) for e in block.select)
         new = replace(block, source=first, where=(), select=select)
-        return new if any(map(needs_model, select)) else project(first, select)
+        # A block is read once, so that the other side can be asked about its rows alone.
+        return new if other_asks or any(map(needs_model, select)) else project(first, select)
     source = up_to_ties(block.source, by, first)
     return None if source is None else replace(block, source=source, where=where)
 

@@ -79,7 +79,7 @@ def _decide_pairs(plan: Rel, left: Plan, right: Plan, terms: tuple[Expr, ...]) -
     marked = project(pairs, (*all_fields(len(read)), boolean_literal(True)))
     found = distinct(marked, *all_fields(len(read) + 1))
     keys = tuple(_same(i, own.width + n) for n, i in enumerate(lefts))
-    near = join_plans(own, found, keys, "left")
+    near = join_plans(own, found, keys, "inner" if kind == "right" else "left")
     mark = Field(near.width - 1)
     beside = own.width + len(lefts)
     others = tuple(_same(beside + n, near.width + i) for n, i in enumerate(rights))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 
 import pyarrow as pa
@@ -15,11 +16,11 @@ JOINS = ("LEFT", "RIGHT", "FULL")
 ANSWERS = {"never": 10**9, "always": 1, "at times": 3}
 
 
-def connect(every: int) -> bf.Session:
+def connect(every: int, *, planner: bool = True) -> bf.Session:
     def answer(call: bf.Request) -> bool:
         return sum(map(ord, str(call.values))) % every == 0
 
-    session = bf.connect(bf.ScriptedModel(answer), cache=None, progress="off")
+    session = bf.connect(bf.ScriptedModel(answer), cache=None, progress="off", planner=planner)
     draw = random.Random(3)
     for name, rows in (("l", 9), ("r", 12)):
         keys = [draw.choice((None, 1, 2, 3, 4)) for _ in range(rows)]
@@ -75,3 +76,40 @@ def test_limits_of_outer_joins_at_random(answers: str, cases: int) -> None:
             f"seed {seed}: {query} LIMIT {count} OFFSET {offset}"
         )
     assert fired >= 10
+
+
+ORDERS = (
+    "l.n, r.n",
+    "r.n NULLS FIRST, l.n",
+    "l.k, l.n DESC, r.n",
+    "r.k DESC, r.n, l.n",
+    "r.n, l.n",
+)
+
+
+@pytest.mark.parametrize("answers", ANSWERS)
+def test_first_rows_of_outer_joins_at_random(answers: str, cases: int) -> None:
+    session = connect(ANSWERS[answers])
+    plain = connect(ANSWERS[answers], planner=False)
+    for seed in range(max(40, cases // 20)):
+        draw = random.Random(f"order {seed}")
+        query, count, offset = drawn(draw)
+        query = re.sub("^SELECT .*? FROM", "SELECT l.n AS a, r.n AS b FROM", query, count=1)
+        query += f" ORDER BY {draw.choice(ORDERS)} LIMIT {count} OFFSET {offset}"
+        session.clear_cache()
+        rows = session.sql(query).to_pylist()
+        assert rows == plain.sql(query).to_pylist(), f"seed {seed}: {query}"
+
+
+@pytest.mark.parametrize(
+    ("join", "order"), [("LEFT", "l.n"), ("RIGHT", "r.n"), ("RIGHT", "r.n, l.n")]
+)
+def test_pairs_of_first_rows_alone_are_asked_about(join: str, order: str) -> None:
+    session = connect(3)
+    frame = session.sql(
+        f"SELECT l.n, r.n AS m FROM l {join} JOIN r ON llm_filter('p', l.x, r.x) "
+        f"ORDER BY {order} LIMIT 1"
+    )
+    frame.collect()
+    assert frame.trace is not None
+    assert frame.trace.values <= 7  # of 49 pairs of different texts
