@@ -38,6 +38,14 @@ PASSES_ON = (
 )
 """The joins whose rows are those of their left side, each none or several times; and of their right
 side."""
+DROPS = (("inner", "left_semi"), ("inner", "right_semi"))
+"""Those that drop rows of the side without a partner, of each side."""
+TESTED = {
+    **dict.fromkeys(("left_semi", "left_anti", "left_mark"), 1),
+    **dict.fromkeys(("right_semi", "right_anti"), 0),
+}
+"""The input of which a join only sees whether there is a partner: it has rows of the other one,
+none more than once."""
 GROWS_WITH_LEFT = ("inner", "left", "left_semi", "right_semi", "left_anti", "left_mark")
 """Joins that keep all of their rows when their left input grows."""
 GROWS_WITH_RIGHT = ("inner", "right", "left_semi", "right_semi", "right_anti")
@@ -54,6 +62,12 @@ def join_type(rel: Rel) -> str:
 @lru_cache(maxsize=4096)
 def _type_in(template: bytes) -> str:
     return str(JOIN_NAMES.get(RelMessage.FromString(template).join.type, "other"))
+
+
+def columns_within(wider: Rel, join: Rel) -> tuple[Field, ...]:
+    """The columns of a join in one whose inputs have more columns behind theirs."""
+    at = {column: Field(i) for i, column in enumerate(outputs(wider))}
+    return tuple(at[column] for column in outputs(join))
 
 
 def is_join(plan: Plan) -> TypeGuard[Rel]:

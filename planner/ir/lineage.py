@@ -87,7 +87,7 @@ def _read_of(expr: Expr, plan: Plan) -> tuple[Rel, int] | None:
             expr, plan = plan.exprs[expr.index], plan.inputs[0]
         elif plan.kind in ("filter", "sort", "fetch"):
             plan = plan.inputs[0]
-        elif plan.kind == "cross" or (plan.kind == "join" and join_type(plan) in _ROWS_OF_LEFT):
+        elif plan.kind == "cross" or (plan.kind == "join" and join_type(plan) in PASSES_ON[0]):
             left, right = plan.inputs
             if expr.index < left.width:
                 plan = left
@@ -152,10 +152,6 @@ def over(expr: Expr, columns: Mapping[int, Expr]) -> Expr | None:
     if not fields(expr) <= columns.keys():
         return None
     return inline(expr, columns)
-
-
-_ROWS_OF_LEFT = ("inner", "left", "left_semi", "left_anti", "left_mark")
-"""Joins whose first columns are those of the left side."""
 
 
 def read_names(plan: Rel) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from blendfusion.errors import PlanError
 from blendfusion.planner.ir.builders import conjunction, project
-from blendfusion.planner.ir.joins import join_type, join_width, outputs
+from blendfusion.planner.ir.joins import columns_within, join_type, join_width
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -60,5 +60,4 @@ def with_side_columns(plan: Rel, terms: tuple[Expr, ...]) -> Plan:
         new_right = Block(right, (), (*all_fields(right.width), *extra["right"].values()))
     width = join_width(join_type(plan), new_left.width, new_right.width)
     join = replace(plan, inputs=(new_left, new_right), exprs=(condition,), width=width)
-    at = {column: Field(i) for i, column in enumerate(outputs(join))}
-    return project(join, tuple(at[column] for column in outputs(plan)))
+    return project(join, columns_within(join, plan))

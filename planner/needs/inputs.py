@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import Aggregation, aggregation, order_of_first, sorts_of
 from blendfusion.planner.ir.builders import fetch_bounds, literal
-from blendfusion.planner.ir.joins import is_union_all, join_type, outputs
+from blendfusion.planner.ir.joins import TESTED, is_union_all, join_type, outputs
 from blendfusion.planner.ir.nodes import (
     Block,
     Direction,
@@ -34,11 +34,6 @@ OF_EXTREME = {"max": DESC, "min": ASC, "bool_or": DESC, "bool_and": ASC}
 are the value."""
 _OF_SOME_ORDER = {**OF_EXTREME, "any_value": ASC}
 """Also one that may be the value of any row; NULL comes last, as it must."""
-TESTED = {
-    **dict.fromkeys(("left_semi", "left_anti", "left_mark"), 1),
-    **dict.fromkeys(("right_semi", "right_anti"), 0),
-}
-"""The input of which a join only sees whether there is a partner."""
 _ALL_COME = (("left", "left_mark"), ("right",))
 """Joins that have each row of their left side, and of their right side."""
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import distinct
 from blendfusion.planner.ir.builders import in_rows
-from blendfusion.planner.ir.joins import join_type, keys_of
+from blendfusion.planner.ir.joins import DROPS, join_type, keys_of
 from blendfusion.planner.ir.lineage import answer_columns, over, passed_on
 from blendfusion.planner.ir.nodes import (
     Ask,
@@ -40,8 +40,6 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.stages.join_partners import partner_of
 
-_DROPS = (("inner", "left_semi"), ("inner", "right_semi"))
-"""Joins that drop rows of their left side without a partner, and of their right side."""
 _CROSSED = ("join", "cross", "project", "filter", "sort")
 
 
@@ -63,7 +61,7 @@ def _with_partners(join: Rel) -> dict[int, list[Expr]]:
     left = join.inputs[0].width
     for side in (0, 1):
         other = join.inputs[1 - side]
-        if join_type(join) not in _DROPS[side] or asks_anything(other):
+        if join_type(join) not in DROPS[side] or asks_anything(other):
             continue
         answers = answer_columns(join.inputs[side])
         pairs = (

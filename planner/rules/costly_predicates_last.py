@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from blendfusion.planner.ir.builders import is_in_rows
-from blendfusion.planner.ir.joins import join_type, outputs, with_wider_input
+from blendfusion.planner.ir.joins import DROPS, columns_within, join_type, outputs, with_wider_input
 from blendfusion.planner.ir.lineage import answer_columns
 from blendfusion.planner.ir.necessary import is_null_test
 from blendfusion.planner.ir.nodes import (
@@ -56,7 +56,7 @@ def costly_predicates_last(plan: Plan, expected: Expected = alike) -> Plan:
     kind = join_type(plan)
     for side in (0, 1):
         block = plan.inputs[side]
-        if kind not in ("inner", ("left_semi", "right_semi")[side]) or not isinstance(block, Block):
+        if kind not in DROPS[side] or not isinstance(block, Block):
             continue
         if block.where and not block.has_limit and not is_volatile_block(block):
             late = _late(plan, side, block, expected)
@@ -92,11 +92,10 @@ def _with_late(join: Rel, side: int, block: Block, late: tuple[Expr, ...]) -> Pl
     early = tuple(t for t in block.where if t not in late)
     wider = replace(block, where=early, select=select)
     new = with_wider_input(join, side, wider)
-    at = {column: Field(i) for i, column in enumerate(outputs(new))}
-    above = {n: at[side, block.width + i] for i, n in enumerate(needed)}
+    columns = outputs(new)
+    above = {n: Field(columns.index((side, block.width + i))) for i, n in enumerate(needed)}
     where = tuple(inline(t, above) for t in late)
-    kept = tuple(at[column] for column in outputs(join))
-    return Block(new, where, kept)
+    return Block(new, where, columns_within(new, join))
 
 
 def _drops_rows(plan: Plan) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import distinct
 from blendfusion.planner.ir.builders import function, in_rows, limit_rows, project
-from blendfusion.planner.ir.joins import join_type, keys_of, outputs
+from blendfusion.planner.ir.joins import DROPS, join_type, keys_of, outputs
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -49,7 +49,6 @@ from blendfusion.planner.stages.join_partners import exact, small, with_partner
 
 _ALL_COME = (("left",), ("right",))
 """Joins that have each row of their left side, and of their right side."""
-_SOME_COME = (("inner", "left_semi"), ("inner", "right_semi"))
 
 
 def first_rows(plan: Plan) -> Plan:
@@ -86,7 +85,7 @@ def _with_first(
 ) -> Plan | None:
     """The side of a join with those rows alone; None if they are not known."""
     kind, rows = join_type(join), join.inputs[side]
-    if kind not in (*_ALL_COME[side], *_SOME_COME[side]):
+    if kind not in (*_ALL_COME[side], *DROPS[side]):
         return None
     place = {i: Field(column) for i, (of, column) in enumerate(outputs(join)) if of == side}
     own = [_move(key, place) for key in keys]
@@ -102,7 +101,7 @@ def _with_first(
         return None
     where = block.where
     answers: tuple[Ask, ...] = ()
-    if kind in _SOME_COME[side]:
+    if kind in DROPS[side]:
         term = _partner(join, side, block)
         if term is None or (ties and not all(map(is_kept, asks(term)))):
             return None

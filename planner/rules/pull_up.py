@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blendfusion.planner.ir.joins import is_join, join_type
+from blendfusion.planner.ir.joins import PASSES_ON, is_join, join_type
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -30,8 +30,6 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.null_values import null_for_nulls
 
-_LEFT = ("inner", "left", "left_semi", "left_anti", "left_mark")
-_RIGHT = ("inner", "right", "right_semi", "right_anti")
 _PADS_LEFT = ("right", "outer")
 _PADS_RIGHT = ("left", "outer")
 
@@ -42,10 +40,12 @@ def pull_up(plan: Plan) -> Plan:
     left, right = plan.inputs
     kind = join_type(plan)
     moved: Plan | None = None
-    if isinstance(left, Block) and (kind in _LEFT or (kind in _PADS_LEFT and _keeps_null(left))):
+    if isinstance(left, Block) and (
+        kind in PASSES_ON[0] or (kind in _PADS_LEFT and _keeps_null(left))
+    ):
         moved = _above(plan, left, right) if may_move(left) else None
     if moved is None and isinstance(right, Block):
-        may = kind in _RIGHT or (kind in _PADS_RIGHT and _keeps_null(right))
+        may = kind in PASSES_ON[1] or (kind in _PADS_RIGHT and _keeps_null(right))
         moved = _above_right(plan, left, right, kind) if may and may_move(right) else None
     return moved or plan
 

@@ -12,10 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.planner.ir.builders import fetch_bounds, limit_rows, literal
-from blendfusion.planner.ir.joins import join_type
+from blendfusion.planner.ir.joins import TESTED, join_type
 from blendfusion.planner.ir.nodes import Block, Plan, Rel
-
-_ASKS_FOR_EXISTENCE = ("left_semi", "left_anti", "left_mark")
 
 
 def push_limit(plan: Plan) -> Plan:
@@ -37,9 +35,7 @@ def push_limit(plan: Plan) -> Plan:
 
 def _existence(plan: Rel) -> Plan:
     left, right = plan.inputs
-    if join_type(plan) not in _ASKS_FOR_EXISTENCE or not all(
-        literal(e) is True for e in plan.exprs
-    ):
+    if TESTED.get(join_type(plan)) != 1 or not all(literal(e) is True for e in plan.exprs):
         return plan
     if not isinstance(right, Block) or right.count in (0, 1) or _has_one_row(right):
         return plan

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 
 from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import boolean_literal, project
-from blendfusion.planner.ir.joins import is_union_all, join_type
+from blendfusion.planner.ir.joins import TESTED, is_union_all, join_type
 from blendfusion.planner.ir.nodes import (
     Expr,
     Plan,
@@ -23,7 +23,7 @@ from blendfusion.planner.ir.nodes import (
     is_volatile,
 )
 from blendfusion.planner.ir.traversal import asks_anything, subplans, transform
-from blendfusion.planner.needs.inputs import OF_EXTREME, TESTED
+from blendfusion.planner.needs.inputs import OF_EXTREME
 
 _STAYS = {"left": 0, "right": 1}
 """The input of each outer join whose rows all stay, and no others."""

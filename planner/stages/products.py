@@ -12,7 +12,7 @@ from blendfusion.planner.ir.builders import (
     project,
     table_names,
 )
-from blendfusion.planner.ir.joins import join_plans, join_type
+from blendfusion.planner.ir.joins import TESTED, join_plans, join_type
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -26,12 +26,6 @@ from blendfusion.planner.ir.nodes import (
     is_key,
     once_a_plan,
 )
-
-_OF_ONE_SIDE = {
-    **dict.fromkeys(("left_semi", "left_anti", "left_mark"), 0),
-    **dict.fromkeys(("right_semi", "right_anti"), 1),
-}
-"""Joins with the rows of one side, none more than once."""
 
 
 @once_a_plan
@@ -48,9 +42,8 @@ def factors(plan: Plan) -> int:
     below = [factors(p) for p in plan.inputs]
     if plan.kind not in ("join", "cross"):
         return max(below, default=1)
-    side = _OF_ONE_SIDE.get(join_type(plan))
-    if side is not None:
-        return below[side]
+    if join_type(plan) in TESTED:
+        return below[1 - TESTED[join_type(plan)]]
     return max(below) if has_key(plan.exprs, plan.inputs[0].width) else sum(below)
 
 
