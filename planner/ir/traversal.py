@@ -102,8 +102,12 @@ def with_subplans(plan: Plan, change: Change) -> Plan:
     """
     if isinstance(plan, StoredRows):
         return plan
-    # No generator, since deep plans need the stack.
-    new: Rel | Block = plan.with_inputs(*map(change, plan.inputs))
+    old = plan.inputs
+    new: Rel | Block = plan
+    if len(old) == 1:  # called from here, and from no generator, since deep plans need the stack
+        new = plan.with_inputs(change(old[0]))
+    elif old:
+        new = plan.with_inputs(*map(change, old))
     if not plan.has_subqueries:
         return new
     if isinstance(new, Rel):
