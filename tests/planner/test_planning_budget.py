@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 
 import pyarrow as pa
@@ -92,7 +93,8 @@ def test_rules_that_never_settle_end(db: Counted, monkeypatch: pytest.MonkeyPatc
 
     def grows(plan: Plan) -> Plan:
         assert isinstance(plan, Block)
-        return plan.with_inputs(filter_rows(plan.source, (function("is_not_null", (Field(0),)),)))
+        source = filter_rows(plan.source, (function("is_not_null", (Field(0),)),))
+        return replace(plan, source=source)
 
     rules = (*driver.RULES, Rule("grows", grows, ("block",)))
     monkeypatch.setattr(driver, "RULES", rules)

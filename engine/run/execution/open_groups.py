@@ -131,8 +131,9 @@ def _next_groups(
     order = np.lexsort((groups, -states.asked[groups], -most))
     groups = groups[order]
     part = 16 if len(states.rows) > MANY_ROWS else 32
-    wanted = max(1, max(at_once, int(states.asked.sum()) // part) // n_lines)
-    sizes = np.minimum(np.maximum(states.asked[groups], 4), states.sizes[groups])
+    wanted = max(at_once, int(states.asked.sum()) // part)
+    wanted = max(1, (wanted - wanted % at_once) // n_lines)
+    sizes = np.minimum(np.maximum(states.asked[groups], 1), states.sizes[groups])
     before = np.cumsum(np.r_[0, sizes])[: len(groups)]
     sizes = np.minimum(sizes, wanted - before)
     first = sizes > 0

@@ -221,11 +221,14 @@ class RowAnswers:
         return by[ranges(starts[numbers], starts[numbers + 1])]
 
     def known_places(self, columns: Sequence[int]) -> Places:
-        """The places of rows with stored answers to all questions of some columns."""
+        """The places of rows with stored answers to all questions of some columns; none where
+        there are no questions."""
         rows = Rows(self.table)
-        known = np.full(len(self), True)
-        for expr in (*self.block.where, *(self.block.select[i] for i in columns)):
-            if known.any() and needs_model(expr):
+        exprs = (*self.block.where, *(self.block.select[i] for i in columns))
+        asking = [expr for expr in exprs if needs_model(expr)]
+        known = np.full(len(self), bool(asking))
+        for expr in asking:
+            if known.any():
                 known &= self._rowwise.known_rows(expr, rows)
         return np.flatnonzero(known[self.order])
 
