@@ -39,7 +39,7 @@ PASSES_ON = (
 """The joins whose rows are those of their left side, each none or several times; and of their right
 side."""
 DROPS = (("inner", "left_semi"), ("inner", "right_semi"))
-"""Those that drop rows of the side without a partner, of each side."""
+"""The joins that drop rows without a partner, of the left side, and of the right one."""
 TESTED = {
     **dict.fromkeys(("left_semi", "left_anti", "left_mark"), 1),
     **dict.fromkeys(("right_semi", "right_anti"), 0),
