@@ -1,1 +1,1 @@
-"""Reads and compares texts without a model: quantities, opening hours, evidence."""
+"""Reads and compares texts without a model: quantities and evidence."""

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from blendfusion.language.query_text.source_map import Translation
 
+_FLAGS = re.IGNORECASE | re.DOTALL
+
 
 class TextRule(NamedTuple):
     """A function ``module:function`` of a text; ``needs`` names what else it is given."""
@@ -23,7 +25,7 @@ class TextRule(NamedTuple):
     needs: Sequence[str] = ()
 
     def applies(self, text: str) -> bool:
-        return re.search(self.words, text, re.IGNORECASE | re.DOTALL) is not None
+        return re.search(self.words, text, _FLAGS) is not None
 
     @property
     def module(self) -> str:
