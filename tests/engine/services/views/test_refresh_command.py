@@ -145,6 +145,28 @@ def test_causes_of_failure_have_their_status(
     assert out.startswith("a_best: 1 row, version 2, nothing changed")
 
 
+def test_a_check_that_fails_has_its_status(
+    shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checks = "SELECT * FROM (VALUES ('good x', true), ('fine y', true)) AS c"
+    question, good = tmp_path / "good.toml", "llm_filter('Is it good?', text)"
+    bf.StoredQuestion("good", good, 3, owner="ann", checks=checks).save(question)
+    view = "CREATE MATERIALIZED VIEW checked AS SELECT id FROM t WHERE llm_ask('good', text)"
+    asks = ("--question", str(question))
+    assert shop.run("query", view, *asks) != 0
+    assert "fails its checks" in capsys.readouterr().err
+    bf.StoredQuestion("good", good, 3, checks=checks.replace(", ('fine y', true)", "")).save(
+        question
+    )
+    assert shop.run("query", view, *asks) == 0
+    bf.StoredQuestion("good", good, 4, owner="ann", checks=checks).save(question)
+    capsys.readouterr()
+    assert shop.run("refresh", "--all", *asks) == 6
+    out, err = capsys.readouterr()
+    assert "the stored question good, version 4 of ann fails its checks: of 2 labelled" in err
+    assert len(out.splitlines()) == 2  # the other views
+
+
 def test_a_server_that_is_gone_has_its_status_and_leaves_the_old_version(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
