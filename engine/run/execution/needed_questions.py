@@ -3,7 +3,9 @@ expressions do with every combination of the answers.
 
 ``CASE WHEN f(x) THEN g(x) END, NOT f(x) AND g(x)`` asks ``f`` and ``g`` of every row: each spares
 ``g`` where the other asks it. The expressions are followed one after the other, as they are
-evaluated without company: of AND and OR, a part that is known comes first, else the next one.
+evaluated without company: of AND and OR, a part that is known comes first, else the next one. An
+answer that came early is known from where it would be asked, so that company leads to no question
+that would not be asked without it.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from blendfusion.udfs.declare.kinds import RowQuestion
 
 OTHER = 4
 """The code of an answer that is no boolean."""
+EARLY = 8
+"""The difference of an early answer's code from that of the answer."""
 _MOST_OPEN = 10
 """With more open questions, there are too many combinations of answers."""
 _MOST_FOUND = 100_000
@@ -79,6 +83,8 @@ class NeededQuestions:
             place = open_.part
         else:
             return frozenset()
+        if codes[place] >= EARLY:
+            return self.of((*codes[:place], codes[place] - EARLY, *codes[place + 1 :]))
         part = self.parts[place]
         others = isinstance(part, Ask) and not is_boolean(part)
         every: frozenset[int] | None = None
@@ -206,15 +212,16 @@ def _is_one_question(expr: Expr) -> bool:
 
 
 def apart(exprs: Iterable[Expr]) -> list[list[Expr]]:
-    """The expressions by those that share questions."""
-    groups: list[tuple[set[Ask], list[Expr]]] = []
-    for expr in exprs:
-        own, together = {*asks(expr)}, [expr]
+    """The expressions by those that share questions, each group in their order."""
+    groups: list[tuple[set[Ask], set[int]]] = []
+    every = [*exprs]
+    for place, expr in enumerate(every):
+        own, places = {*asks(expr)}, {place}
         for found in [found for found in groups if found[0] & own]:
             groups.remove(found)
-            own, together = own | found[0], [*found[1], *together]
-        groups.append((own, together))
-    return [group for _, group in groups]
+            own, places = own | found[0], places | found[1]
+        groups.append((own, places))
+    return [[every[place] for place in sorted(places)] for _, places in groups]
 
 
 def _literal(expr: Expr) -> _Value:
@@ -229,7 +236,7 @@ def _constant(codes: Codes, value: _Value) -> _Value:
 
 
 def _part(codes: Codes, place: int, *, is_question: bool) -> _Value:
-    if codes[place] == UNKNOWN:
+    if codes[place] == UNKNOWN or codes[place] >= EARLY:
         raise _Open(place, is_question=is_question)
     return {TRUE: True, FALSE: False, NULL: None}.get(codes[place], "?")
 

@@ -41,6 +41,7 @@ from blendfusion.run.execution.expressions import (
     whole,
 )
 from blendfusion.run.execution.needed_questions import (
+    EARLY,
     OTHER,
     NeededQuestions,
     TooComplex,
@@ -147,6 +148,8 @@ class OpenQuestions(RowWise):
         """The rows on which a question may be asked in a later round."""
         self._looks = False
         """Whether nothing is noted."""
+        self._early: dict[Ask, Masks] = {}
+        """The rows on which each question was asked in a round."""
         self._pieces: dict[Ask, list[pa.Array]] = {}
         self._places: dict[Ask, Places] = {}
         """The place of each row's answer among the pieces; -1: it is not known yet."""
@@ -178,6 +181,7 @@ class OpenQuestions(RowWise):
         with self.dispatcher.asking_together(named):
             for ask, noted in self._notes.items():
                 self._keep(ask, np.flatnonzero(noted))
+                self._early[ask] = self._early.get(ask, np.full(len(noted), False)) | noted
 
     def _note_needed(self, exprs: Sequence[Expr]) -> None:
         """Note, where it is known, just what a row needs whatever the other answers are."""
@@ -216,6 +220,8 @@ class OpenQuestions(RowWise):
             if pa.types.is_boolean(values.type):
                 truths = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
                 codes[at, known & ~found] = truths[known & ~found]
+            if isinstance(part, Ask) and part in self._early:
+                codes[at, known & self._early[part][numbers]] += EARLY
         self._looks, self._waits = False, before
         return codes
 

@@ -7,7 +7,7 @@ import itertools
 import os
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 from zlib import crc32
@@ -96,15 +96,18 @@ class Expr:
         return False
 
 
-def needed(exprs: Iterable[Expr], known: Known) -> set[Question]:
-    """The open questions of a row that are asked under every completion of the answers."""
+def needed(exprs: Iterable[Expr], known: Known, early: Known) -> set[Question]:
+    """The open questions of a row that are asked under every completion of the answers. ``early``:
+    those of earlier rounds, which are known from where they would be asked."""
     exprs = [*exprs]
-    left = sorted({q for e in exprs for q in e.questions} - {*known})
+    if not any(expr.is_open(known | early) for expr in exprs):
+        return set()
+    left = sorted({q for e in exprs for q in e.questions} - {*known} - {*early})
     every = set(left)
     for answers in itertools.product((True, False), repeat=len(left)):
         own = dict(known)
         asked: set[Question] = set()
-        given = dict(zip(left, answers, strict=True))
+        given = dict(zip(left, answers, strict=True)) | early
 
         def ask(question: Question, given: Known = given, asked: set[Question] = asked) -> bool:
             asked.add(question)
@@ -112,10 +115,21 @@ def needed(exprs: Iterable[Expr], known: Known) -> set[Question]:
 
         for expr in exprs:
             expr.value(own, ask)
-        every &= asked
+        every &= asked - {*early}
         if not every:
             break
     return every
+
+
+def apart(exprs: Sequence[Expr]) -> list[list[Expr]]:
+    """The expressions by those that share questions."""
+    groups: list[list[Expr]] = []
+    for expr in exprs:
+        own = {*expr.questions}
+        near = [g for g in groups if own & {q for e in g for q in e.questions}]
+        groups = [g for g in groups if g not in near]
+        groups.append([*(e for g in near for e in g), expr])
+    return [[e for e in exprs if e in group] for group in groups]
 
 
 def ask_of(draw: random.Random, free: list[Question]) -> Expr:
@@ -217,21 +231,25 @@ class Case:
 
     def rounds(self, rows: list[int], table: Mapping[str, list[str]], exprs: list[Expr]) -> int:
         count = 0
+        early: dict[int, set[Question]] = {row: set() for row in rows}
+        groups = apart(exprs)
         while True:
-            open_ = {
-                (table[column][row], n)
-                for row in rows
-                for column, n in self.needed(exprs, self.known_of(row, table))
-            }
+            open_ = set()
+            for row in rows:
+                known = self.known_of(row, table)
+                own = {q: known.pop(q) for q in early[row]}
+                found = {q for group in groups for q in self.needed(group, known, own)}
+                early[row] |= found
+                open_ |= {(table[column][row], n) for column, n in found}
             if not open_:
                 return count
             count += len({text for text, _ in open_})
             self.known |= {(text, n): yes(text, n) for text, n in open_}
 
-    def needed(self, exprs: list[Expr], known: Known) -> set[Question]:
-        key = (*exprs, *sorted(known.items()))
+    def needed(self, exprs: list[Expr], known: Known, early: Known) -> set[Question]:
+        key = (*exprs, *sorted(known.items()), "early", *sorted(early.items()))
         if key not in self.memo:
-            self.memo[key] = needed(exprs, known)
+            self.memo[key] = needed(exprs, known, early)
         return self.memo[key]
 
     def known_of(self, row: int, table: Mapping[str, list[str]]) -> Known:
