@@ -114,8 +114,10 @@ class Ours:
         self.decode = self.context.decode
         self.inside = 0.0
         self._within = False
-        for name in ("decode", "tokenize", "copy", "trim"):
-            setattr(self.context, name, self._timed(getattr(self.context, name)))
+        streams = self.opened.streams
+        for context in (self.context, *([] if streams is None else [streams.context])):
+            for name in ("decode", "tokenize", "copy", "copy_all", "trim"):
+                setattr(context, name, self._timed(getattr(context, name)))
 
     def _timed(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*args: Any, **named: Any) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 
 from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.prompts.prompt import render
@@ -17,7 +16,7 @@ from blendfusion.models.prompts.running_text import Layout, Piece, plain
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.services.llama.chat_template import chat
 from blendfusion.models.services.llama.context import LlamaContext
-from blendfusion.models.services.llama.model_cache import FEW, OpenModel
+from blendfusion.models.services.llama.model_cache import OpenModel
 from blendfusion.models.services.llama.scheduler import Run, RunCost, Step
 from blendfusion.options import Options
 from blendfusion.types import Answer, Task, Usage
@@ -33,6 +32,9 @@ Decide = Callable[[Sequence[Row], Runs, float], list[Row]]
 
 class TaskBatch:
     """The rows of a task, and the answers to them as they are settled."""
+
+    in_streams = True
+    """On a GPU, rows may go where each has a stream to itself."""
 
     def __init__(
         self,
@@ -127,15 +129,25 @@ class TaskBatch:
         reserve: int | Sequence[int],
         *,
         exact: bool = False,
-        few: bool = False,
     ) -> None:
-        """Drive rows to their end behind the prefix (``slots.Run``); ``exact``: so that no row
-        changes another's logits; ``few``: so that few others change them."""
+        """Drive rows to their end behind the prefix (``scheduler.Run``, ``Streams.run``);
+        ``exact``: so that no row changes another's logits."""
         each = [reserve] * len(rows) if isinstance(reserve, int) else reserve
-        slots = 1 if exact and not self.opened.exact else self.opened.slots
-        slots = min(slots, FEW) if few else slots
+        if self.opened.streams is None or not self.in_streams:
+            slots = 1 if exact and not self.opened.exact else self.opened.slots
+            self._run(rows, step, each, slots)
+            return
+        left = self.opened.streams.run(self.prefix, rows, step, each, self.spent)
+        self._run(
+            [rows[place] for place in left],
+            lambda place, logits: step(left[place], logits),
+            [each[place] for place in left],
+            slots=1,
+        )
+
+    def _run(self, rows: Sequence[Row], step: Step, reserve: Sequence[int], slots: int) -> None:
         Run(
-            self.context, self.start, rows, step, reserve=each, spent=self.spent, slots=slots
+            self.context, self.start, rows, step, reserve=reserve, spent=self.spent, slots=slots
         ).to_the_end()
 
     @property
@@ -145,13 +157,8 @@ class TaskBatch:
 
     def decide(self, rows: Sequence[Row], settle: Decide) -> None:
         """Settle the rows by ``settle``. Those that are nearer to a tie than what others change go
-        again with few others, where few change a score less; those that are still too near go
-        alone."""
+        again, alone."""
         near = settle(rows, self.run, self.noise)
-        if near and self.noise and self.opened.noise_of_few:
-            near = settle(
-                near, partial(self.run_again, exact=False, few=True), self.opened.noise_of_few
-            )
         if near:
             settle(near, self.run_again, 0.0)
 
@@ -162,11 +169,10 @@ class TaskBatch:
         reserve: int | Sequence[int],
         *,
         exact: bool = True,
-        few: bool = False,
     ) -> None:
         """Drive rows once more, as they were nearer to a tie than what others change."""
         with self.again(len(rows)):
-            self.run(rows, step, reserve, exact=exact, few=few)
+            self.run(rows, step, reserve, exact=exact)
 
     @contextmanager
     def again(self, rows: int) -> Iterator[None]:

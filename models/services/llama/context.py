@@ -20,7 +20,18 @@ from blendfusion.models.services.llama.attention import attention
 from blendfusion.models.services.llama.cpu_cores import cores
 from blendfusion.models.services.llama.library import forget_log, free_gpu_bytes, library, reason
 from blendfusion.models.services.llama.shared_library import load_gpu_backends
-from blendfusion.models.services.llama.sizes import MOST_FILLING, SMALL_BATCH, Sizes, on_cpu, on_gpu
+from blendfusion.models.services.llama.sizes import (
+    GPU_SHARE,
+    LARGE_BYTES,
+    MOST_FILLING,
+    SMALL_BATCH,
+    STREAMS,
+    STREAMS_OF_LARGE,
+    Sizes,
+    of_streams,
+    on_cpu,
+    on_gpu,
+)
 from blendfusion.models.services.llama.switch import Switch
 from blendfusion.models.services.llama.token_batch import Batch, Buffers, Filling
 
@@ -80,11 +91,22 @@ class Weights:
         trained = int(self.lib.llama_model_n_ctx_train(self.model))
         if not self.on_gpu:
             return on_cpu(trained, n_ctx)
+        return on_gpu(trained, n_ctx, free_bytes=free_gpu_bytes(), cell_bytes=self._cell_bytes())
+
+    def stream_sizes(self) -> Sizes | None:
+        """The sizes of a context of streams; None if the GPU has no room for it."""
+        trained = int(self.lib.llama_model_n_ctx_train(self.model))
+        is_large = int(self.lib.llama_model_size(self.model)) >= LARGE_BYTES
+        sizes = of_streams(trained, STREAMS_OF_LARGE if is_large else STREAMS)
+        fits = sizes.cells * self._cell_bytes() <= GPU_SHARE * free_gpu_bytes()
+        return sizes if fits else None
+
+    def _cell_bytes(self) -> int:
+        """The size of a token in the key-value store: keys and values in F16."""
         heads = max(1, int(self.lib.llama_model_n_head(self.model)))
         width = int(self.lib.llama_model_n_embd(self.model)) // heads
         kept = width * int(self.lib.llama_model_n_head_kv(self.model))
-        cell = 2 * 2 * kept * int(self.lib.llama_model_n_layer(self.model))  # keys and values, F16
-        return on_gpu(trained, n_ctx, free_bytes=free_gpu_bytes(), cell_bytes=cell)
+        return 2 * 2 * kept * int(self.lib.llama_model_n_layer(self.model))
 
     def close(self) -> None:
         """Free them; no context may be left."""
@@ -94,22 +116,25 @@ class Weights:
 
 
 class LlamaContext:
-    """A context of a model, with a unified key-value store shared by all sequences.
+    """A context of a model, with a key-value store that all sequences share, or with a stream of it
+    for each (``streams``: the sizes of such a context).
 
     Raises ModelFailed if there is no memory for the context. Not safe for threads: the caller
     locks."""
 
-    def __init__(self, weights: Weights, *, n_ctx: int, threads: int) -> None:
+    def __init__(
+        self, weights: Weights, *, n_ctx: int, threads: int, streams: Sizes | None = None
+    ) -> None:
         self._lib = weights.lib
         self._model = weights.model
         self.on_gpu = weights.on_gpu
         self._vocab = self._lib.llama_model_get_vocab(self._model)
-        sizes = weights.sizes(n_ctx)
+        sizes = streams or weights.sizes(n_ctx)
         threads = min(threads or cores(), cores())
         # In a build for GPUs what a step reads may lie in the memory of one.
         gpus = bool(self._lib.llama_supports_gpu_offload())
-        self._attention = None if gpus else attention(threads)
-        self._context = self._open(sizes, threads)
+        self._attention = None if gpus or streams else attention(threads)
+        self._context = self._open(sizes, threads, shared=streams is None)
         self.watch(Switch())
         self._memory = self._lib.llama_get_memory(self._context)
         # What was granted, which may differ from what was asked for.
@@ -138,16 +163,17 @@ class LlamaContext:
         self._most_wanted = sizes.logit_rows
         self._batch = Buffers(self._lib, self.n_batch, sizes.sequences)
 
-    def _open(self, sizes: Sizes, threads: int) -> Any:
+    def _open(self, sizes: Sizes, threads: int, *, shared: bool) -> Any:
         params = self._lib.llama_context_default_params()
-        params.n_ctx = sizes.cells + MOST_FILLING
+        params.n_ctx = sizes.cells + (MOST_FILLING if shared else 0)
         params.n_batch = sizes.batch
         params.n_ubatch = sizes.micro_batch
         params.n_seq_max = sizes.sequences
         params.n_outputs_max = sizes.logit_rows
         params.n_threads = params.n_threads_batch = threads
-        params.flash_attn_type = 1
-        params.kv_unified = True
+        # Flash attention divides the cells of a row among a GPU's processors by the row's place.
+        params.flash_attn_type = int(shared)
+        params.kv_unified = shared
         # With a sliding window that forgets, a shared prefix could vanish without an error.
         params.swa_full = True
         params.no_perf = True
@@ -279,6 +305,10 @@ class LlamaContext:
         copy)."""
         if count:
             self._lib.llama_memory_seq_cp(self._memory, source, target, start, start + count)
+
+    def copy_all(self, source: int, target: int) -> None:
+        """``target``, a stream of its own, holds a copy of all that ``source`` holds."""
+        self._lib.llama_memory_seq_cp(self._memory, source, target, -1, -1)
 
     def trim(self, position: int, sequence: int = -1) -> None:
         """Remove the tokens from ``position`` on: of one sequence, or of all (-1)."""

@@ -87,6 +87,8 @@ class ImageRow(TaskBatch):
     """One tuple of images, and texts beside them (None), as the row of a task: its text stands
     behind them."""
 
+    in_streams = False
+
     def __init__(
         self,
         opened: OpenModel,

@@ -43,6 +43,9 @@ def library() -> Any:
 
 
 def _load() -> Any:
+    # A captured CUDA graph ended the process with an illegal instruction where batches have one
+    # shape for long (benchmarks/lab.md). The library reads this once.
+    os.environ.setdefault("GGML_CUDA_DISABLE_GRAPHS", "1")
     try:
         bind(_log_callback())
         import llama_cpp

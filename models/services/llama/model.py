@@ -48,6 +48,7 @@ from blendfusion.models.services.llama.projectors import projector_of
 from blendfusion.models.services.llama.query_likelihood import LikelihoodDecoder
 from blendfusion.models.services.llama.ref_counts import Loan
 from blendfusion.models.services.llama.scale import ScaleDecoder
+from blendfusion.models.services.llama.sizes import STREAM_WINDOW, STREAMS, STREAMS_OF_LARGE
 from blendfusion.models.services.llama.switch import Switch
 from blendfusion.models.services.llama.weights import (
     ConversionFailed,
@@ -196,7 +197,7 @@ class LlamaModel:
         loan = self._loan
         if loan is None or loan.thing.slots == 1:
             return 1
-        return loan.thing.context.slots if loan.thing.weights.thing.on_gpu else CPU_ROWS
+        return loan.thing.slots if loan.thing.weights.thing.on_gpu else CPU_ROWS
 
     def count_tokens(self, text: str) -> int:
         with self._borrow() as opened:
@@ -213,7 +214,7 @@ class LlamaModel:
 
         def work() -> list[Score]:
             with opened.lock:
-                opened.context.watch(switch)
+                opened.watch(switch)
                 try:
                     asking = TaskBatch(opened, task, self._options, in_chat=way.prompt == "chat")
                     asking.begin()
@@ -241,7 +242,7 @@ class LlamaModel:
 
         def work() -> list[Answer]:
             with opened.lock:
-                opened.context.watch(switch)
+                opened.watch(switch)
                 try:
                     return self._answer_locked(opened, task, values, tell)
                 except BaseException:
@@ -334,7 +335,8 @@ def fingerprint(
     """A digest of all that can change an answer: the weights, whether they are a copy of another
     type, llama.cpp, the wording, shots, calibration, how long an answer and a prompt may be, what
     makes vectors of images, and how questions about no known idea are asked."""
-    limits = (NOISE_GPU, NOISE_GPU_QUANTISED) if options.n_gpu_layers else (NOISE,)
+    on_gpu = (NOISE_GPU, NOISE_GPU_QUANTISED, STREAM_WINDOW, STREAMS, STREAMS_OF_LARGE)
+    limits = on_gpu if options.n_gpu_layers else (NOISE,)
     facts = [
         identity(chosen.source),
         chosen.type,

@@ -15,6 +15,7 @@ from blendfusion.models.services.llama.context import LlamaContext, Weights, che
 from blendfusion.models.services.llama.first_load import ensure_loads, remember
 from blendfusion.models.services.llama.image_encoder import Projector
 from blendfusion.models.services.llama.ref_counts import Loan, Pool
+from blendfusion.models.services.llama.streams import Streams
 from blendfusion.models.services.llama.switch import Interruption, Switch
 from blendfusion.models.services.llama.weights import ConversionFailed, WeightsChoice, ready
 from blendfusion.models.services.verbalizer.lexicon import Idea
@@ -26,10 +27,7 @@ from blendfusion.types import Task
 NOISE = 0.04
 """Scores closer than this (natural logarithm) may swap when rows are batched: benchmarks/lab.md."""
 NOISE_GPU = 0.2
-"""The limit on a GPU."""
-FEW, NOISE_OF_FEW = 8, 0.1
-"""The limit on a GPU where so many rows go together, for unquantised weights: others change as much
-in small batches as in large ones."""
+"""The limit on a GPU where rows have no streams of their own."""
 NOISE_GPU_QUANTISED = 1.0
 """The limit on a GPU for quantised weights, whose activations are rounded to eight bits."""
 REMEMBERED_TASKS = 64
@@ -69,8 +67,8 @@ class OpenModel:
     again alone."""
     noise: float
     """Maximum change of a score by other rows."""
-    noise_of_few: float = 0.0
-    """Maximum change by fewer than ``FEW`` other rows; 0: no smaller than ``noise``."""
+    streams: Streams | None = None
+    """Where rows go together on a GPU; None once they were tried and depended on one another."""
     proven: bool | None = None
     """No row changes another's scores (``exactness``). None: that was not tried yet."""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -93,6 +91,9 @@ class OpenModel:
             self.proven = exactness.prove_equal_rows(
                 self.context, quantised=self.weights.thing.quantised
             )
+            if self.streams is not None and not self.streams.prove():
+                self.streams.context.close()
+                self.streams = None
         self.context.decode_prefix(prefix)
         self.context.fan_out()
         self.prefix = prefix
@@ -101,15 +102,27 @@ class OpenModel:
     def forget(self) -> None:
         self.prefix = ()
         self.context.clear()
+        if self.streams is not None:
+            self.streams.forget()
+
+    def watch(self, switch: Switch) -> None:
+        """From here on ``switch`` ends computations, with Stopped."""
+        self.context.watch(switch)
+        if self.streams is not None:
+            self.streams.context.watch(switch)
 
     @property
     def exact(self) -> bool:
         """Rows that go together come out as each alone."""
+        if self.streams is not None:
+            return self.proven is not None
         return bool(self.proven) and (self.context.attends or self.context.in_order)
 
     @property
     def slots(self) -> int:
         """The maximum number of concurrent rows."""
+        if self.streams is not None:
+            return self.streams.context.rows - 1
         return self.context.slots if self.exact or self.batched else 1
 
     def state_of(self, key: TaskKey, make: Callable[[], TaskState]) -> TaskState:
@@ -156,6 +169,8 @@ class OpenModel:
                 projector.close()
             self.projectors.clear()
             self.context.close()
+            if self.streams is not None:
+                self.streams.context.close()
         self.weights.release()
 
 
@@ -190,10 +205,20 @@ def borrow(chosen: WeightsChoice, options: Options, switch: Switch) -> Loan[Open
         if weights.thing.on_gpu:
             noise = NOISE_GPU_QUANTISED if quantised else NOISE_GPU
         batched = weights.thing.on_gpu or not quantised
-        few = NOISE_OF_FEW if weights.thing.on_gpu and not quantised else 0.0
-        return OpenModel(weights, context, batched=batched, noise=noise, noise_of_few=few)
+        streams = _open_streams(weights.thing, threads) if weights.thing.on_gpu else None
+        return OpenModel(weights, context, batched=batched, noise=noise, streams=streams)
 
     return _OPENED.borrow((file, window, threads), open_)
+
+
+def _open_streams(weights: Weights, threads: int) -> Streams | None:
+    sizes = weights.stream_sizes()
+    if sizes is None:
+        return None
+    try:
+        return Streams(LlamaContext(weights, n_ctx=0, threads=threads, streams=sizes))
+    except ModelFailed:  # the GPU has less room than it says
+        return None
 
 
 def _load(chosen: WeightsChoice, options: Options, switch: Switch) -> Weights:

@@ -26,6 +26,13 @@ CELLS_PER_ROW = 192
 """Default number of cells for a row and its answer."""
 GPU_SHARE = 0.5
 """Share of a GPU's free memory for the key-value store; the rest serves computation."""
+STREAM_WINDOW = 1024
+"""Cells of a stream (``streams``). Longer rows go alone."""
+STREAMS = 64
+"""Streams of a context that has one for each row, without the prefix's."""
+STREAMS_OF_LARGE = 16
+"""Streams where the weights have ``LARGE_BYTES`` or more: a lone row would wait for all."""
+LARGE_BYTES = 4 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,12 @@ def on_gpu(trained: int, wanted: int, *, free_bytes: int, cell_bytes: int) -> Si
     cells = max(window, min(cells, int(free_bytes * GPU_SHARE) // max(1, cell_bytes)))
     rows = min(MOST_SEQUENCES - 1, CPU_SLOTS + (cells - window) // CELLS_PER_ROW)
     return Sizes(window, cells, rows, rows + 1, batch=2048, micro_batch=1024)
+
+
+def of_streams(trained: int, streams: int) -> Sizes:
+    """The sizes with a stream for each row, and one for the prefix."""
+    window = min(STREAM_WINDOW, trained)
+    return Sizes(window, (streams + 1) * window, streams, streams + 1, batch=2048, micro_batch=2048)
 
 
 def _window(trained: int, wanted: int) -> int:

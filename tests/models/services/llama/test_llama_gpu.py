@@ -53,7 +53,18 @@ def test_an_f16_copy_answers_with_more_rows_at_a_time(model: LlamaModel) -> None
     model.answer(FILTER, COLUMN[:1])
 
     assert model.info.settings["weights"].startswith("F16")
-    assert model.at_once >= 64
+    assert model.at_once >= 63
+
+
+def test_rows_have_streams_of_their_own_and_none_is_computed_again(model: LlamaModel) -> None:
+    answers = model.answer(FILTER, COLUMN)
+
+    opened = model._ready()
+    assert opened.streams is not None
+    assert opened.exact
+    assert len(answers) == len(COLUMN)
+    again = [model.answer(FILTER, [values])[0] for values in COLUMN[:12]]
+    assert [answer.logprob for answer in again] == [answer.logprob for answer in answers[:12]]
 
 
 def test_a_prefix_longer_than_a_batch_is_computed_in_parts(model: LlamaModel) -> None:
