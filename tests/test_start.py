@@ -31,8 +31,9 @@ AT_CONNECT = """
 """.split()
 """What ``connect`` with a model object may import of the package; ``x.*`` stands for all below x.
 Of services it imports the declarations and the methods of sessions."""
-LIBRARIES = {"opentelemetry"}
-"""The libraries that it may import, beside DataFusion, Arrow and what these import."""
+LIBRARIES = {"opentelemetry", *"deprecated importlib_metadata wrapt zipp".split()}
+"""The libraries that it may import, beside DataFusion, Arrow and what these import; the last four
+are those of old versions of the first."""
 
 
 def imported(program: str) -> set[str]:
