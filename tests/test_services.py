@@ -8,7 +8,10 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Collection, Sequence
 from importlib import import_module
+from itertools import combinations, permutations
+from math import comb
 from pathlib import Path
 
 import pytest
@@ -96,40 +99,74 @@ def test_no_service_shadows_a_private_name_of_another(face: type) -> None:
     assert sorted(names) == sorted({*names})
 
 
-def package_without(folder: str, place: Path) -> None:
-    """A package ``blendfusion`` in ``place`` that links to all files but those of ``folder``."""
+def package_without(folders: Collection[str], place: Path) -> None:
+    """A package ``blendfusion`` in ``place`` that links to all files but those of ``folders``."""
     package = place / "blendfusion"
     package.mkdir()
-    parts = {"engine": package} | {
-        name: package / name for name in ("planner", "udfs", "models", "native", "examples")
-    }
-    layer, *below = folder.split("/")
-    for name, target in parts.items():
-        if name != layer and name != "engine":
-            target.symlink_to(ROOT / name)
-    source, target = ROOT / layer, parts[layer]
-    for step in below:
-        target.mkdir(exist_ok=True)
-        for entry in source.iterdir():
-            if entry.name not in (step, "__pycache__"):
-                (target / entry.name).symlink_to(entry)
-        source, target = source / step, target / step
-    if layer != "engine":
-        for entry in (ROOT / "engine").iterdir():
-            if entry.name != "__pycache__":
-                (package / entry.name).symlink_to(entry)
+    for layer in ("planner", "udfs", "models", "native", "examples"):
+        link_without(folders, layer, package / layer)
+    link_without(folders, "engine", package)
+
+
+def link_without(folders: Collection[str], folder: str, target: Path) -> None:
+    """Links to the entries of a folder; folders around what is left out are made."""
+    target.mkdir(exist_ok=True)
+    for entry in (ROOT / folder).iterdir():
+        name = f"{folder}/{entry.name}"
+        if any(left_out.startswith(f"{name}/") for left_out in folders):
+            link_without(folders, name, target / entry.name)
+        elif name not in folders and entry.name != "__pycache__":
+            (target / entry.name).symlink_to(entry)
+
+
+def spread(values: Sequence[str]) -> list[list[str]]:
+    """Few lists, such that for any two values one list has the first and not the second.
+
+    A value is in half of the lists, and no two values are in the same ones.
+    """
+    count = next(count for count in range(2, 99) if comb(count, count // 2) >= len(values))
+    places = combinations(range(count), count // 2)
+    lists: list[list[str]] = [[] for _ in range(count)]
+    for value, among in zip(values, places, strict=False):
+        for place in among:
+            lists[place].append(value)
+    return lists
+
+
+def test_any_two_values_are_told_apart_by_a_list() -> None:
+    for number in range(1, 80):
+        values = [str(value) for value in range(number)]
+        lists = spread(values)
+        for one, other in permutations(values, 2):
+            assert any(one in among and other not in among for among in lists)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Half of the services are left out at once; nightly, each of them alone, too.
+
+    What fails without one service fails without others, too, and each service is there without each
+    other one, which it may miss.
+    """
+    args = metafunc.config.invocation_params.args
+    is_nightly = any(word.startswith("--cases") for word in args)
+    in_plans = [folder for folder in FOLDERS if folder not in NOT_IN_PLANS]
+    for name, folders in (("left_out", FOLDERS), ("left_out_of_plans", in_plans)):
+        if name in metafunc.fixturenames:
+            alone = [[folder] for folder in folders] if is_nightly else []
+            metafunc.parametrize(name, [*spread(folders), *alone], ids=lambda part: part[0])
 
 
 CHECK = """
 import importlib, pathlib, sys
 import blendfusion as bf
-from blendfusion.prepare.frame_sources import FrameSources
-from blendfusion.services import METHODS, services
-from blendfusion.session import INTERNAL
+from blendfusion.models.registry.load import BACK_ENDS
+from blendfusion.services import METHODS
 
-assert pathlib.Path(bf.__file__).is_relative_to(sys.argv[1]), bf.__file__
+place, missing, *core = sys.argv[1:]
+missing = missing.split(",")
+assert pathlib.Path(bf.__file__).is_relative_to(place), bf.__file__
 assert all(getattr(bf, name) is not None for name in bf.__all__)
-for module in sys.argv[3:]:
+for module in core:
     importlib.import_module(module)
 session = bf.connect(bf.ScriptedModel(lambda call: "good" in call.values[0]), cache=None)
 session.from_pydict({"id": [1, 2], "x": ["good", "bad"]}, name="t")
@@ -137,66 +174,54 @@ frame = session.sql("SELECT id FROM t WHERE llm_filter('Is it good?', x)")
 assert frame.to_pylist() == [{"id": 1}]
 assert "llm_filter" in frame.explain_text()
 assert session.sql("SHOW FUNCTIONS").to_pylist()
-owner = sys.argv[2].rpartition(".")[2] if sys.argv[2].startswith("services.") else ""
-for name in METHODS.get(owner, "").split():
-    for thing in (session, frame):
-        try:
-            getattr(thing, name)
-        except AttributeError as error:
-            assert f"services/{owner}, which is not installed" in str(error), error
-        else:
-            raise AssertionError(name)
-if owner == "approximate":
-    session.sql("SET blendfusion.approximate = 0.02")
+
+def refused(kind, service, attempt):
     try:
-        session.sql("SELECT count(*) FROM t WHERE llm_filter('Is it good?', x)").collect()
-    except bf.BlendFusionError as error:
-        assert f"services/{owner}, which is not installed" in str(error), error
+        attempt()
+    except kind as error:
+        assert f"{service}, which is not installed" in str(error), error
     else:
-        raise AssertionError("it was a bare AttributeError")
-if owner == "estimates":
+        raise AssertionError(service)
+
+for module in missing:
+    if module.startswith("services."):
+        owner = module.rpartition(".")[2]
+        for name in METHODS.get(owner, "").split():
+            for thing in (session, frame):
+                refused(AttributeError, f"services/{owner}", lambda: getattr(thing, name))
+if "services.estimates" in missing:
     assert "expected" not in frame.explain_text()
     guarded = bf.connect(bf.ScriptedModel(lambda call: True), cache=None, confirm_above=1)
     guarded.from_pydict({"x": ["a", "b"]}, name="t")
     for act in (frame.estimate, guarded.sql("SELECT llm_filter('q', x) FROM t").to_pylist):
-        try:
-            act()
-        except bf.OptionError as error:
-            assert "services/estimates, which is not installed" in str(error), error
-        else:
-            raise AssertionError("an estimate without its service")
-if owner == "pages":
+        refused(bf.OptionError, "services/estimates", act)
+if "services.approximate" in missing:
+    session.sql("SET blendfusion.approximate = 0.02")
+    sampled = session.sql("SELECT count(*) FROM t WHERE llm_filter('Is it good?', x)")
+    refused(bf.BlendFusionError, "services/approximate", sampled.collect)
+if "services.pages" in missing:
     assert frame.trace._repr_html_() is None
-    try:
-        frame.trace.to_html()
-    except bf.OptionError as error:
-        assert f"services/{owner}, which is not installed" in str(error), error
-    else:
-        raise AssertionError("a page without its service")
-if sys.argv[2] == "models.services.joint_prompts":
-    try:
-        bf.connect("openai:m@http://127.0.0.1:1/v1", rows_per_prompt=4)
-    except bf.OptionError as error:
-        assert "joint_prompts, which is not installed" in str(error), error
-    else:
-        raise AssertionError("rows_per_prompt had no effect")
+    refused(bf.OptionError, "services/pages", frame.trace.to_html)
+if "models.services.joint_prompts" in missing and "openai" in BACK_ENDS:
+    address = "openai:m@http://127.0.0.1:1/v1"
+    refused(bf.OptionError, "joint_prompts", lambda: bf.connect(address, rows_per_prompt=4))
 try:
     from blendfusion.apps.cli.main import main
 except ModuleNotFoundError:
-    assert sys.argv[2] == "apps.cli"
+    assert "apps.cli" in missing
 else:
     assert main(["query", "SELECT 1 AS one", "--cache", "off"]) == 0
 """
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_the_core_works_without_a_service(folder: str, tmp_path: Path) -> None:
-    package_without(folder, tmp_path)
-    missing = folder.removeprefix("engine/").replace("/", ".")
+def test_the_core_works_without_services(left_out: list[str], tmp_path: Path) -> None:
+    package_without(left_out, tmp_path)
+    missing = [folder.removeprefix("engine/").replace("/", ".") for folder in left_out]
     core = [f"blendfusion.{module}".rstrip(".") for module in CORE if module not in SOCKETS]
-    done = run(tmp_path, [sys.executable, "-c", CHECK, str(tmp_path), missing, *core], tmp_path)
+    command = [sys.executable, "-c", CHECK, str(tmp_path), ",".join(missing), *core]
+    done = run(tmp_path, command, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert missing == "apps.cli" or "one" in done.stdout
+    assert "apps.cli" in missing or "one" in done.stdout
 
 
 CORE_TESTS = (
@@ -213,20 +238,20 @@ NOT_IN_PLANS = frozenset(["udfs/services/columns", "engine/services/estimates"])
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_the_tests_of_the_core_pass_without_a_service(folder: str, tmp_path: Path) -> None:
-    package_without(folder, tmp_path)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-m",
-        "not long and not slow and not local",
-    ]
-    tests = CORE_TESTS if folder in NOT_IN_PLANS else (*CORE_TESTS, PLANS)
-    done = run(tmp_path, [*command, "-p", "no:cacheprovider", *tests], ROOT)
+def test_the_tests_of_the_core_pass_without_services(left_out: list[str], tmp_path: Path) -> None:
+    check_without(left_out, CORE_TESTS, tmp_path)
+
+
+@pytest.mark.long
+def test_plans_look_alike_without_services(left_out_of_plans: list[str], tmp_path: Path) -> None:
+    check_without(left_out_of_plans, [PLANS], tmp_path)
+
+
+def check_without(folders: Collection[str], tests: Collection[str], place: Path) -> None:
+    package_without(folders, place)
+    marks = "not long and not slow and not local"
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", marks, "-p", "no:cacheprovider"]
+    done = run(place, [*command, *tests], ROOT)
     assert done.returncode == 0, done.stdout[-3000:]
 
 
