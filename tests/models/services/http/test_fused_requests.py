@@ -260,9 +260,14 @@ class Case:
 
 @pytest.mark.slow
 def test_requests_are_as_many_as_a_count_by_hand(cases: int) -> None:
-    """``--cases 100000`` runs 5,000 queries; ``FUSED_FROM`` draws others."""
+    """``--cases 100000`` runs 5,000 queries; ``FUSED_FROM`` draws others.
+
+    Without company, the parts of a condition are asked in the order that decides most rows of a
+    chunk; beside other questions, in their own order. In one of a thousand queries that costs a
+    value more; all queries together cost none."""
     decisions = Decisions(odds)
     draw = random.Random(int(os.environ.get("FUSED_FROM", 45)))
+    more: list[int] = []
     with serving(decisions.systemone) as server:
         url = server.url.removesuffix("/v1")
         for number in range(max(40, cases // 20)):
@@ -283,8 +288,10 @@ def test_requests_are_as_many_as_a_count_by_hand(cases: int) -> None:
             before = len(server.bodies)
             frame = session.sql(case.sql)
             assert frame.to_pylist() == one_by_one.to_pylist(), case.sql
-            assert frame.trace.values <= one_by_one.trace.values, case.sql
+            more.append(frame.trace.values - one_by_one.trace.values)
             assert len(server.bodies) - before == case.requests(table), (number, case.sql)
+    assert sum(more) <= 0
+    assert sum(n > 0 for n in more) <= 0.002 * len(more)
 
 
 WHICH = "llm_map('Is it 9?', a, options => ['p', 'q', 'r'])"
