@@ -25,7 +25,7 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.sorts import ASC, DESC, directions_of
 from blendfusion.planner.ir.windows import first_ranks
-from blendfusion.planner.needs.need import ALL, Need, over
+from blendfusion.planner.needs.need import ALL, Need, change_each, over
 from blendfusion.planner.needs.plans import takes_of
 from blendfusion.planner.needs.windows import below_windows
 
@@ -76,13 +76,7 @@ def _project(plan: Rel, need: Need) -> tuple[Need, ...]:
 
 def _over(need: Need, columns: Mapping[int, Expr]) -> Need:
     """The takes of a need over other columns, up to the first one that is of all rows."""
-    takes: list[Take] = []
-    for take in need.takes:
-        own = over(take, columns)
-        if own is None:
-            break
-        takes.append(own)
-    return Need(tuple(takes))
+    return Need(change_each(need.takes, lambda take: over(take, columns)))
 
 
 def _filter(plan: Rel, need: Need) -> tuple[Need, ...]:

@@ -42,6 +42,20 @@ def over(take: Take, columns: Mapping[int, Expr]) -> Take | None:
     return replace(found, per=per, order=order)
 
 
+def change_each(takes: Sequence[Take], change: Callable[[Take], Take | None]) -> tuple[Take, ...]:
+    """What ``change`` makes of takes, down to the first that is of all rows, or of more rows than it
+    was before: the next take counts those that were meant alone."""
+    found: list[Take] = []
+    for take in takes:
+        own = change(take)
+        if own is None:
+            break
+        found.append(own)
+        if own.ties != take.ties:
+            break
+    return tuple(found)
+
+
 def cut(take: Take, unknown: Callable[[Expr], bool]) -> Take | None:
     """``take`` without keys that are ``unknown``, of more rows; None if these are all."""
     if any(map(unknown, take.per)):

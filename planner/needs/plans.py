@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from blendfusion.planner.ir.builders import cast_to_text, function
 from blendfusion.planner.ir.joins import is_union_all
@@ -26,7 +27,7 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.sorts import ASC, directions_of, sorted_by
 from blendfusion.planner.ir.traversal import asks_anything, subplans
-from blendfusion.planner.needs.need import Need, chain, over
+from blendfusion.planner.needs.need import Need, chain, change_each, over
 
 
 def restrict(block: Block, need: Need) -> Block:
@@ -89,14 +90,10 @@ def with_takes(block: Block, takes: Sequence[Take]) -> Block:
 def takes_of(block: Block, need: Need) -> tuple[Take, ...]:
     """The need of the rows of a block, over its source; nothing that its answers decide."""
     known = {i: e for i, e in enumerate(block.select) if not needs_model(e)}
-    found: list[Take] = []
-    for take in need.takes if may_move(block) and not need.ranks else ():
-        below = over(take, known)
-        own = None if below is None else plain(below)
-        if own is None:
-            break
-        found.append(own)
-    return tuple(found)
+    if not may_move(block) or need.ranks:
+        return ()
+    found = map(plain, change_each(need.takes, lambda take: over(take, known)))
+    return tuple(take for take in takewhile(lambda own: own is not None, found) if take)
 
 
 def plain(take: Take) -> Take | None:

@@ -10,7 +10,16 @@ from substrait.proto import Expression as ExpressionMessage
 from blendfusion.planner.ir.nodes import Expr, Node, Rel, Take, has_window, inline, windows
 from blendfusion.planner.ir.sorts import ASC
 from blendfusion.planner.ir.windows import NUMBERS, WindowOrder, numbering, order_of
-from blendfusion.planner.needs.need import ALL, Key, Need, cut, first_keys, is_other, without
+from blendfusion.planner.needs.need import (
+    ALL,
+    Key,
+    Need,
+    change_each,
+    cut,
+    first_keys,
+    is_other,
+    without,
+)
 
 _WINDOW = ExpressionMessage.WindowFunction
 _BEFORE = (*NUMBERS, "window:lag")
@@ -28,16 +37,17 @@ def below_windows(plan: Rel, need: Need) -> Need:
         if own is None:
             break
         takes.append(own)
-    found: list[Take] = []
+        if own.ties < take.ties or (own.ties and not take.ties):
+            break  # of more rows, as in ``change_each``
     own_windows = [w for e in plan.exprs for w in windows(e) if isinstance(w, Node)]
-    for own in takes:
+
+    def with_all_rows(take: Take) -> Take | None:
+        own: Take | None = take
         for window in own_windows:
-            below = None if own is None else _with_rows_of(own, window)
-            if below is None:
-                return Need(tuple(found))
-            own = below
-        found.append(own)
-    return Need(tuple(found))
+            own = None if own is None else _with_rows_of(own, window)
+        return own
+
+    return Need(change_each(takes, with_all_rows))
 
 
 def _of_ranks(plan: Rel, need: Need) -> Sequence[Take]:
@@ -113,7 +123,7 @@ def _with_rows_of(take: Take, window: Node) -> Take | None:
             return None
         whole = first_keys(take, n)
         return None if whole is None else replace(whole, ties=min(whole.ties or n, n))
-    wanted, own = _keys(order), without(take.keys, order.partitions)
+    wanted, own = (without(keys, order.partitions) for keys in (_keys(order), take.keys))
     n = next((i for i, (a, b) in enumerate(zip(own, wanted, strict=False)) if a != b), len(own))
     if n < len(own) and n < len(wanted):  # rows that are equal up to there come in any order
         equal_so_far = first_keys(take, take.keys.index(own[n]))

@@ -3,12 +3,17 @@ answer is asked for, and the rows are those of all answers."""
 
 from __future__ import annotations
 
+import random
+from itertools import product
+
 import pyarrow as pa
 import pytest
+from group_queries import check_rows, grouped_rows, seeded_script
 from scripts import Counted
 from seconds import least_seconds
 
 import blendfusion as bf
+from blendfusion.run.execution import first_rows
 
 F = "llm_filter('f', x)"
 N = 400
@@ -97,3 +102,32 @@ def test_the_time_grows_with_the_rows_where_a_limit_is_never_full(sql: str) -> N
         assert session.sql(sql).to_pylist() == []
 
     assert least_seconds(run, 1.5) < 1.5
+
+
+@pytest.mark.parametrize("seed", [520011, *range(6)])
+@pytest.mark.parametrize("other", ["rank()", "sum(n)", "max(n)"])
+def test_a_limit_counts_no_rows_that_only_windows_read(
+    seed: int, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that equal the first one of a group in a part of the order, which another window reads,
+    are none of those that a limit above counts."""
+    for part, order in product((1, 1_024), ("m NULLS FIRST, l DESC, id", "m, id")):
+        monkeypatch.setattr(first_rows, "_PART", part)
+        check_rows(
+            f"SELECT id, v FROM (SELECT *, row_number() OVER (PARTITION BY k, l ORDER BY {order}) "
+            f"AS r, {other} OVER (PARTITION BY k, l ORDER BY m NULLS FIRST) AS v FROM t "
+            "WHERE llm_filter('f', x)) WHERE r = 1 ORDER BY k, id LIMIT 3 OFFSET 1",
+            grouped_rows(random.Random(seed)),
+            seeded_script(seed),
+        )
+
+
+def test_keys_of_partitions_in_an_order_make_no_ties() -> None:
+    """``l`` is equal in each group, so that ``id`` alone decides between rows of one ``m``."""
+    check_rows(
+        "SELECT id FROM (SELECT *, row_number() OVER (PARTITION BY k, l ORDER BY m NULLS FIRST, "
+        "l DESC, id) AS r FROM t WHERE llm_filter('f', x)) WHERE r = 1 "
+        "ORDER BY k, id LIMIT 3 OFFSET 1",
+        grouped_rows(random.Random(520011)),
+        seeded_script(520011),
+    )
