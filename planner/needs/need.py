@@ -43,8 +43,8 @@ def over(take: Take, columns: Mapping[int, Expr]) -> Take | None:
 
 
 def change_each(takes: Sequence[Take], change: Callable[[Take], Take | None]) -> tuple[Take, ...]:
-    """What ``change`` makes of takes, down to the first that is of all rows, or of more rows than it
-    was before: the next take counts those that were meant alone."""
+    """The takes that ``change`` makes of some, down to the first that is of all rows, or of more
+    rows than it was before: the next one counts only those that were meant."""
     found: list[Take] = []
     for take in takes:
         own = change(take)
