@@ -68,7 +68,7 @@ class RayPlace:
                 value = ray.get(reply, timeout=_WAIT_SECONDS)
                 self._heard = True
                 return value
-            beat = beat or self.actor.beat.options(concurrency_group=_PULSE).remote()
+            beat = beat or self.actor.beat.remote()
             if ray.wait([beat], timeout=0)[0]:
                 beat, silent, self._heard = None, 0.0, True
             # This process may have stood still itself: more than a few waits are not counted.
@@ -147,6 +147,7 @@ class RayWorkers:
                 self._lent[worker, lane] = place
                 return place
             gpus = 1 if self._gpus and lane == "answers" else 0
+            ray.method(concurrency_group=_PULSE)(_Actor.beat)  # clients of ray:// cannot state it
             actor = ray.remote(num_cpus=0, num_gpus=gpus, max_restarts=0, **_GROUPS)(_Actor)
             name = f"blendfusion-{uuid4().hex}"
             options: dict[str, Any] = {"name": name}

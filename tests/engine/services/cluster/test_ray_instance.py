@@ -144,6 +144,7 @@ def greeted(ray: FakeRay, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ray.get_runtime_context = lambda: context  # type: ignore[attr-defined]
     actor = SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda _: None))
     ray.remote = lambda **_: lambda _: actor  # type: ignore[attr-defined]
+    ray.method = lambda **_: lambda method: method  # type: ignore[attr-defined]
     return found
 
 
