@@ -20,6 +20,7 @@ from blendfusion.planner.ir.nodes import (
     Node,
     Plan,
     Rel,
+    conjuncts,
     fields,
     inline,
     is_volatile,
@@ -62,6 +63,11 @@ def join_type(rel: Rel) -> str:
 @lru_cache(maxsize=4096)
 def _type_in(template: bytes) -> str:
     return str(JOIN_NAMES.get(RelMessage.FromString(template).join.type, "other"))
+
+
+def terms_of(join: Rel) -> tuple[Expr, ...]:
+    """The conjuncts of a join's condition."""
+    return tuple(t for e in join.exprs for t in conjuncts(e))
 
 
 def columns_within(wider: Rel, join: Rel) -> tuple[Field, ...]:

@@ -32,6 +32,7 @@ from blendfusion.planner.ir.joins import (
     join_type,
     outputs,
     over_side,
+    terms_of,
     with_wider_input,
 )
 from blendfusion.planner.ir.lineage import answer_columns, passed_on
@@ -41,7 +42,6 @@ from blendfusion.planner.ir.nodes import (
     Field,
     Plan,
     Rel,
-    conjuncts,
     fields,
     inline,
     is_key,
@@ -67,17 +67,13 @@ def cheap_joins_first(plan: Plan) -> Plan:
     left, right = plan.inputs
     moved: Plan | None = None
     if kind in PASSES_ON[0] and not asks_anything(right):
-        moved = _with_join_below(kind, left, right, _terms(plan))
+        moved = _with_join_below(kind, left, right, terms_of(plan))
     if moved is None and kind in PASSES_ON[1] and not asks_anything(left):
-        terms = tuple(exchange_sides(t, left.width, right.width) for t in _terms(plan))
+        terms = tuple(exchange_sides(t, left.width, right.width) for t in terms_of(plan))
         moved = _with_join_below(_TURNED.get(kind, kind), right, left, terms)
         if moved is not None and moved.width > right.width:
             moved = project(moved, exchanged_fields(left.width, right.width))
     return moved or plan
-
-
-def _terms(plan: Rel) -> tuple[Expr, ...]:
-    return tuple(t for e in plan.exprs for t in conjuncts(e))
 
 
 def _with_filter_below(plan: Rel) -> Plan | None:
@@ -105,7 +101,7 @@ def _with_filter_inside(path: Path) -> Plan | None:
     if not inside:
         return None
     rest = tuple(t for t in path.filters if t not in inside)
-    new = replace(join, exprs=(conjunction(tuple(dict.fromkeys((*_terms(join), *inside)))),))
+    new = replace(join, exprs=(conjunction(tuple(dict.fromkeys((*terms_of(join), *inside)))),))
     return project(filter_rows(new, rest), path.columns)
 
 

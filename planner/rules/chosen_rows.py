@@ -13,11 +13,12 @@ safe:   each of these functions has the value of its argument on one row, or NUL
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from blendfusion.planner.ir.aggregates import aggregate, aggregation
-from blendfusion.planner.ir.builders import case, function, is_null_literal, project, text_literal
+from blendfusion.planner.ir.builders import is_null_literal, project
+from blendfusion.planner.ir.chosen_columns import ChosenColumns
 from blendfusion.planner.ir.literals import literal_in_type
 from blendfusion.planner.ir.nodes import (
     Ask,
@@ -29,18 +30,15 @@ from blendfusion.planner.ir.nodes import (
     Rel,
     all_fields,
     asks,
-    fields,
     has_kept_answers,
     has_window,
     inline,
     is_kept,
     is_volatile,
     needs_model,
-    prune,
     substitute,
     windows,
 )
-from blendfusion.planner.ir.null_values import null_for_nulls
 from blendfusion.planner.ir.windows import (
     OF_ONE_ROW,
     argument_place,
@@ -63,66 +61,13 @@ def chosen_rows(plan: Plan) -> Plan:
     return _windows(plan, block) if any(map(has_window, plan.exprs)) else plan
 
 
-@dataclass(slots=True)
-class _ChosenColumns:
-    """The columns that pass through such functions instead of answers."""
-
-    block: Block
-    needed: frozenset[Ask]
-    """Calls that are asked for all of its rows."""
-    carried: list[Expr] = field(default_factory=list)
-    """Further columns of the block."""
-
-    def pass_through(
-        self, value: Expr, default: Expr | None = None
-    ) -> tuple[Field, Callable[[Expr], Expr]] | None:
-        """(the column that is chosen instead of the column ``value`` of the block, what this is of
-        the chosen one, ``default`` where there is none); None if that spares nothing."""
-        value = inline(value, self.block.select)
-        read = sorted(fields(value))
-        own = asks(value)
-        if not own or not read or any(ask.domain is not None or ask in self.needed for ask in own):
-            return None
-        if len(read) == 1 and null_for_nulls(value) and default is None:
-            only = Field(read[0])
-            return self.column(only), lambda v: substitute(
-                value, lambda part: v if part == only else None
-            )
-        place: dict[Expr, int] = {Field(column): i for i, column in enumerate(read)}
-
-        def of_struct(chosen: Expr) -> Expr:
-            def own(part: Expr) -> Expr | None:
-                if part not in place:
-                    return None
-                return function("get_field", (chosen, text_literal(f"c{place[part]}")))
-
-            return case([(function("is_not_null", (chosen,)), substitute(value, own))], default)
-
-        return self.column(function("struct", tuple(place))), of_struct
-
-    def column(self, expr: Expr) -> Field:
-        """The place of a further column of the block."""
-        if expr not in self.carried:
-            self.carried.append(expr)
-        return Field(self.block.width + self.carried.index(expr))
-
-    def source(self, read: Iterable[Expr]) -> tuple[Plan, Callable[[Expr], Expr]]:
-        """(what is left of the block, what an expression that is ``read`` is over that)"""
-        wide = replace(self.block, select=(*self.block.select, *self.carried))
-        block, place = prune(wide, read)
-        left: Plan = block
-        if not (block.where or block.has_limit or any(map(needs_model, block.select))):
-            left = project(block.source, block.select)
-        return left, lambda expr: inline(expr, place)
-
-
 def _aggregate(plan: Rel, block: Block) -> Plan:
     agg = aggregation(plan)
     places = [m.n_sorts if m.name in OF_ONE_ROW and m.args else None for m in agg.measures]
     others = [*agg.keys]
     for measure, place in zip(agg.measures, places, strict=True):
         others += _others(block, measure.exprs, place, range(measure.n_sorts))
-    chosen = _ChosenColumns(block, _needed_calls(block, others))
+    chosen = ChosenColumns(block, _needed_calls(block, others))
     shown: list[Expr] = [*all_fields(plan.width)]
     measures = list(agg.measures)
     for n, (measure, place) in enumerate(zip(agg.measures, places, strict=True)):
@@ -162,7 +107,7 @@ def _windows(plan: Rel, block: Block) -> Plan:
     others = [
         e for w in inside for e in _others(block, w.children, argument_place(w), key_places(w))
     ]
-    chosen = _ChosenColumns(
+    chosen = ChosenColumns(
         block, _needed_calls(block, [*others, *(c for c in outside if c not in above)])
     )
     computed: list[Expr] = []
@@ -196,7 +141,7 @@ def _windows(plan: Rel, block: Block) -> Plan:
 
 
 def _pass_through(
-    chosen: _ChosenColumns, window: Node, argument: Expr
+    chosen: ChosenColumns, window: Node, argument: Expr
 ) -> tuple[Field, Callable[[Expr], Expr]] | None:
     value, default = inline(argument, chosen.block.select), default_of(window)
     if not _are_kept([value]):

@@ -37,7 +37,7 @@ def sessions() -> tuple[Counted, Counted]:
         (f"SELECT k, count(*) AS n, bool_or({F}) AS v FROM t GROUP BY k", 6),
         (f"SELECT k, bool_or({F}) AS v, avg(id) AS a, count(*) AS n FROM t GROUP BY k", 6),
         (f"SELECT k, bool_or({F}) AS v, bool_and({F}) AS w FROM t GROUP BY k", 6),
-        (f"SELECT count(*) AS n, bool_or({F}) AS v FROM t", 6),
+        (f"SELECT count(*) AS n, bool_or({F}) AS v FROM t", 4),
         (f"SELECT k, min(id) FILTER (WHERE {F}) AS a, max(id) FILTER (WHERE {F}) AS b FROM t "
          "GROUP BY k", 9),
         (f"SELECT k, min(id) AS a, max(id) AS b FROM t WHERE {F} GROUP BY k", 9),
