@@ -35,7 +35,7 @@ that divide the cells among processors do so from 64 or 128 on."""
 
 
 def padded_length(length: int) -> int:
-    """The length to which a row of ``length`` tokens is padded: at most an eighth is added to long
+    """The length to which a row of ``length`` tokens is padded: at most a quarter is added to long
     ones."""
     unit = max(8, 1 << max(0, length.bit_length() - 3))
     return -(-length // unit) * unit
@@ -55,10 +55,8 @@ class Shape:
 @dataclass(slots=True, eq=False)
 class _Row:
     place: int
-    stream: int
-    position: int
-    """The position of its next token."""
     pending: list[int]
+    """Its tokens that are not computed yet, without those of the first batch."""
 
 
 @dataclass(slots=True)
@@ -177,7 +175,7 @@ class Streams:
             added = batch.add([*row, *[_ANY] * (shape.length - len(row))], start, stream)
             wanted.append(added[len(row) - 1])
             batch.want(wanted[-1])
-        live = [_Row(*each, []) for each in zip(places, streams, ends, strict=False)]
+        live = [_Row(place, []) for place in places]
         spent.given += sum(map(len, computed))
         try:
             self._compute(batch, [(row, wanted[n]) for n, row in enumerate(live)], step, spent)

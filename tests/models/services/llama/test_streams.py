@@ -197,6 +197,6 @@ def test_answers_in_streams_are_the_same_alone(
 
 
 @pytest.mark.parametrize("length", [1, 7, 8, 9, 63, 65, 100, 511, 900])
-def test_padding_is_at_most_an_eighth_of_long_rows(length: int) -> None:
+def test_padding_is_at_most_a_quarter_of_long_rows(length: int) -> None:
     assert length <= padded_length(length) <= max(length + 7, length * 1.25)
     assert padded_length(padded_length(length)) == padded_length(length)
