@@ -43,7 +43,7 @@ def table(rows: int, groups: int, texts: int) -> pa.Table:
                      else [f"text {i}" for i in ids]})  # fmt: skip
 
 
-def answer(call: bf.Request) -> object:
+def answer(call: bf.Request) -> bool | int:
     yes, number = yes_and_number(str(call.values[0]))
     return yes if call.constraint.kind == "boolean" else number
 
