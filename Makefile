@@ -157,7 +157,9 @@ endef
 # pip keeps no wheel of these: it would take one for the other.
 LLAMA = $(BIN)/python -m pip install --no-cache-dir --force-reinstall --no-deps
 
+# An older pip, such as that of Debian 12, cannot read prebuilt.txt.
 $(VENV)/llama-prebuilt: prebuilt.txt | $(BIN)/python
+	$(BIN)/python -m pip install -q 'pip>=23.1'
 	$(LLAMA) -r prebuilt.txt
 	@rm -f $(VENV)/llama-compile
 	touch $@
