@@ -4,6 +4,7 @@ import datetime
 import re
 import threading
 from contextlib import closing
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -429,7 +430,8 @@ def test_a_context_that_changes_rows_is_found_out(model, monkeypatch):
 
     def slightly_other(batch):
         logits = decode(batch)
-        logits[:, 0] += 1e-6 * len(batch)
+        # Not the number of tokens: where compilers are missing, all batches are filled up to one.
+        logits[:, 0] += 1e-4 * len({*chain.from_iterable(batch.sequences)})
         return logits
 
     opened.forget()
