@@ -19,7 +19,7 @@ from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.places.folders import list_files
 from blendfusion.places.lakes import check_place
 from blendfusion.places.remote import LOCAL, local_path, scheme_of
-from blendfusion.udfs.declare.arguments import quoted_name
+from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 if TYPE_CHECKING:
     from blendfusion.run.hooks import BaseSession
@@ -74,8 +74,7 @@ def moved_statement(sql: str, place: str) -> str | None:
     if found is None or found.location is None or _noted_name(found) is None:
         return None
     start, end = found.location
-    quoted = "'" + place.replace("'", "''") + "'"
-    return edit(str(found.tree.text), [(start, end, quoted)]).sql
+    return edit(str(found.tree.text), [(start, end, sql_string(place))]).sql
 
 
 def _noted_name(found: _Statement) -> str | None:

@@ -103,7 +103,7 @@ def _sink_terms(terms: Sequence[Expr], source: Plan) -> Plan:
 
 def _over(term: Expr, columns: Sequence[Expr]) -> Expr:
     """The term over a relation that has these columns; those that it lacks are unknown."""
-    return inline(term, {i: dict(enumerate(columns)).get(i, UNKNOWN) for i in fields(term)})
+    return inline(term, dict.fromkeys(fields(term), UNKNOWN) | dict(enumerate(columns)))
 
 
 def _join(plan: Rel, terms: Sequence[Expr], outer: Container[int]) -> Plan:

@@ -11,6 +11,7 @@ from blendfusion.errors import close_matches
 from blendfusion.language.query_text.call_sites import find_sites
 from blendfusion.language.query_text.source_map import Translation, edit, identity, refusal
 from blendfusion.language.query_text.token_tree import TokenTree
+from blendfusion.udfs.declare.arguments import sql_string
 from blendfusion.udfs.declare.ingredient import Ingredient
 
 ASK = "llm_ask"
@@ -45,7 +46,9 @@ class StoredCall:
         edits = [(*span, value) for span, value in zip(spans, given, strict=True)]
         if self.names:
             call = edit(self.sql, edits).sql
-            cases = " ".join(f"WHEN {_text(a)} THEN {_text(name)}" for a, name in self.names)
+            cases = " ".join(
+                f"WHEN {sql_string(a)} THEN {sql_string(name)}" for a, name in self.names
+            )
             return f"(CASE {call} {cases} ELSE {call} END)"
         if self.threshold is None:
             return edit(self.sql, edits).sql
@@ -55,10 +58,6 @@ class StoredCall:
             f"CASE WHEN {call}['value'] THEN {call}['confidence'] ELSE 1 - {call}['confidence'] END"
         )
         return f"({yes} >= {self.threshold})"
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def stored_names(text: str) -> list[str]:

@@ -13,6 +13,7 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.language.query_text.statements import first_word
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.services.dbapi.errors import ProgrammingError
+from blendfusion.udfs.declare.arguments import sql_string
 
 
 def number_placeholders(sql: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
@@ -46,7 +47,7 @@ def _literal(value: object) -> str | None:
     """A value that is written as a literal, which DataFusion 55 casts to the type of its column: it
     stores a parameter with the parameter's own. None for what has no literal."""
     if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
+        return sql_string(value)
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else None
     if isinstance(value, bool | int | Decimal):

@@ -21,7 +21,7 @@ from blendfusion.language.query_text.query_tree import Reader, Select
 from blendfusion.language.query_text.tokenizer import sql_of
 from blendfusion.places.whole_file import replacing
 from blendfusion.services.views.folder import escape
-from blendfusion.udfs.declare.arguments import quoted_name
+from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 
 if TYPE_CHECKING:
     from blendfusion.services.views.registered_tables import RegisteredTables
@@ -109,7 +109,7 @@ class GrownTables:
         if files and pq.read_schema(files[0]).remove_metadata() != schema.remove_metadata():
             shutil.rmtree(place)
             files = []
-        mark = _mark(files, column)
+        mark = _mark(files[-1], column) if files else None
         above = "" if mark is None else f" WHERE {quoted} > {mark} OR {quoted} IS NULL"
         text = f"SELECT * FROM {path}{above} ORDER BY {quoted}"
         rows = session.sql(text, read_only=True).to_arrow_table().replace_schema_metadata(None)
@@ -125,18 +125,16 @@ class GrownTables:
                 pq.write_table(rows, part)
 
 
-def _mark(files: list[Path], column: str) -> str | None:
-    """The highest mark of the rows so far, as SQL; None without rows."""
-    columns = [pq.read_table(file, columns=[column]).column(0) for file in files]
-    highest: Any = max(
-        (top for one in columns if (top := pc.max(one).as_py()) is not None), default=None
-    )
-    if highest is None:
+def _mark(last: Path, column: str) -> str | None:
+    """The highest mark of the rows so far, as SQL, which is in the ``last`` file; None without
+    rows."""
+    highest: Any = pc.max(pq.read_table(last, columns=[column]).column(0))
+    value = highest.as_py()
+    if value is None:
         return None
-    if isinstance(highest, int | float):
-        return str(highest)
-    text: str = pa.scalar(highest, columns[0].type).cast(pa.string()).as_py()
-    return "'" + text.replace("'", "''") + "'"
+    if isinstance(value, int | float):
+        return str(value)
+    return sql_string(highest.cast(pa.string()).as_py())
 
 
 def _tables_of(reader: Reader) -> Iterator[tuple[int, int, bool]]:

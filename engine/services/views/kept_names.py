@@ -16,6 +16,7 @@ from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.language.query_text.tokenizer import sql_of
 from blendfusion.places.whole_file import replacing
 from blendfusion.services.views.folder import escape
+from blendfusion.udfs.declare.arguments import sql_string
 
 _CALLS = re.compile(r"\bllm_(group|same)\b", re.IGNORECASE)
 
@@ -36,8 +37,8 @@ def with_group_names(view: str, query: str) -> str:
         if any(tree.word(n) == "NAME" and tree.tokens[n + 1].text == "=>" for n in inside):
             continue
         call = " ".join(token.text for token in tree.tokens[at:close])
-        name = f"{view} {hashlib.sha256(call.encode()).hexdigest()[:8]}".replace("'", "''")
-        edits.append((close, close + 1, f", name => '{name}')"))
+        name = f"{view} {hashlib.sha256(call.encode()).hexdigest()[:8]}"
+        edits.append((close, close + 1, f", name => {sql_string(name)})"))
     return sql_of(tree.edit(edits)) if edits else query
 
 

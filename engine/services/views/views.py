@@ -312,7 +312,7 @@ class KeptViews:
         settings = settings_of(session, frame, questions) | {
             "volatile": volatile_call(frame, query)
         }
-        settings |= {own: view.settings.get(own) or default for own, default in _OWN.items()}
+        settings |= {key: view.settings.get(key) or default for key, default in _OWN.items()}
         kept = KeptNames(session, self.place(name).path, text)
         kept.load()
         inputs = inputs_of(session, frame, {name, *settings["grows"]}, text)

@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from blendfusion.errors import ModelFailed
-from blendfusion.models.services.encoder_heads.prompt import Layout, Template
-from blendfusion.models.services.llama.context import Weights
+from blendfusion.models.services.encoder_heads.prompt import Layout, Template, type_of
+from blendfusion.models.services.llama.context import Weights, tokens_of
 from blendfusion.models.services.llama.cpu_cores import cores
 from blendfusion.models.services.llama.library import reason
 from blendfusion.models.services.llama.switch import Switch
 
 KINDS = ("choice", "score", "boolean")
 """The kinds of questions, in the order of the head's numbers."""
-_NAMES = {"choice": "choice", "score": "score", "boolean": "noul"}
 _TYPE = "laya"
 _FIRST_CELLS = 512
 _LONGEST_TEXT = 1 << 16
@@ -80,18 +79,12 @@ class Encoder:
     def temperature(self, kind: str, n_options: int) -> float:
         """The number by which the scores of a question are divided."""
         bucket = next((name for most, name in _BUCKETS if n_options <= most), "11")
-        name = f"{self._prefix}temperature.{_NAMES[kind]}"
+        name = f"{self._prefix}temperature.{type_of(kind)}"
         return float(self._fact(f"{name}.{bucket}") or self._fact(name) or 1.0)
 
     def tokens(self, text: str) -> list[int]:
         """The tokens of a text in which control tokens are named."""
-        data = text.encode("utf-8", "replace")
-        size = len(data) + 8
-        buffer = (ctypes.c_int32 * size)()
-        count = self._lib.llama_tokenize(
-            self.vocabulary, data, len(data), buffer, size, False, True
-        )
-        return list(buffer[: max(0, count)])
+        return tokens_of(self._lib, self.vocabulary, text, special=True)
 
     def scores(self, layout: Layout, kind: str, switch: Switch) -> list[float]:
         """The head's number for each option of a question. Raises Stopped."""

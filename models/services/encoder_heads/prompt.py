@@ -46,7 +46,7 @@ class Template:
         try:
             return environment.from_string(self.source).render(
                 id="q",
-                type="noul" if question.kind == "boolean" else question.kind,
+                type=type_of(question.kind),
                 instructions=self._plain(question.text),
                 options=self._plain(options_of(question)),
                 state=self._plain(state),
@@ -63,6 +63,11 @@ class Template:
         if isinstance(value, dict):
             return {key: self._plain(held) for key, held in value.items()}
         return value
+
+
+def type_of(kind: str) -> str:
+    """The name of a kind of questions in templates and files."""
+    return "noul" if kind == "boolean" else kind
 
 
 def options_of(question: Question) -> list[Json]:

@@ -218,17 +218,7 @@ class LlamaContext:
     def tokenize(self, text: str, *, special: bool, start: bool = False) -> list[int]:
         """Tokens of ``text``. Only with ``special`` may text name control tokens; ``start`` adds
         the token that begins a text, where the model has one."""
-        data = text.encode("utf-8", "replace")
-        size = len(data) + 8
-        buffer = (ctypes.c_int32 * size)()
-        count = self._lib.llama_tokenize(self._vocab, data, len(data), buffer, size, start, special)
-        if count < 0:
-            size = -count
-            buffer = (ctypes.c_int32 * size)()
-            count = self._lib.llama_tokenize(
-                self._vocab, data, len(data), buffer, size, start, special
-            )
-        return list(buffer[:count])
+        return tokens_of(self._lib, self._vocab, text, special=special, start=start)
 
     def is_control(self, token: int) -> bool:
         return bool(self._lib.llama_vocab_is_control(self._vocab, token))
@@ -365,6 +355,21 @@ class LlamaContext:
     def check(self) -> None:
         """Raise Stopped if the computation is to end."""
         self._switch.check()
+
+
+def tokens_of(
+    lib: Any, vocabulary: Any, text: str, *, special: bool, start: bool = False
+) -> list[int]:
+    """See ``LlamaContext.tokenize``."""
+    data = text.encode("utf-8", "replace")
+    size = len(data) + 8
+    buffer = (ctypes.c_int32 * size)()
+    count = lib.llama_tokenize(vocabulary, data, len(data), buffer, size, start, special)
+    if count < 0:
+        size = -count
+        buffer = (ctypes.c_int32 * size)()
+        count = lib.llama_tokenize(vocabulary, data, len(data), buffer, size, start, special)
+    return list(buffer[:count])
 
 
 def check_gguf(path: Path) -> None:
