@@ -3,6 +3,7 @@ first?
 
     python benchmarks/bench_local.py [--model smollm2|gemma|FILE] [--gpu] [--data FOLDER]
     python benchmarks/bench_local.py --same 1000
+    python benchmarks/bench_local.py --compiled FOLDER
 
 All ways take turns, so that what else the machine does falls on all of them; its load is printed.
 The texts are review sentences of ``--data`` (see README.md), else those of examples/.
@@ -13,18 +14,24 @@ ones. These need logits and come one a row: "with logits" counts them at the rat
 token for each of as many rows as go at a time. Attention of ours is part of both rates. What
 llama.cpp does outside of its decode call, reading text as tokens and freeing cells of its store,
 counts as inside. "Chat" is one chat completion a row, in which a grammar of llama.cpp holds the
-answer, with the same words."""
+answer, with the same words.
+
+``--compiled`` compares the prebuilt library of llama.cpp with another one, such as that of
+``pip install --target FOLDER llama-cpp-python`` in FOLDER/llama_cpp/lib: processes take turns."""
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import random
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -473,6 +480,54 @@ def same(file: Path, texts: Sequence[str], kinds: Sequence[str]) -> None:
     ours.model.close()
 
 
+ROUNDS = 3
+"""Of processes that take turns."""
+
+
+def rates(file: Path, texts: Sequence[str]) -> None:
+    """Print the rows a second of each kind of answer, as JSON."""
+    with closing(LlamaModel(file, Options(max_tokens=16))) as model:
+        found = {}
+        for name, task in {"yes or no": QUESTION, **WRITTEN}.items():
+            model.answer(task, [("x",)])
+            start = time.perf_counter()
+            model.answer(task, [(text,) for text in texts])
+            found[name] = len(texts) / (time.perf_counter() - start)
+    print(json.dumps(found))
+
+
+def beside_compiled(arguments: Sequence[str], folder: Path) -> None:
+    """The rates with the prebuilt library and with that of ``folder``, in processes that take
+    turns."""
+    load, seen = foreign(), dict[str, dict[str, list[float]]]()
+    own = {"prebuilt": {}, "compiled": {"LLAMA_CPP_LIB_PATH": str(folder)}}
+    for _ in range(ROUNDS):
+        for library_name, variables in own.items():
+            done = subprocess.run(
+                [sys.executable, __file__, *arguments, "--rates"],
+                env=os.environ | variables,
+                stdout=subprocess.PIPE,
+                check=True,
+            )
+            for name, rate in json.loads(done.stdout).items():
+                seen.setdefault(name, {}).setdefault(library_name, []).append(rate)
+    best = {
+        name: {which: max(found) for which, found in both.items()} for name, both in seen.items()
+    }
+    print(f"\nPrebuilt beside compiled, the best of {ROUNDS}; {load()}\n")
+    table(
+        ["answer", "prebuilt, rows/s", "compiled, rows/s", "prebuilt / compiled"],
+        [
+            [
+                name,
+                *(f"{both[which]:.1f}" for which in own),
+                f"{both['prebuilt'] / both['compiled']:.2f}",
+            ]
+            for name, both in best.items()
+        ],
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="smollm2")
@@ -484,6 +539,8 @@ def main() -> None:
         "--kinds", default="", help="with --same: of which answers, as in 'integer,date'"
     )
     parser.add_argument("--gpu", action="store_true", help="all layers on the GPU")
+    parser.add_argument("--compiled", type=Path, metavar="FOLDER", help="another llama.cpp beside")
+    parser.add_argument("--rates", action="store_true", help="print rows a second only, as JSON")
     said = parser.parse_args()
     global LAYERS
     LAYERS = -1 if said.gpu else 0
@@ -495,6 +552,10 @@ def main() -> None:
         kinds = [kind.strip() for kind in said.kinds.split(",") if kind.strip()]
         return same(file, texts_of(said.data, said.same), kinds)
     texts = texts_of(said.data, said.rows)
+    if said.rates:
+        return rates(file, texts)
+    if said.compiled:
+        return beside_compiled(["--model", said.model, "--rows", str(said.rows)], said.compiled)
     choices(file, texts, said.naive_rows)
     return writing(file, texts)
 
