@@ -57,7 +57,8 @@ def lake_table(
         if kind_of_lake(place) == ICEBERG or place.endswith(".metadata.json"):
             return _iceberg(_static(place, storage), version, moment)
         delta_there = _delta(place, version, moment, storage)
-        return LakeTable(delta_there, f"{delta_there.table_uri}@{delta_there.version()}")
+        name = f"{delta_there.table_uri} {delta_there.metadata().id}"  # another one if made anew
+        return LakeTable(delta_there, f"{name}@{delta_there.version()}")
     if library is None:
         raise ArgumentError(
             f"a {type(source).__name__} is no table of a lake",

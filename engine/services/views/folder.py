@@ -14,6 +14,7 @@ blendfusion_views/
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -37,6 +38,7 @@ from blendfusion.places.write_lock import write_lock
 FORMAT = 1
 _STATE, _LOCK, _ANSWERS = "view.json", "writing", "answers.sqlite"
 _MOST_LETTERS, _MOST_VERSIONS = 100, 10
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _ROWS = re.compile(r"rows-(\d+)\.parquet")
 _SHAPE: Shape = {
     **dict.fromkeys(("version", "rows", "failed", "values", "format"), int),
@@ -129,6 +131,13 @@ class ViewFolder:
         """The file of the rows of a version, by default of the served one."""
         return self.path / f"rows-{view.version if version is None else version}.parquet"
 
+    def is_whole(self, view: View) -> bool:
+        """Whether the file of the served rows can be read, and has all of them."""
+        try:
+            return bool(pq.read_metadata(self.rows_of(view)).num_rows == view.rows)
+        except (OSError, pa.ArrowException):
+            return False
+
     def load(self) -> View | None:
         """The served version; None if there is none. Raises QueryError for a file that is no
         view."""
@@ -161,8 +170,16 @@ class ViewFolder:
                 f"no view can be kept in '{self.path.parent}': {problem.strerror or problem}",
                 hint=f"Name a folder for views: {connect_with(views_folder='…')}.",
             ) from problem
-        with write_lock(self.path / _LOCK):
-            yield
+        try:
+            with write_lock(self.path / _LOCK):
+                yield
+        except OSError as problem:
+            if problem.errno not in _FULL:
+                raise
+            raise QueryError(
+                f"view {self.name} cannot be kept: {problem.strerror}",
+                hint="The version before is served. Free space, and refresh it again.",
+            ) from problem
 
     def write_rows(self, view: View, rows: pa.Table) -> None:
         """Write the rows of a version that is not served yet. Raises QueryError for columns that

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +97,8 @@ class GrownTables:
         return sql_of(reader.edit(edits)) if edits else query
 
     def _read(self, table: str, column: str) -> None:
-        """Keep the rows of a table that are above its mark; all rows where its columns changed."""
+        """Keep the rows of a table that are above its mark; all rows where its columns changed, or
+        a file is damaged."""
         place, session = self._place(table), self._session
         path, quoted = ".".join(map(quoted_name, table.split("."))), quoted_name(column)
         schema = (
@@ -106,16 +107,19 @@ class GrownTables:
         if column not in schema.names:
             raise QueryError(f"the table {table} has no column '{column}'", hint=FORM)
         files = sorted(place.glob("*.parquet"))
-        if files and pq.read_schema(files[0]).remove_metadata() != schema.remove_metadata():
+        if any(_columns_of(file) != schema.remove_metadata() for file in files):
             shutil.rmtree(place)
             files = []
         mark = _mark(files[-1], column) if files else None
         above = "" if mark is None else f" WHERE {quoted} > {mark} OR {quoted} IS NULL"
         text = f"SELECT * FROM {path}{above} ORDER BY {quoted}"
         rows = session.sql(text, read_only=True).to_arrow_table().replace_schema_metadata(None)
-        if rows.column(column).null_count:
+        missing = rows.column(column).null_count
+        if pa.types.is_floating(rows.column(column).type):  # nothing is above NaN or infinity
+            missing = len(rows) - (pc.sum(pc.is_finite(rows.column(column))).as_py() or 0)
+        if missing:
             raise QueryError(
-                f"{rows.column(column).null_count:,} rows of {table} have no {column}",
+                f"{missing:,} rows of {table} have no {column}",
                 hint="Name a column that grows with each new row, or leave WITH (grows = …) out.",
             )
         if rows.num_rows or not files:
@@ -123,6 +127,13 @@ class GrownTables:
             with replacing(place / f"{len(files):08}.parquet") as part:
                 os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
                 pq.write_table(rows, part)
+
+
+def _columns_of(file: Path) -> pa.Schema | None:
+    """The columns of a file; None for one that is damaged."""
+    with suppress(OSError, pa.ArrowException):
+        return pq.read_schema(file).remove_metadata()
+    return None
 
 
 def _mark(last: Path, column: str) -> str | None:

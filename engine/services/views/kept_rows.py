@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from blendfusion.planner.stages.split import Stage
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
-_PIECES, _ROWS_OF_A_BATCH = b"pieces", 65_536
+_PIECES, _MADE_WITH, _ROWS_OF_A_BATCH = b"pieces", b"made with", 65_536
 _LEAST, _MOST, _BITS = 256, 8_192, 10
 """The rows of a piece: at least and at most so many, and 2 ** _BITS + _LEAST on average."""
 _RANDOM = np.random.default_rng(46)
@@ -104,10 +104,10 @@ class _Pieces:
 
 
 class KeptRows:
-    """The rows of the stages of one view in its folder. ``reads``: whether those that are there
-    are of the same query, models and options."""
+    """The rows of the stages of one view in its folder. ``reads``: a digest of the settings and the
+    models of which rows may be used again; None: none may."""
 
-    def __init__(self, folder: Path, *, reads: bool) -> None:
+    def __init__(self, folder: Path, *, reads: str | None) -> None:
         self._folder, self._reads = folder, reads
         self._made: dict[str, _Rows] = {}
 
@@ -147,11 +147,14 @@ class KeptRows:
         return self._folder / f"stage-{key}.arrow"
 
     def _load(self, key: str) -> _Rows | None:
-        """The rows of a stage as they were kept; None without any, or for a damaged file."""
-        if not self._reads:
+        """The rows of a stage as they were kept; None without any that may be used again, or for a
+        damaged file."""
+        if self._reads is None:
             return None
         with suppress(OSError, pa.ArrowException, ValueError, KeyError, TypeError):
             with pa.ipc.open_stream(self._file(key)) as reader:
+                if reader.schema.metadata[_MADE_WITH].decode() != self._reads:
+                    return None
                 places = json.loads(reader.schema.metadata[_PIECES])
                 table = reader.read_all().replace_schema_metadata(None)
             starts = [start + count for start, count in places.values()]
@@ -159,11 +162,12 @@ class KeptRows:
                 return _Rows(table, {digest: (a, n) for digest, (a, n) in places.items()})
         return None
 
-    def save(self) -> None:
-        """Keep the rows of the stages of this run, and no others."""
+    def save(self, made_with: str) -> None:
+        """Keep the rows of the stages of this run, and no others. ``made_with``: a digest of its
+        settings and models."""
         self.clear({self._file(key).name for key in self._made})
         for key, rows in self._made.items():
-            known = {_PIECES: json.dumps(rows.places)}
+            known = {_PIECES: json.dumps(rows.places), _MADE_WITH: made_with}
             table = rows.table.replace_schema_metadata(known)
             options = pa.ipc.IpcWriteOptions(compression="lz4")
             with replacing(self._file(key)) as part:

@@ -40,7 +40,9 @@ class RegisteredTables(FrameSources):
             return None
         from blendfusion.files.lance_table import opened_table
 
-        return f"{place}@{opened_table(place).version}"
+        table = opened_table(place)
+        files = [file.path for part in table.get_fragments() for file in part.data_files()]
+        return f"{place}@{table.version} of {files}"  # one made anew has its numbers again
 
 
 def _is_scanned(session: FrameSources, name: str) -> bool:

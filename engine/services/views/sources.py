@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +14,18 @@ from datafusion import SessionContext
 
 from blendfusion.datafusion.scans import scans, table_of
 from blendfusion.errors import BlendFusionError
-from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.models.registry.model_names import ModelNames
-from blendfusion.services.replay.digests import file_digest, table_digest
+from blendfusion.services.replay.digests import file_digest, schema_of, table_digest
 from blendfusion.services.replay.record import options_of, table_names, versions
+from blendfusion.udfs.ask.calibrations import Calibrations
+from blendfusion.udfs.ask.reviews import Reviews
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
     from blendfusion.language.query_text.stored_calls import StoredCall
+    from blendfusion.models.embedders.cache import VectorCounts
+    from blendfusion.run.hooks import BaseFrame
     from blendfusion.services.views.folder import View
     from blendfusion.services.views.registered_tables import RegisteredTables
 
@@ -32,36 +36,63 @@ _VOLATILE = re.compile(
     r"\b(random|uuid|uuidv4|now|today|current_date|current_time|current_timestamp|localtimestamp)\b\s*(\(\s*\))?",
     re.IGNORECASE,
 )
+_SETTINGS = re.compile(
+    r"^\s*(datafusion\.(?!.*(?:_concurrency|target_partitions)\b)\S+) = (.*)$", re.MULTILINE
+)
+"""Settings of the engine, but for those that follow the number of cores; the options have that."""
 _WITHOUT_BRACKETS = ("current_date", "current_time", "current_timestamp", "localtimestamp")
 
 
-def inputs_of(
-    session: RegisteredTables, frame: Frame, without: Collection[str], query: str
-) -> dict[str, str | None]:
-    """A digest of each table that ``frame`` of ``query`` reads, by name: of the contents of its
-    files, or of its rows. None: its changes cannot be told. Of the names in ``without``, the text
-    may have some that are no tables."""
-    known = list(table_names(session))
-    found = set(_tables_in(session, query)).difference(without)
-    for scan in scans(frame.logical_plan()):
+def inputs_of(session: RegisteredTables, frame: Frame) -> dict[str, str | None]:
+    """A digest of each table that ``frame`` reads, by name: of the contents of its files, or of its
+    rows; and of what people answered and measured for its calls. None: its changes cannot be
+    told."""
+    known, found = list(table_names(session)), set[str]()
+    for scan in (scan for each in _frames_of(frame) for scan in scans(each.logical_plan())):
         name = table_of(scan, known)
         found.add(scan.split(" projection=")[0][:80] if name is None else name)
-    return {name: _digest(session, name) if name in known else None for name in sorted(found)}
+    digests = {name: _digest(session, name) if name in known else None for name in sorted(found)}
+    return digests | dict(_beside_tables(session, frame))
 
 
-def _tables_in(session: RegisteredTables, query: str) -> Iterator[str]:
-    """The tables of the session whose names the text holds: those of labels and examples, too,
-    which no plan shows."""
-    words = {token.text.lower() for token in TokenTree(query).tokens}
-    for name in session.catalog().schema().table_names():
-        if name.lower() in words and session.catalog().schema().table(name).kind != "view":
-            yield name
+def _frames_of(frame: Frame) -> Iterator[BaseFrame]:
+    """The frame, and those from which its calls take labels, examples and samples, which its plan
+    does not show."""
+    yield frame
+    known, engine = frame.engine.calls, frame.engine
+    for call in frame.prepared.calls:
+        if call.options_query is not None:
+            yield from _frames_of(known.option_frame(engine, call.options_query))
+        if call.task.examples_query is not None:
+            yield from _frames_of(known.labelled_frame(engine, call.task))
+        if call.task.sample_query is not None:
+            yield from _frames_of(known.sample_frame(engine, call.task))
+
+
+def plan_text(frame: Frame) -> str:
+    """The plans of all that a run of ``frame`` runs: with what its views and functions say."""
+    return "\n".join(each.logical_plan().display_indent() for each in _frames_of(frame))
+
+
+def _beside_tables(session: RegisteredTables, frame: Frame) -> Iterator[tuple[str, str]]:
+    """Digests of the answers of people and of the calibrations that calls name."""
+    kept = session.runs.kept
+    for call in (call for each in _frames_of(frame) for call in each.prepared.calls):
+        if call.review:
+            rows = kept.of(Reviews).review_of(call.review).rows
+            labels = {key: row.label for key, row in rows.items() if row.label is not None}
+            yield f"of review '{call.review}'", _digest_of(sorted(labels.items()))
+        if call.calibrated:
+            with suppress(BlendFusionError):  # the run says that there is none
+                held = kept.of(Calibrations).of_name(call.calibrated)
+                yield f"of calibration '{call.calibrated}'", _digest_of(held)
+
+
+def _digest_of(value: object) -> str:
+    return sha256(repr(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _digest(session: RegisteredTables, name: str) -> str | None:
-    version = session.version_of(name)
-    if version is not None:
-        return sha256(version.encode()).hexdigest()
     path = ".".join(map(quoted_name, name.split("."))) if "." in name else quoted_name(name)
     try:
         table = SessionContext.table(session, path)
@@ -69,9 +100,11 @@ def _digest(session: RegisteredTables, name: str) -> str | None:
     except Exception:  # a name with a dot of its own
         table = SessionContext.table(session, quoted_name(name))
         plan = table.execution_plan().display_indent()
-    files = _files(plan)
+    schema, version, files = schema_of(table.schema()), session.version_of(name), _files(plan)
+    if version is not None:
+        return _digest_of((version, schema))
     if files is not None:
-        return sha256(repr([(str(f), file_digest(f)) for f in files]).encode()).hexdigest()
+        return _digest_of(([(str(f), file_digest(f)) for f in files], schema))
     digest = sha256()
     for piece in _pieces(table.schema(), table.execute_stream_partitioned()):
         digest.update(table_digest(piece).encode())
@@ -79,9 +112,12 @@ def _digest(session: RegisteredTables, name: str) -> str | None:
 
 
 def _files(plan: str) -> list[Path] | None:
-    """The files of this machine that a plan reads, and nothing else; None for another plan."""
+    """The files of Parquet on this machine that a plan reads, and nothing else; None for another
+    plan, also of files whose rows depend on the options of their reading."""
     found = _FILES.match(plan)
-    if found is None or "..." in found[1]:  # of many files, DataFusion shows some
+    if found is None or "file_type=parquet" not in plan:
+        return None
+    if "..." in found[1]:  # of many files, DataFusion shows some
         return None
     files = [Path("/" + text.strip()) for text in _ONE_FILE.findall(found[1])]
     return sorted(set(files)) if files and all(file.is_file() for file in files) else None
@@ -105,13 +141,16 @@ def _pieces(schema: pa.Schema, streams: Any) -> Iterator[pa.Table]:
 def settings_of(
     session: RegisteredTables, frame: Frame, questions: Mapping[str, StoredCall]
 ) -> dict[str, Any]:
-    """The settings that may change the rows, before the query runs: options, versions, the calls
-    with all that they were given, and the stored questions that it asks."""
+    """The settings that may change the rows, before the query runs: options, settings of the
+    engine, versions, the plan, the calls with all that they were given, and the stored questions
+    that it asks."""
     enums = getattr(session, "enums", {})  # of the dialects, a service
     calls = sorted(call.name for call in frame.prepared.calls)
     calls += sorted(repr((name, c.sql, c.threshold, c.names)) for name, c in questions.items())
     return {
         "options": options_of(session),
+        "settings": dict(_SETTINGS.findall(SessionContext.__repr__(session))),
+        "plan": _digest_of(plan_text(frame)),
         "versions": versions(),
         "calls": sha256("\n".join(calls).encode("utf-8", "surrogatepass")).hexdigest(),
         "questions": {name: call.version for name, call in questions.items()},
@@ -119,12 +158,15 @@ def settings_of(
     }
 
 
-def models_of(session: RegisteredTables) -> dict[str, Any]:
-    """The fingerprints of the models that a session has asked so far, by name."""
+def models_of(session: RegisteredTables, vectors: VectorCounts | None = None) -> dict[str, Any]:
+    """The fingerprints of the models that a session has asked so far, by name, and that of its
+    embedder if a run used ``vectors``."""
     own, named = session.models.own_and_named
+    used = vectors and (vectors.embedded or vectors.stored or vectors.remembered)
     return {
         "own": [[part.name, part.fingerprint] for part in own],
         "named": {name: model.fingerprint for name, model in named.items()},
+        "embedder": session.embedder.fingerprint if used else None,
     }
 
 
@@ -138,6 +180,9 @@ def other_models(session: RegisteredTables, recorded: Mapping[str, Any]) -> str 
             name: session.models.of(ModelNames((name,)), options).fingerprint
             for name in recorded["named"]
         }
+        vectors = recorded.get("embedder")
+        if vectors is not None and session.embedder.fingerprint != vectors:
+            return "the embedder changed"
     except BlendFusionError as problem:
         return problem.message
     found = models_of(session)["own"]
@@ -151,8 +196,7 @@ def other_models(session: RegisteredTables, recorded: Mapping[str, Any]) -> str 
 
 def volatile_call(frame: Frame, query: str) -> str | None:
     """A function of the query whose value is another one in each run; None without one."""
-    text = f"{query}\n{frame.logical_plan().display_indent()}"
-    for found in _VOLATILE.finditer(text):
+    for found in _VOLATILE.finditer(f"{query}\n{plan_text(frame)}"):
         name = found[1].lower()
         if found[2] or name in _WITHOUT_BRACKETS:
             return name
@@ -169,9 +213,12 @@ def reasons(view: View, inputs: Mapping[str, str | None], settings: Mapping[str,
             found.append(f"what changed in {name} cannot be told")
         elif inputs[name] != view.inputs[name]:
             found.append(f"the table {name} changed")
-    for part in ("options", "versions"):
-        old, new = view.settings.get(part, {}), settings[part]
-        found += [f"{part[:-1]} {n} changed" for n in new if new[n] != old.get(n)]
+    for part in ("options", "settings", "versions"):
+        old, new = view.settings.get(part), settings[part]
+        if old is None:
+            found.append(f"its {part} were not kept")
+        elif new != old:
+            found += [f"{part[:-1]} {n} changed" for n in new if new[n] != old.get(n)]
     if settings["calls"] != view.settings.get("calls"):
         old, new = view.settings.get("questions", {}), settings["questions"]
         others = [f"{name} is version {new[name]}" for name in new if new[name] != old.get(name)]
@@ -184,4 +231,6 @@ def reasons(view: View, inputs: Mapping[str, str | None], settings: Mapping[str,
         found.append(f"{view.settings['volatile']}() is another value in each run")
     if view.failed:
         found.append(f"{view.failed:,} values had no valid answer")
+    if not found and settings["plan"] != view.settings.get("plan"):
+        found.append("a view or a function that the query names changed")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -10,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -153,7 +155,7 @@ class KeptViews:
     def _serve(self, place: ViewFolder, stamp: Stamp) -> None:
         quoted = quoted_name(place.name)
         view = place.load()
-        if view is None or view.settings.get("in_database"):
+        if view is None or view.settings.get("in_database") or not place.is_whole(view):
             return
         if place.name in self._tables:
             self._forget(place.name)
@@ -315,13 +317,15 @@ class KeptViews:
         settings |= {key: view.settings.get(key) or default for key, default in _OWN.items()}
         kept = KeptNames(session, self.place(name).path, text)
         kept.load()
-        inputs = inputs_of(session, frame, {name, *settings["grows"]}, text)
+        inputs = inputs_of(session, frame)
         return _Facts(frame, names, growth.names_of(inputs) | kept.digests(), settings, kept)
 
     def _reasons(self, view: View, facts: _Facts) -> list[str]:
-        found = reasons(view, facts.inputs, facts.settings)
+        found, place = reasons(view, facts.inputs, facts.settings), self.place(view.name)
+        if not place.is_whole(view):
+            found.append("the file of its rows is damaged")
         if view.settings.get("in_database"):
-            found += DatabaseTable(self._session, view.name).reasons(self.place(view.name))
+            found += DatabaseTable(self._session, view.name).reasons(place)
         if not facts.frame.prepared.calls:
             return found
         model = other_models(self._session, view.settings.get("models", {"own": [], "named": {}}))
@@ -349,10 +353,10 @@ class KeptViews:
                 facts.names.save()
         trace = frame.trace
         if frame.prepared.calls:
-            settings["models"] = models_of(self._session)
+            settings["models"] = models_of(self._session, trace.vectors)
         digest = table_digest(rows)
         table = DatabaseTable(self._session, view.name) if settings["in_database"] else None
-        is_new = digest != view.digest or not place.rows_of(view).is_file()
+        is_new = digest != view.digest or not place.is_whole(view)
         is_new = is_new or (table is not None and bool(table.reasons(place)))
         now = replace(
             view,
@@ -373,7 +377,8 @@ class KeptViews:
                 table.write(_plain(rows))
         place.serve(now)  # a budget may end what follows
         if kept is not None and not trace.failed:
-            kept.save()
+            with suppress(OSError):  # a full disk; the next refresh computes them again
+                kept.save(_tag_of(settings))
         again = self._session.ledger.usage.values
         if draw.most:
             drift = self._drift(view, settings, draw)
@@ -388,8 +393,9 @@ class KeptViews:
         if draw.most or facts.settings["volatile"]:
             return None
         alone = replace(view, inputs={})
-        other = self._reasons(alone, replace(facts, inputs={})) if view.version else ["it is new"]
-        return KeptRows(place.path, reads=not other)
+        others = facts.settings | {"plan": view.settings.get("plan")}  # each stage has its own
+        same = view.version and not self._reasons(alone, replace(facts, inputs={}, settings=others))
+        return KeptRows(place.path, reads=_tag_of(view.settings) if same else None)
 
     def _drift(self, view: View, settings: Mapping[str, Any], draw: Draw) -> Drift:
         """Ask some kept answers again. Warns (ModelWarning) where the model is another one."""
@@ -417,6 +423,12 @@ def _value_of(variable: ContextVar[T], value: T) -> Iterator[None]:
         yield
     finally:
         variable.reset(token)
+
+
+def _tag_of(settings: Mapping[str, Any]) -> str:
+    """A digest of the settings and the models with which rows were made."""
+    text = json.dumps({**settings, "plan": None}, sort_keys=True)
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def inner_first(views: Mapping[str, View]) -> list[str]:
