@@ -44,7 +44,7 @@ class Planned:
 
 def planned(session: bf.Session, sql: str, rounds: int) -> Planned:
     """The planning of a query, both ways alternately."""
-    text = session.calls.type_calls(session.engine, sql, {}, whole=True).sql
+    text = session.calls.reading(session.engine, sql, {}, whole=True)().sql
 
     def own() -> Any:
         return DataFrame.optimized_logical_plan(SessionContext.sql(session, text))

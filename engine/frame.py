@@ -261,7 +261,7 @@ class Frame(FrameMethods):
 
     def select_exprs(self, *args: str) -> Frame:
         """One column per SQL expression, which may contain calls."""
-        ready = [self._session.calls.type_calls(self.engine, f"SELECT {text}") for text in args]
+        ready = [self._session.calls.reading(self.engine, f"SELECT {text}")() for text in args]
         ours = [rewrite(r.sql, EXPRESSIONS) for r in ready]
         texts = [text.removeprefix("SELECT ") for text in ours]
         written = {name: ways for r in ready for name, ways in r.written.items()}
@@ -306,7 +306,7 @@ class Frame(FrameMethods):
 
     def _parse(self, text: str, place: str) -> Expr:
         """``text`` as an expression; ``place`` is the SQL before it, which determines its type."""
-        ready = self._session.calls.type_calls(self.engine, f"{place}{text}").sql
+        ready = self._session.calls.reading(self.engine, f"{place}{text}")().sql
         ready = rewrite(ready, EXPRESSIONS).removeprefix(place)
         try:
             return expression(self, self._up_to_date(self), ready)

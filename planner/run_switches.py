@@ -6,7 +6,7 @@ switching it off."""
 
 COMPARISON_STOP = "comparison_stop"
 """Not a rule of plans: a call that is only compared with literals is answered only as far as these
-comparisons need (models/constraints/prefix_check.py)."""
+comparisons need (models/services/llama/prefix_check.py)."""
 
 FEW_VALUES_FIRST = "few_values_first"
 """Not a rule of plans: under a limit, the pairs of a join come in an order that needs few distinct

@@ -79,18 +79,6 @@ class KnownCalls:
         self._labelled_frames: dict[Task, BaseFrame] = {}
         self._sample_frames: dict[Task, BaseFrame] = {}
 
-    def type_calls(
-        self,
-        engine: Engine,
-        query: str,
-        parameters: Mapping[str, str] | None = None,
-        *,
-        whole: bool = False,
-    ) -> TypedQuery:
-        """The query with its calls as functions, which are known to DataFusion from here on.
-        ``whole``: it is no part of a larger one."""
-        return self.reading(engine, query, parameters, whole=whole)()
-
     def reading(
         self,
         engine: Engine,
@@ -99,8 +87,9 @@ class KnownCalls:
         *,
         whole: bool = False,
     ) -> Reading:
-        """The query, read once, as a function that gives it as ``type_calls`` does, of more known
-        types and values in bytes: see ``CallReading.type_calls``."""
+        """The query, read once. The function gives it with its calls as functions of DataFusion,
+        for more known types and values in bytes: see ``CallReading.type_calls``. ``whole``: it is
+        no part of a larger query."""
         check_bounds(query)
         if ASK not in query.lower() and not names_a_function(query):  # most queries
             return lambda types=None, in_bytes=None: TypedQuery(identity(query))

@@ -102,7 +102,7 @@ def _over(session: FrameSources, query: Query, table: pa.Table) -> Frame:
 
 def _calls(session: FrameSources, query: Query) -> set[str]:
     parameters = spelled_parameters(query.param_values, query.named_params)
-    ready = session.calls.type_calls(session.engine, query.text, parameters, whole=True)
+    ready = session.calls.reading(session.engine, query.text, parameters, whole=True)()
     return {call.name for call in ready.calls}
 
 

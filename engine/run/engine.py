@@ -72,17 +72,6 @@ class Calls(Protocol):
 
     granted: Container[str] | None
 
-    def type_calls(
-        self,
-        engine: Engine,
-        query: str,
-        parameters: Mapping[str, str] | None = None,
-        *,
-        whole: bool = False,
-    ) -> TypedQuery:
-        """The query with its calls as functions, which DataFusion knows from here on."""
-        ...
-
     def reading(
         self,
         engine: Engine,
@@ -91,7 +80,8 @@ class Calls(Protocol):
         *,
         whole: bool = False,
     ) -> Reading:
-        """The query, read once, for ``type_calls`` with more known types."""
+        """The query, read once. Each call gives it with its calls as functions, which DataFusion
+        knows from there on."""
         ...
 
     def know(self, engine: Engine, text: str) -> None:

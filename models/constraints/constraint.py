@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TypeAlias, cast
 
 from blendfusion.models.constraints.regex import matches
-from blendfusion.types import Constraint, ConstraintKind, StructField
+from blendfusion.types import Answer, Constraint, ConstraintKind, StructField, Usage
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
@@ -56,6 +56,16 @@ def closed_set(constraint: Constraint) -> tuple[str, ...] | None:
     if constraint.kind == "choice":
         return constraint.options
     return None
+
+
+def answer_without_model(constraint: Constraint) -> Answer | None:
+    """The answer if the constraint leaves no choice, else None."""
+    options = closed_set(constraint)
+    if options is None or len(options) > 1:
+        return None
+    if not options:
+        return Answer.failed("there are no options to choose from", Usage(values=1, failed=1))
+    return Answer(options[0], logprob=0.0, usage=Usage(values=1))
 
 
 def regex_of(constraint: Constraint) -> str:

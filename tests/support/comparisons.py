@@ -10,10 +10,10 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 import blendfusion as bf
-from blendfusion.models.constraints.prefix_check import decided_answer
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scripted_model import Script
+from blendfusion.models.services.llama.prefix_check import decided_answer
 from blendfusion.types import Answer, Comparison, Constraint, ConstraintKind, Task
 from blendfusion.udfs.ask.decode import decode
 from blendfusion.udfs.declare.returns import arrow_type

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import singledispatch
+from functools import partial, singledispatch
 from itertools import islice
 from typing import TypeAlias
 
@@ -84,12 +84,8 @@ def _(kind: Kind, call: Call, columns: Sequence[Column], dispatcher: Dispatcher)
     present = list(dict.fromkeys(c for c in contexts if c))
     answers = _of_own_values(call, present, dispatcher) or _of_groups(call, present, dispatcher)
     if call.check:
-
-        def again(task: Task, rows: Sequence[Values]) -> list[Answer]:
-            listed = [tuple(map(str, row)) for row in rows]
-            return answer_contexts(_of_task(call, task), listed, dispatcher)
-
-        answers = check_answers(call, present, answers, again)
+        ask = partial(_ask_contexts, call, dispatcher)
+        answers = check_answers(call, present, answers, ask)
     results = dict(zip(present, outcomes(call, answers, present, dispatcher), strict=True))
     found = [results.get(c) for c in contexts]
     if call.evidence:
@@ -113,7 +109,7 @@ def _of_own_values(
         own = replace(choice, query=None, options=tuple(dict.fromkeys(rows)))
         held = own if constraint.item is None else replace(constraint, item=own)
         task = replace(call.task, constraint=held)
-        answers += _of_groups(_of_task(call, task), [rows], dispatcher)
+        answers += _of_groups(replace(call, task=task), [rows], dispatcher)
     return answers
 
 
@@ -121,12 +117,16 @@ def _of_groups(
     call: Call, contexts: Sequence[tuple[str, ...]], dispatcher: Dispatcher
 ) -> list[Answer]:
     """One answer a context, behind its reason."""
+    ask = partial(_ask_contexts, call, dispatcher)
+    return _behind_reasons(call.task, contexts, ask, dispatcher)
 
-    def of_task(task: Task, rows: Sequence[Values]) -> list[Answer]:
-        listed = [tuple(map(str, row)) for row in rows]
-        return answer_contexts(_of_task(call, task), listed, dispatcher)
 
-    return _behind_reasons(call.task, contexts, of_task, dispatcher)
+def _ask_contexts(
+    call: Call, dispatcher: Dispatcher, task: Task, rows: Sequence[Values]
+) -> list[Answer]:
+    """The answers to ``task``, which takes the place of that of ``call``, one a context."""
+    listed = [tuple(map(str, row)) for row in rows]
+    return answer_contexts(replace(call, task=task), listed, dispatcher)
 
 
 @_of_kind.register
@@ -210,7 +210,7 @@ def _answers_to(
     them."""
 
     def of_task(task: Task, rows: Sequence[Values]) -> Sequence[Answer]:
-        return ask(_of_task(call, task), rows, dispatcher)
+        return ask(replace(call, task=task), rows, dispatcher)
 
     labels = answers_of_people(call, missing, dispatcher)
     if labels:
@@ -231,11 +231,6 @@ def _behind_reasons(
     for made in (reason_task, answer_task):
         dispatcher.settle(made(task), made(sent))
     return with_reasons(task, values, ask)
-
-
-def _of_task(call: Call, task: Task) -> Call:
-    """``call`` with another question."""
-    return replace(call, task=task)
 
 
 def _questions(call: Call, missing: Sequence[Values], dispatcher: Dispatcher) -> list[Answer]:

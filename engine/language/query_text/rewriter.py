@@ -65,6 +65,10 @@ class Weaver:
         pieces = (*self._copy(0, first), *woven, *self._copy(last, end))
         return Translation(reader.text, pieces)
 
+    def text(self, start: int, stop: int) -> str:
+        """The text of ``weave``."""
+        return "".join(piece.text for piece in self.weave(start, stop))
+
     def weave(self, start: int, stop: int) -> Pieces:
         """The tokens from ``start`` up to ``stop``, with the forms inside them written."""
         if start >= stop:

@@ -186,9 +186,9 @@ class Execution:
         if found is not None:
             batches: Iterator[pa.RecordBatch] = iter(found)
         elif stage.block.has_limit or stage.block.until or own or most is not None:
-            batches = self._in_order(stage.block.source)
+            batches = self._in_order(stage.block.source, frame)
         else:
-            batches = self._start(stage.block.source, self._stream)
+            batches = self._start(stage.block.source, self._stream, frame)
         chunks = Chunks(batches, frame.schema())
         with self._rowwise.dispatcher.observer.stage(stage.number, self.counts[stage.number]):
             yield from self._pipe(stage, chunks, eager=eager, most=most)
@@ -196,10 +196,11 @@ class Execution:
     def run_divided(self, stage: Stage, divide: Divide) -> Iterator[pa.Table]:
         """The output of a row-wise stage for the rows that ``divide`` gives, in their order; the
         last column is the one that it added."""
-        schema = plain_schema(self.source(stage).schema())
+        frame = self.source(stage)
+        schema = plain_schema(frame.schema())
         select = stage.block.select or (boolean_literal(True),)  # as rows without columns have one
         block = replace(stage.block, select=(*select, Field(len(schema))))
-        batches = divide(self._in_order(stage.block.source))
+        batches = divide(self._in_order(stage.block.source, frame))
         chunks = Chunks(batches, schema.append(pa.field(ADDED_COLUMN, pa.int64())))
         return self._pipe(replace(stage, block=block), chunks, eager=True, most=None)
 
@@ -242,12 +243,12 @@ class Execution:
         """Attribute questions within this context to ``stage``."""
         return self._rowwise.dispatcher.observer.within(stage.number)
 
-    def _in_order(self, source: Plan) -> Iterator[pa.RecordBatch]:
-        """The rows of a source, branch by branch of a union. A limit that ends in one branch leaves
-        the next unopened, and the order is the same each time."""
+    def _in_order(self, source: Plan, frame: DataFrame) -> Iterator[pa.RecordBatch]:
+        """The rows of a source, whose frame is ``frame``, branch by branch of a union. A limit that
+        ends in one branch leaves the next unopened, and the order is the same each time."""
         for number, branch in enumerate(branches(source)):
             try:
-                batches = self._start(branch, self._partitions)
+                batches = self._start(branch, self._partitions, frame if branch is source else None)
             except PlanError as problem:
                 if number == 0:
                     raise
@@ -256,12 +257,16 @@ class Execution:
             yield from batches
 
     def _start(
-        self, source: Plan, begin: Callable[[DataFrame], Iterator[pa.RecordBatch]]
+        self,
+        source: Plan,
+        begin: Callable[[DataFrame], Iterator[pa.RecordBatch]],
+        frame: DataFrame | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The batches of a source; where DataFusion refuses it otherwise, with each CASE among its
-        keys as a column, or with a name of its own for each column of a relation."""
+        """The batches of a source, whose frame is ``frame`` if there is one yet; where DataFusion
+        refuses it otherwise, with each CASE among its keys as a column, or with a name of its own
+        for each column of a relation."""
         try:
-            return begin(self._frame(source))
+            return begin(self._frame(source) if frame is None else frame)
         except PlanError as problem:
             if REFUSAL in problem.message:
                 return begin(self._frame(with_computed_cases(source)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from blendfusion.datafusion.arrow_types import is_text
+
 
 class Keys:
     """Distinct values of one column, and which values were found among them so far: a chunk costs
@@ -12,7 +14,7 @@ class Keys:
 
     def __init__(self, values: pa.ChunkedArray) -> None:
         kind = values.type
-        simple = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or _is_text(kind)
+        simple = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or is_text(kind)
         self._values = set(values.to_pylist()) if simple or pa.types.is_date(kind) else None
 
     def among(self, column: pa.Array) -> pa.Array:
@@ -22,7 +24,3 @@ class Keys:
         encoded = column.dictionary_encode()
         found = [value in self._values for value in encoded.dictionary.to_pylist()]
         return pc.fill_null(pa.array(found, pa.bool_()).take(encoded.indices), False)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

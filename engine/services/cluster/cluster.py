@@ -23,7 +23,7 @@ from blendfusion.services.cluster.divide import SHIPPED_BYTES, Division, Files, 
 from blendfusion.services.cluster.local import LocalWorkers
 from blendfusion.services.cluster.messages import Fragment, has_bytes
 from blendfusion.services.cluster.model_pool import ModelPool, PooledModel
-from blendfusion.services.cluster.protocol import BackEnd, Place
+from blendfusion.services.cluster.protocol import BackEnd
 from blendfusion.services.cluster.range_questions import RangePlaces, RangeRun
 from blendfusion.services.cluster.spread import spread
 from blendfusion.services.cluster.tasks import Tasks
@@ -66,14 +66,10 @@ class Cluster:
         self.name = name
         self.back_end = back_end
         self.pool = ModelPool(back_end)
-        self._ranges: RangePlaces | None = None
+        self.ranges: RangePlaces | None = None
+        """The places that own ranges; None before the first query."""
         self.moved = 0
         """Bytes between workers in all queries so far."""
-
-    @property
-    def owners_of_ranges(self) -> list[Place]:
-        """The places that own ranges; none before the first query."""
-        return [] if self._ranges is None else self._ranges.places
 
     @property
     def size(self) -> int:
@@ -132,9 +128,9 @@ class Cluster:
     def _rows(
         self, fragments: list[Fragment], dispatcher: Dispatcher, counts: Counts
     ) -> Generator[pa.Table, None, None]:
-        if self._ranges is None:
-            self._ranges = RangePlaces(self.back_end)
-        ranged = RangeRun(self._ranges, self.pool, dispatcher)
+        if self.ranges is None:
+            self.ranges = RangePlaces(self.back_end)
+        ranged = RangeRun(self.ranges, self.pool, dispatcher)
         try:
             yield from Tasks(fragments, self.back_end, dispatcher, counts, ranged).tables()
         finally:
@@ -159,8 +155,8 @@ class Cluster:
     def close(self) -> None:
         """End the workers; the next query starts others."""
         self.pool.close()
-        if self._ranges is not None:
-            self._ranges.close()
+        if self.ranges is not None:
+            self.ranges.close()
         self.back_end.close()
 
 

@@ -366,12 +366,12 @@ class DryRun(Execution):
         return sample
 
     def _first(self, source: Plan, most_rows: int = MOST_ROWS) -> Sample:
-        schema = self._frame(source).schema()
-        return first_rows(self._in_order(source), schema, most_rows)
+        frame = self._frame(source)
+        return first_rows(self._in_order(source, frame), frame.schema(), most_rows)
 
     def _any(self, source: Plan) -> Sample:
         frame = self._frame(source)
-        sample = any_rows(self._start(source, self._partitions), frame.schema())
+        sample = any_rows(self._start(source, self._partitions, frame), frame.schema())
         if sample.counted:
             return sample
         rows = _known_count(frame)

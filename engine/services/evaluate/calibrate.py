@@ -86,7 +86,7 @@ def register_calibration(
 
 def only_call(session: BaseSession, text: str) -> Call:
     """The one call of a SQL text over columns of texts."""
-    return session.calls.type_calls(session.engine, f"SELECT {text}").calls[0]
+    return session.calls.reading(session.engine, f"SELECT {text}")().calls[0]
 
 
 def _check_plain(call: Call) -> None:

@@ -12,6 +12,7 @@ from datafusion import DataFrame, col
 from datafusion import functions as f
 
 from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
+from blendfusion.datafusion.arrow_types import is_text
 from blendfusion.datafusion.context import OwnContext
 from blendfusion.errors import QueryError, by_surface, close_matches
 from blendfusion.files.lance_table import require_lance
@@ -98,7 +99,7 @@ def _columns(name: str, schema: pa.Schema, columns: Sequence[str] | None) -> lis
                 ),
             )
     if columns is None:
-        columns = [field.name for field in schema if _is_text(field.type)]
+        columns = [field.name for field in schema if is_text(field.type)]
         if not columns:
             raise QueryError(
                 f"session.index('{name}'): the table has no column of text",
@@ -112,10 +113,6 @@ def _columns(name: str, schema: pa.Schema, columns: Sequence[str] | None) -> lis
                 f"session.index('{name}'): no column '{column}'", hint=close_matches(column, names)
             )
     return list(dict.fromkeys(columns))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _batches(frame: DataFrame, stored: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import RLock
@@ -63,6 +63,9 @@ class UsageRow:
     completion_tokens: int
     seconds: float
     cost: float | None
+
+
+_COUNTED = tuple(one.name for one in fields(UsageRow) if one.name not in ("model", "question"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,7 @@ class UsageBook:
         with self.writing() as statements:
             for row in rows:
                 keys = {"day": day, "model": row.model, "question": row.question, "user": user}
-                amounts = {name: value for name, value in asdict(row).items() if name not in keys}
+                amounts = {name: getattr(row, name) for name in _COUNTED}
                 statements.add("usage", keys, amounts)
             add_spent(statements, day, user, spent)
 
@@ -190,7 +193,9 @@ class UsageBook:
 def add_spent(statements: Statements, day: str, user: str, spent: Amounts) -> None:
     """Add to the totals of a user on a day."""
     if spent != Amounts():
-        statements.add("spent", {"day": day, "user": user}, asdict(spent))
+        statements.add(
+            "spent", {"day": day, "user": user}, {name: getattr(spent, name) for name in _AMOUNTS}
+        )
 
 
 def spent_since(statements: Statements, day: str, user: str | None) -> Amounts:

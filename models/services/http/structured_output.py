@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from blendfusion.models.constraints.constraint import Json, closed_set, regex_of, schema_of
-from blendfusion.models.constraints.gbnf import gbnf_literal, gbnf_of
 from blendfusion.models.constraints.grammar import admits, with_edges
 from blendfusion.models.constraints.regex import matches
 from blendfusion.models.prompts.parse_reply import FIELD
+from blendfusion.models.services.http.gbnf import gbnf_literal, gbnf_of
 from blendfusion.types import Constraint
 
 Fields = Mapping[str, Json]

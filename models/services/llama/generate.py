@@ -7,13 +7,13 @@ import json
 from collections.abc import Sequence
 
 from blendfusion.models.constraints.constraint import MOST_DIGITS, holds, regex_of
-from blendfusion.models.constraints.prefix_check import decided_answer
 from blendfusion.models.constraints.regex import check
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.prompts.thoughts import may_begin, without_marks, without_thoughts
 from blendfusion.models.services.llama.batch import Row, TaskBatch
 from blendfusion.models.services.llama.constrained_decoding import Writer, never
 from blendfusion.models.services.llama.context import Logits
+from blendfusion.models.services.llama.prefix_check import decided_answer
 from blendfusion.types import Answer, Usage
 
 SHORT_ANSWER_TOKENS = 48

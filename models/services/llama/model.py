@@ -22,7 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from blendfusion.errors import ModelFailed
-from blendfusion.models.constraints.constraint import closed_set
+from blendfusion.models.constraints.constraint import answer_without_model
 from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.prompts.prompt import BEHIND, PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
@@ -375,10 +375,10 @@ def answer_values(
     """The answers to values, the way that their constraint is answered; ``scored``: the scores that
     are wanted of what is asked as a yes or no; ``way``: the weights of questions by likelihood;
     ``beside``: the question behind the text, whose odds are added."""
-    closed = closed_set(asking.task.constraint)
-    if closed is not None and len(closed) < 2:
+    only = answer_without_model(asking.task.constraint)
+    if only is not None:
         for place in range(len(values)):
-            asking.tell(place, _only(closed))
+            asking.tell(place, only)
         return asking.answers()
     method: (
         ChoiceDecoder
@@ -408,12 +408,6 @@ def answer_values(
         finally:
             asking.end()
     return asking.answers()
-
-
-def _only(options: Sequence[str]) -> Answer:
-    if not options:
-        return Answer.failed("there are no options to choose from", Usage(values=1, failed=1))
-    return Answer(options[0], logprob=0.0, usage=Usage(values=1))
 
 
 def _takes_sample(options: Options, task: Task) -> bool:

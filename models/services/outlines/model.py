@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.constraints.constraint import closed_set, holds, regex_of
+from blendfusion.models.constraints.constraint import answer_without_model, holds, regex_of
 from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.prompts.prompt import Prompt, render
 from blendfusion.models.prompts.thoughts import without_thoughts
@@ -98,9 +98,9 @@ class OutlinesModel:
 
     def _batch(self, prompt: Prompt, values: Sequence[Values]) -> list[Answer]:
         constraint = prompt.task.constraint
-        options = closed_set(constraint)
-        if options is not None and len(options) < 2:
-            return [_only(options) for _ in values]
+        only = answer_without_model(constraint)
+        if only is not None:
+            return [only] * len(values)
         turns = [prompt.messages(row) for row in values]
         tokens = [sum(self.count_tokens(t["content"]) + 8 for t in one) for one in turns]
         room = self._info.window - self._options.max_tokens
@@ -181,12 +181,6 @@ def _window(model: Any) -> int:
 def _first(reply: Any) -> str:
     """The text of a reply, of several samples the first."""
     return str(reply[0] if isinstance(reply, list) else reply)
-
-
-def _only(options: Sequence[str]) -> Answer:
-    if not options:
-        return Answer.failed("there are no options to choose from", Usage(values=1, failed=1))
-    return Answer(options[0], logprob=0.0, usage=Usage(values=1))
 
 
 def _read(constraint: Constraint, text: str, usage: Usage) -> Answer:

@@ -54,9 +54,6 @@ class _Hash:
         self.hash.update(data)
         return len(data)
 
-    def writable(self) -> bool:
-        return True
-
     def flush(self) -> None:
         pass
 

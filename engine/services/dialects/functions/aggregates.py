@@ -7,10 +7,6 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.services.dialects.functions.call import FunctionCall, Span, Write, Written
 
 
-def _sql(call: FunctionCall, start: int, stop: int) -> str:
-    return "".join(piece.text for piece in call.weaver.weave(start, stop))
-
-
 def _clause(call: FunctionCall, words: tuple[str, ...], start: int, stop: int) -> int:
     """Where the first of the clauses begins among the tokens; ``stop`` for none."""
     reader, at = call.reader, start
@@ -34,7 +30,7 @@ def _value(call: FunctionCall) -> tuple[str, Span, str, int]:
     start += reader.word(start) in ("DISTINCT", "ALL")
     clauses = _clause(call, ("ORDER", "SEPARATOR", "LIMIT", "IGNORE", "RESPECT"), start, last)
     parts = reader.parts(start, clauses)
-    separator = _sql(call, *parts[1]) if len(parts) > 1 else ""
+    separator = call.weaver.text(*parts[1]) if len(parts) > 1 else ""
     return distinct, parts[0], separator, clauses
 
 
@@ -54,11 +50,11 @@ def texts_in_one(default: str, *, empty: bool = False, alone: bool = True) -> Wr
         if _clause(call, ("LIMIT",), clauses, last) < last:
             raise call.refusal("LIMIT within an aggregate of texts has no equal here")
         if separated < last:
-            separator = _sql(call, separated + 1, last)
-        ordered = f" {_sql(call, order, min(last, separated))}" if order < last else ""
+            separator = call.weaver.text(separated + 1, last)
+        ordered = f" {call.weaver.text(order, min(last, separated))}" if order < last else ""
         if reader.word(call.stop) == "WITHIN" and reader.opens(call.stop + 2):
-            ordered = f" {_sql(call, call.stop + 3, reader.close[call.stop + 2])}"
-        text = _sql(call, *value)
+            ordered = f" {call.weaver.text(call.stop + 3, reader.close[call.stop + 2])}"
+        text = call.weaver.text(*value)
         if not (value[1] == value[0] + 1 and reader.kind(value[0]) == TokenType.STRING):
             text = f"CAST({text} AS VARCHAR)" if not (distinct and ordered) else text
         sql = f"string_agg({distinct}{text}, {separator or default}{ordered})"
@@ -78,17 +74,17 @@ def items_in_one(*, nulls: bool, empty: bool = False) -> Write:
         ignores = reader.word(clauses) == "IGNORE"
         clauses += 2 * (reader.word(clauses) in ("IGNORE", "RESPECT"))
         limit = _clause(call, ("LIMIT",), clauses, last)
-        ordered = f" {_sql(call, clauses, limit)}" if limit > clauses else ""
+        ordered = f" {call.weaver.text(clauses, limit)}" if limit > clauses else ""
         if reader.word(call.stop) == "WITHIN" and reader.opens(call.stop + 2):
-            ordered = f" {_sql(call, call.stop + 3, reader.close[call.stop + 2])}"
-        text = _sql(call, *value)
+            ordered = f" {call.weaver.text(call.stop + 3, reader.close[call.stop + 2])}"
+        text = call.weaver.text(*value)
         kept = "" if nulls and not ignores else f" FILTER (WHERE {text} IS NOT NULL)"
         filtered = kept and reader.word(call.stop) == "FILTER"
         if is_over_rows(call) and (limit < last or empty or filtered):
             raise call.refusal("OVER and FILTER have no equal here")
         sql = f"array_agg({distinct}{text}{ordered}){kept}"
         if limit < last:
-            sql = f"array_slice({sql}, 1, {_sql(call, limit + 1, last)})"
+            sql = f"array_slice({sql}, 1, {call.weaver.text(limit + 1, last)})"
         return [f"coalesce({sql}, make_array())" if empty else sql]
 
     return write

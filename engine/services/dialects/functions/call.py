@@ -48,7 +48,7 @@ class FunctionCall:
 
     def sql(self, place: int) -> str:
         """An argument in our SQL, as a text."""
-        return "".join(piece.text for piece in self.value(place))
+        return self.weaver.text(*self.arguments[place])
 
     def words(self, place: int) -> str:
         """An argument as it is written, in upper case and without quotes: the unit of a date."""

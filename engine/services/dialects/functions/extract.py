@@ -28,7 +28,7 @@ def extract(call: FunctionCall) -> Written:
     if any(reader.word(i) == "AT" for i in range(behind, stop)):
         raise call.refusal("AT TIME ZONE has no equal here", at=behind)
     name = "".join(reader.tokens[i].text for i in range(start, behind)).upper()
-    value = "".join(piece.text for piece in call.weaver.weave(behind + 1, stop))
+    value = call.weaver.text(behind + 1, stop)
     literal = stop == behind + 2 and reader.tokens[behind + 1].text and _is_text(call, behind + 1)
     return [_part(call, name, start).replace("{0}", moment(value) if literal else value)]
 

@@ -62,7 +62,7 @@ def _of_numbers(function: str) -> Write:
         reader, (start, stop) = call.reader, call.arguments[0]
         distinct = "DISTINCT " if reader.word(start) == "DISTINCT" else ""
         start += bool(distinct)
-        value = "".join(piece.text for piece in call.weaver.weave(start, stop))
+        value = call.weaver.text(start, stop)
         kind = call.types.of(start, stop)
         if kind is not None and is_text(kind):
             value = _number(value)

@@ -46,10 +46,9 @@ def _standard_cut(call: FunctionCall) -> Written:
     one = replace(call, arguments=((start, at), (at + 1, end)))
     if one.literal(1) is not None:
         return extract_match()(one)
-    parts = [call.weaver.weave(start, at), call.weaver.weave(at + 1, end)]
+    texts = [call.weaver.text(start, at), call.weaver.text(at + 1, end)]
     if end < stop:
-        parts.append(call.weaver.weave(end + 1, stop))
-    texts = ("".join(piece.text for piece in one) for one in parts)
+        texts.append(call.weaver.text(end + 1, stop))
     return [f"substr({', '.join(texts)})"]
 
 

@@ -50,7 +50,7 @@ class Types:
         return pa.bool_() if truth else None
 
     def _plan(self, start: int, stop: int) -> pa.DataType | None:
-        text = self._text(start, stop)
+        text = self.weaver.text(start, stop)
         around: list[Select | None] = [select for select, _ in self.reader.around(start)]
         common = self._common(start)
         relations = ""
@@ -63,15 +63,12 @@ class Types:
                 return schema.types[0]
         return None
 
-    def _text(self, start: int, stop: int) -> str:
-        return "".join(piece.text for piece in self.weaver.weave(start, stop))
-
     def _relations(self, select: Select) -> str:
         sources = select.sources
         if not sources:
             return ""
         stop = max(source.on[1] if source.on else source.stop for source in sources)
-        return self._text(sources[0].start, stop)
+        return self.weaver.text(sources[0].start, stop)
 
     def _common(self, at: int) -> str:
         """WITH of the common table expressions that are visible at ``at``, in our words."""
@@ -79,5 +76,5 @@ class Types:
         scope = min(around, key=lambda found: found[0])[1] if around else None
         if scope is None or not scope.common:
             return ""
-        parts = [self._text(c.name, c.end) for c in scope.common]
+        parts = [self.weaver.text(c.name, c.end) for c in scope.common]
         return f"WITH {'RECURSIVE ' * scope.recursive}{', '.join(parts)} "

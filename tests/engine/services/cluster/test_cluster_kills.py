@@ -105,7 +105,8 @@ def test_owners_of_ranges_killed_in_ray(
 
     def find(session: bf.Session, rng: random.Random) -> int | None:
         assert session.cluster is not None
-        places = session.cluster.owners_of_ranges
+        ranges = session.cluster.ranges
+        places = [] if ranges is None else ranges.places
         place = rng.choice(places) if places else None
         if not isinstance(place, RayPlace):
             return None

@@ -11,7 +11,7 @@ from llguidance import LLMatcher, LLTokenizer
 from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from blendfusion.models.constraints.constraint import regex_of
-from blendfusion.models.constraints.gbnf import gbnf_literal, gbnf_of
+from blendfusion.models.services.http.gbnf import gbnf_literal, gbnf_of
 from blendfusion.types import Constraint
 
 BYTES = LLTokenizer("byte")

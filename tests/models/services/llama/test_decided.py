@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blendfusion.models.constraints.constraint import holds
-from blendfusion.models.constraints.prefix_check import decided_answer
+from blendfusion.models.services.llama.prefix_check import decided_answer
 from blendfusion.types import Comparison, Constraint
 
 OPERATORS = ("=", "<", "<=", ">", ">=")
