@@ -106,8 +106,9 @@ def is_error(problem: BaseException) -> bool:
 
 
 def _is_panic(problem: BaseException) -> bool:
-    """DataFusion has met a mistake of its own; no Exception to Python."""
-    return type(problem).__name__ == "PanicException"
+    """DataFusion has met a mistake of its own, in the caller's thread (no Exception to Python) or
+    while it awaits batches."""
+    return type(problem).__name__ in ("PanicException", "RustPanic")
 
 
 def _translate(problem: BaseException, redaction: Redaction) -> BlendFusionError:

@@ -4,13 +4,15 @@ beside them changes no value."""
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import re
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
-from scripts import Counted, hashed
+from scripts import Counted, both_ways, hashed
 
 import blendfusion as bf
 
@@ -76,6 +78,36 @@ def test_pairs_of_types(db: Counted, cases: int) -> None:
         for form in OF_GROUPS if grouped else FORMS:
             sql = form.format(expression)
             assert _found(db, sql) == plain, sql
+
+
+EXTREMES = [math.inf, -math.inf, 0.0, -0.0, 2.5, 1e38, None]
+PIECES = [[*itertools.product(("min", "max", "sum", "avg"), repeat=2)][i::4] for i in range(4)]
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("pairs", PIECES, ids=range(4))
+def test_groups_of_extreme_numbers(kind: pa.DataType, pairs: list[tuple[str, str]]) -> None:
+    """Tests of groups that answers decide are those of all answers. Each group has a finite number:
+    the least of infinity alone is another number in DataFusion, the least of NaN any."""
+    groups = [(1.5, *pair) for pair in itertools.product(EXTREMES, repeat=2)]
+    values = np.array(groups, kind.to_pandas_dtype()).ravel()
+    absent = np.array([value is None for group in groups for value in group])
+    table = pa.table(
+        {
+            "g": [group for group in range(len(groups)) for _ in range(3)],
+            "k": [text for i in range(len(groups)) for text in ("one", f"two {i}", f"all {i}")],
+            "z": pa.array(values, kind, mask=absent),
+        }
+    )
+    planned, plain = both_ways(
+        table, lambda call: call.question == "all" or len(call.values[0]) % 2 == 1
+    )
+    for (a, b), test in itertools.product(pairs, ("<", ">", "=")):
+        sql = (
+            f"SELECT g FROM t GROUP BY g HAVING {a}(z) FILTER (WHERE llm_filter('odd', k)) {test} "
+            f"{b}(z) FILTER (WHERE llm_filter('all', k)) ORDER BY g"
+        )
+        assert planned.rows(sql) == plain.rows(sql), sql
 
 
 BYTES = {"id": [1, 2], "k": ["a", "b"]}

@@ -215,16 +215,15 @@ def test_every_public_method_goes_through_the_gate(kind: type, base: type) -> No
     assert len(methods) > 50
 
 
-class Panic(BaseException):
-    pass
+PANICS = [type("PanicException", (BaseException,), {}), type("RustPanic", (Exception,), {})]
 
 
-Panic.__name__ = "PanicException"
-
-
-def test_a_panic_of_datafusion_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("panic", PANICS)
+def test_a_panic_of_datafusion_is_an_error_of_ours(
+    panic: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def panics(*_: object, **__: object) -> object:
-        raise Panic(f"called unwrap on {SECRET}")
+        raise panic(f"called unwrap on {SECRET}")
 
     monkeypatch.setattr(DataFrame, "execute_stream", panics)
     said = fails(lambda: opened().sql("SELECT y FROM p").to_pylist())

@@ -28,7 +28,8 @@ class GroupedRows:
     n: int
 
     def sums(self, values: Numbers | Masks) -> Numbers:
-        total: Numbers = np.add.reduceat(values.astype(np.float64), self.starts)
+        with np.errstate(invalid="ignore"):  # infinities of both signs
+            total: Numbers = np.add.reduceat(values.astype(np.float64), self.starts)
         return total
 
     def greatest(self, values: Numbers) -> Numbers:
@@ -183,8 +184,7 @@ def _whole(*values: Numbers) -> bool:
 
 
 def _round(low: Numbers, high: Numbers, size: Numbers, *, whole: bool) -> tuple[Numbers, Numbers]:
-    with np.errstate(invalid="ignore"):
-        wide = widen(low, high, size)
+    wide = widen(low, high, size)
     inexact = ~(size <= EXACT) if whole else np.ones(len(low), dtype=bool)
     low, high = np.where(inexact, wide[0], low), np.where(inexact, wide[1], high)
     unbounded = ~(size < _WRAPS)

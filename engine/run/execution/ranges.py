@@ -23,6 +23,8 @@ Masks = NDArray[np.bool_]
 EXACT = 2.0**53
 """Whole numbers up to here are exact as floating-point numbers."""
 _TINY = 1e-300
+_HUGE = 3e38
+"""An infinite number is this or more: NaN, which may be any, is before and behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ def range_of_values(column: pa.Array | pa.ChunkedArray) -> Range:
         whole = pa.nulls(len(whole), pa.int8())
     numbers = pc.fill_null(pc.cast(whole, pa.float64(), safe=False), 0.0)
     low: Numbers = numbers.to_numpy(zero_copy_only=False).astype(np.float64)
-    high = low.copy()
+    low, high = np.where(low == np.inf, _HUGE, low), np.where(low == -np.inf, -_HUGE, low)
     if kind == "other" or (kind == "int" and np.abs(low).max(initial=0.0) > EXACT):
         low, high = widen(low, high, np.abs(low))
     nan = np.isnan(low)
@@ -132,7 +134,7 @@ def _where_valid(found: Range, valid: Masks) -> Range:
 
 def widen(low: Numbers, high: Numbers, size: Numbers) -> tuple[Numbers, Numbers]:
     """Bounds with room for the rounding of numbers of this size, in any order of a sum."""
-    room = size * 1e-9
+    room = np.where(np.isfinite(size), size * 1e-9, 0.0)  # less infinity is no number
     return low - room, high + room
 
 
