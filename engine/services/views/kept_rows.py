@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 _PIECES, _MADE_WITH, _ROWS_OF_A_BATCH = b"pieces", b"made with", 65_536
-_LEAST, _MOST, _BITS = 256, 8_192, 10
+_LEAST, _MOST, _BITS = 64, 8_192, 8
 """The rows of a piece: at least and at most so many, and 2 ** _BITS + _LEAST on average."""
 _RANDOM = np.random.default_rng(46)
 _OF_BYTES = _RANDOM.integers(0, 1 << 63, 256, dtype=np.uint64)

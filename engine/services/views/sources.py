@@ -33,7 +33,7 @@ _ROWS = 65_536
 _FILES = re.compile(r"^DataSourceExec: file_groups=\{\d+ groups?: (\[.*?\])\}, ")
 _ONE_FILE = re.compile(r"[^\[\],]+?(?=:\d+\.\.\d+|[\],])")
 _VOLATILE = re.compile(
-    r"\b(random|uuid|uuidv4|now|today|current_date|current_time|current_timestamp|localtimestamp)\b\s*(\(\s*\))?",
+    r"\b(rand|random|uuid|uuidv4|now|today|current_date|current_time|current_timestamp|localtimestamp)\b\s*(\(\s*\))?",
     re.IGNORECASE,
 )
 _SETTINGS = re.compile(
@@ -148,7 +148,7 @@ def settings_of(
     calls = sorted(call.name for call in frame.prepared.calls)
     calls += sorted(repr((name, c.sql, c.threshold, c.names)) for name, c in questions.items())
     return {
-        "options": options_of(session),
+        "options": {**options_of(session), "approximate": session.options.approximate},
         "settings": dict(_SETTINGS.findall(SessionContext.__repr__(session))),
         "plan": _digest_of(plan_text(frame)),
         "versions": versions(),

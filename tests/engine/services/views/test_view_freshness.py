@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from datafusion import SessionContext
 from view_kinds import script
 from word_groups import ByWord
 
@@ -158,6 +159,14 @@ def the_time_zone(folder: Path) -> State:
         yield session, f"SELECT id, CAST({WHEN} AS VARCHAR) AS moment FROM t ORDER BY id"
 
 
+def the_share_that_is_asked(folder: Path) -> State:
+    texts = [f"{'good' if n % 3 else 'bad'} {n}" for n in range(3_000)]
+    for share in (0.05, 0.0):
+        session = opened(folder, approximate=share)
+        session.from_pydict({"text": texts}, name="many")
+        yield session, "SELECT count(*) AS n FROM many WHERE llm_filter('Is it good?', text)"
+
+
 def the_embedder(folder: Path) -> State:
     for embedder in (ByWord(), Other()):
         session = opened(folder, embedder=embedder)
@@ -186,6 +195,7 @@ KINDS = (
     labels_behind_a_view,
     labels_of_a_schema,
     the_time_zone,
+    the_share_that_is_asked,
     the_embedder,
     the_answers_of_people,
 )
@@ -306,3 +316,19 @@ def test_a_damaged_file_of_rows_is_made_again(grows: bool, way: str, tmp_path: P
     assert report["why"].endswith("the file of its rows is damaged")
     assert session.sql("SELECT * FROM v").to_pylist() == [{"id": 1}, {"id": 2}, {"id": 3}]
     assert session.sql("REFRESH v").to_pylist()[0]["why"] == "nothing changed"
+
+
+def test_every_function_that_changes_by_itself_is_known(tmp_path: Path) -> None:
+    """Those that DataFusion calls so, but for those of files and for ranges of numbers."""
+    text = (
+        "SELECT DISTINCT routine_name FROM information_schema.routines WHERE NOT is_deterministic"
+    )
+    rows = SessionContext.sql(opened(tmp_path), text).to_pydict()["routine_name"]
+    stable = {"file_row_index", "input_file_name", "generate_series", "range"}
+    names = {name for name in rows if not name.startswith(("llm_", "bf_", "__"))} - stable
+    assert names > {"random", "now"}
+    for name in names:
+        session = opened(tmp_path / name)
+        session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT {name}() AS x FROM t")
+        why = session.sql("REFRESH v").to_pylist()[0]["why"]
+        assert why == f"{name}() is another value in each run"
