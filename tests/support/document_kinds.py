@@ -1,5 +1,6 @@
 """Documents of known text of kinds that are rare: turned pages, a table across two columns, notes
-over pages, filled forms, text from right to left, nested parts, damage, blank pages, long ledgers."""
+over pages, filled forms, text from right to left, nested parts, damage, blank pages, long ledgers,
+revisions, comments, documents within documents, elements without ends, mails whose lines go on."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from document_corpus import Author, Known, _build, _style
-from document_files import paragraph, write_docx
+from document_files import SPACE, paragraph, write_docx
 from pptx import Presentation
 from pptx.util import Pt
 from reportlab.lib.pagesizes import A4
@@ -339,6 +340,171 @@ def long_pages(path: Path, author: Author) -> None:
     path.write_text(f"<table>{''.join(found)}</table>", encoding="utf-8")
 
 
+def _run(text: str) -> str:
+    return f'<w:r><w:t xml:space="preserve">{escape(text)}</w:t></w:r>'
+
+
+def revised(path: Path, author: Author) -> None:
+    """What was inserted, deleted and moved, with comments, text boxes and fields of old forms."""
+    comments, body = "", ""
+    for number in range(4):
+        first, new, last = author.text(6), author.text(3), author.text(6)
+        body += (
+            f"<w:p>{_run(first)}<w:del><w:r><w:delText>gone</w:delText></w:r>{_run('gone')}</w:del>"
+            f"{_run(' ')}<w:ins>{_run(new)}</w:ins><w:r><w:tab/></w:r>{_run(last)}"
+            f'<w:commentRangeEnd w:id="{number}"/><w:r><w:commentReference w:id="{number}"/></w:r></w:p>'
+        )
+        comments += f'<w:comment w:id="{number}" w:author="{author.text(1)}">{paragraph(author.text(8))}</w:comment>'
+        half, rest = author.text(5), author.text(5)
+        body += (
+            f"<w:p><w:pPr><w:rPr><w:del/></w:rPr></w:pPr>{_run(half)}<w:r><w:ptab/></w:r></w:p>"
+            f"<w:p>{_run(rest)}</w:p>"
+        )
+        box = f"<w:txbxContent>{paragraph(author.text(7))}</w:txbxContent>"
+        body += (
+            '<w:p><w:r><mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/'
+            f'markup-compatibility/2006"><mc:Choice Requires="wps"><w:drawing>{box}</w:drawing>'
+            f"</mc:Choice><mc:Fallback><w:pict>{box}</w:pict></mc:Fallback></mc:AlternateContent>"
+            f"</w:r>{_run(author.text(5))}</w:p>"
+        )
+        label, chosen = author.text(2), author.text(1)
+        body += (
+            f'<w:p>{_run(label + " ")}<w:r><w:fldChar w:fldCharType="begin"><w:ffData><w:ddList>'
+            f'<w:result w:val="1"/><w:listEntry w:val="other"/><w:listEntry w:val="{chosen}"/>'
+            '</w:ddList></w:ffData></w:fldChar></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r></w:p>'
+        )
+        sum_, part, root = author.text(1), author.text(1), author.text(1)
+        m = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+        body += (
+            f'<w:p xmlns:m="{m}">'
+            f"<m:oMath><m:f><m:num><m:r><m:t>{sum_}</m:t></m:r></m:num><m:den><m:r><m:t>{part}"
+            f"</m:t></m:r></m:den></m:f><m:rad><m:e><m:r><m:t>{root}</m:t></m:r></m:e></m:rad>"
+            "</m:oMath></w:p>"
+        )
+    write_docx(path, body, comments=f'<w:comments xmlns:w="{SPACE}">{comments}</w:comments>')
+
+
+def composed(path: Path, author: Author) -> None:
+    """A main part of another name, with pages of HTML and another document in it, and a diagram."""
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    drawing = "http://schemas.openxmlformats.org/drawingml/2006"
+    links = ""
+
+    def link(name: str, kind: str, target: str) -> None:
+        nonlocal links
+        links += f'<Relationship Id="{name}" Type="{office}/{kind}" Target="{target}"/>'
+
+    body = paragraph(author.text(20))
+    page = f"<h1>{author.text(3)}</h1><p>{author.text(20)}</p>"
+    body += '<w:altChunk r:id="a"/>' + paragraph(author.text(10))
+    inner = path.with_name("inner.docx")
+    write_docx(inner, paragraph(author.text(15)))
+    body += '<w:altChunk r:id="b"/>' + paragraph(author.text(10))
+    points = "".join(
+        f"<dgm:pt><dgm:t><a:p><a:r><a:t>{author.text(3)}</a:t></a:r></a:p></dgm:t></dgm:pt>"
+        for _ in range(3)
+    )
+    body += (
+        f'<w:p><w:r><w:drawing><dgm:relIds xmlns:dgm="{drawing}/diagram" r:dm="c"/></w:drawing>'
+        f"</w:r></w:p>{paragraph(author.text(10))}"
+    )
+    link("a", "aFChunk", "a.html")
+    link("b", "aFChunk", "/word/b.docx")
+    link("c", "diagramData", "diagrams/data1.xml")
+    space = "http://schemas.openxmlformats.org/package/2006/relationships"
+    parts = {
+        "_rels/.rels": f'<Relationships xmlns="{space}"><Relationship Id="r" '
+        f'Type="{office}/officeDocument" Target="/word/document2.xml"/></Relationships>',
+        "word/_rels/document2.xml.rels": f'<Relationships xmlns="{space}">{links}</Relationships>',
+        "word/document2.xml": f'<w:document xmlns:w="{SPACE}" xmlns:r="{office}"><w:body>{body}'
+        "</w:body></w:document>",
+        "word/a.html": page,
+        "word/diagrams/data1.xml": f'<dgm:dataModel xmlns:dgm="{drawing}/diagram" '
+        f'xmlns:a="{drawing}/main"><dgm:ptLst>{points}</dgm:ptLst></dgm:dataModel>',
+    }
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+        archive.write(inner, "word/b.docx")
+    inner.unlink()
+
+
+def loose_html(path: Path, author: Author) -> None:
+    """Items, cells and paragraphs without ends, tables in tables, formulas and entities."""
+    parts = []
+    for _ in range(4):
+        items = "".join(
+            f"<li>{author.text(3)}<ul><li>{author.text(2)}<li>{author.text(2)}</ul>"
+            for _ in range(2)
+        )
+        parts.append(f"<ul>{items}</ul><p>{author.text(10)}")
+        first, inner, last = author.table(2, 2), author.table(2, 2), author.text(2)
+        rows = [
+            "".join(f"<tr>{''.join(map('<td>{}'.format, row))}" for row in t)
+            for t in (first, inner)
+        ]
+        parts.append(f"<table>{rows[0]}<tr><td><table>{rows[1]}</table>{last}</table>")
+        left, right = author.text(1), author.text(1)
+        parts.append(
+            f"<p>{author.keep('AT&T')}".replace("&", "&amp;")
+            + f" <math><semantics><mrow><mi>{left}</mi><mo>=</mo><mi>{right}</mi></mrow>"
+            "<annotation>gone</annotation></semantics></math>"
+        )
+    path.write_text("".join(parts), encoding="utf-8")
+
+
+def loose_markdown(path: Path, author: Author) -> None:
+    """Front matter, breaks within cells, and rows of tables with more cells than their head."""
+    parts = ["---\ntitle: gone\n---\n"]
+    for _ in range(5):
+        head = " | ".join(author.text(1) for _ in range(2))
+        rows = [
+            f"| {author.text(1)}<br>{author.text(1)} | {author.text(2)} | {author.text(2)} |"
+            for _ in range(3)
+        ]
+        parts.append(
+            f"| {head} |\n|---|:-:|\n"
+            + "\n".join(rows)
+            + f"\n\n{author.text(12)}<BR/>{author.text(2)}\n"
+        )
+    path.write_text("\ufeff" + "\n".join(parts), encoding="utf-8")
+
+
+def flowed_mails(path: Path, author: Author) -> None:
+    """Lines that go on, some within words, a report on a delivery, and a byte that is damaged."""
+    subject, words = author.text(3), author.text(40)
+    cut = (words[at : at + 50] for at in range(0, len(words), 50))
+    lines = [" " * line.startswith(" ") + line + " " for line in cut]
+    damaged = f"{author.keep('größe 日本 übel')} {author.text(8)}".encode()
+    status = f"Diagnostic: {author.keep('smtp')} {author.text(4)}"
+    head = (
+        f"Subject: {subject}\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: "
+        "text/plain; charset=utf-8; format=flowed; delsp=yes\nContent-Transfer-Encoding: 8bit\n\n"
+        + "\n".join(lines)[:-1]
+        + "\n--b\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n"
+    )
+    foot = f"\n--b\nContent-Type: message/delivery-status\n\n{status}\n\n--b--\n"
+    path.write_bytes(b"\xef\xbb\xbf" + head.encode() + damaged + b" \xff" + foot.encode())
+
+
+def annotated(path: Path, author: Author) -> None:
+    """Texts that somebody wrote over a page, and comments, in two fonts with soft hyphens."""
+    canvas = Canvas(os.fspath(path), A4, invariant=True)
+    for page in range(3):
+        for number in range(4):
+            top = 760 - 90 * number
+            canvas.setFont(("Times-Roman", "Courier")[number % 2], 11)
+            before = author.text(5)
+            word = author.keep(f"provisional{page}{number}")
+            canvas.drawString(60, top, f"{before} {word[:5]}\u00ad")
+            canvas.drawString(60, top - 13, f"{word[5:]} {author.text(4)}")
+            box = [60, top - 50, 400, top - 36]
+            canvas.freeTextAnnotation(author.text(4), None, box)
+        canvas.textAnnotation(author.text(6), [500, 700, 520, 720])
+        canvas.showPage()
+    canvas.save()
+
+
 KINDS: dict[Callable[[Path, Author], None], tuple[str, int]] = {
     rotated: ("pdf", 3),
     across: ("pdf", 3),
@@ -355,8 +521,18 @@ KINDS: dict[Callable[[Path, Author], None], tuple[str, int]] = {
     blanks: ("pdf", 2),
     long_ledgers: ("pdf", 2),
     long_pages: ("html", 1),
+    revised: ("docx", 3),
+    composed: ("docx", 2),
+    loose_html: ("html", 3),
+    loose_markdown: ("md", 3),
+    flowed_mails: ("eml", 2),
+    annotated: ("pdf", 2),
 }
-"""The ending, and the number of files, of each kind: 30 together."""
+"""The ending, and the number of files, of each kind: 45 together."""
+
+
+COMMENTED = (revised, annotated)
+"""Kinds with comments, which no chunk has."""
 
 
 def make_kind(make: Callable[[Path, Author], None], folder: Path, seed: int = 0) -> list[Known]:

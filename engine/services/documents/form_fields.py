@@ -1,19 +1,23 @@
-"""The values of the fields of a PDF form, as words at the places of the fields."""
+"""The fields of PDF forms, texts that were written over pages, and comments."""
 
 from __future__ import annotations
 
 import ctypes
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from blendfusion.services.documents.blocks import Box
+from blendfusion.services.documents.blocks import Block, Box
 from blendfusion.services.documents.letters import spell_out
 from blendfusion.services.documents.pdf_words import Place
 from blendfusion.services.documents.words import Word
 
 _MOST_FIELDS = 5_000
 _MOST_BYTES = 1 << 20
+_COMMENTS = tuple(
+    f"FPDF_ANNOT_{kind}"
+    for kind in "TEXT HIGHLIGHT UNDERLINE SQUIGGLY STRIKEOUT CARET SQUARE CIRCLE".split()
+)
 _CHECKED, _SIZE = "☒", 12.0
 """The sign of a box that is checked, and the greatest height of a line of a value in points."""
 
@@ -40,19 +44,51 @@ def _overlap(one: Box, other: Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
-def field_words(raw: Any, form: Any, page: Any, place: Place) -> list[Word]:
-    """The contents of the fields of a page: texts, choices, and boxes that are checked."""
-    found: list[Word] = []
+def added_texts(
+    raw: Any, form: Any, page: Any, place: Place
+) -> tuple[list[Word], list[Word], list[Block]]:
+    """The contents of the fields of a page (texts, choices, and boxes that are checked), the texts
+    that were written over it, and the comments on it. ``form``: None, if the file has none."""
+    fields, texts, comments = list[Word](), list[Word](), list[Block]()
     for at in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST_FIELDS)):
-        field = raw.FPDFPage_GetAnnot(page, at)
-        if not field:
+        added = raw.FPDFPage_GetAnnot(page, at)
+        if not added:
             continue
         try:
-            if raw.FPDFAnnot_GetSubtype(field) == raw.FPDF_ANNOT_WIDGET:
-                found += _words(_value(raw, form, field), _box(raw, field, place))
+            kind = raw.FPDFAnnot_GetSubtype(added)
+            if kind == raw.FPDF_ANNOT_WIDGET and form is not None:
+                fields += _words(_value(raw, form, added), _box(raw, added, place))
+            elif raw.FPDFAnnot_GetFlags(added) & raw.FPDF_ANNOT_FLAG_HIDDEN:
+                continue
+            elif kind == raw.FPDF_ANNOT_FREETEXT:
+                texts += _words(_string(raw, added, b"Contents"), _box(raw, added, place))
+            elif kind in map(raw.__dict__.get, _COMMENTS):
+                comments += _comment(raw, added, place)
         finally:
-            raw.FPDFPage_CloseAnnot(field)
-    return found
+            raw.FPDFPage_CloseAnnot(added)
+    return fields, texts, comments
+
+
+def _comment(raw: Any, added: Any, place: Place) -> list[Block]:
+    lines = spell_out(_string(raw, added, b"Contents")).splitlines()
+    text = "\n".join(line.strip() for line in lines if line.strip())
+    author = " ".join(_string(raw, added, b"T").split())
+    box = _box(raw, added, place)
+    return [Block("aside", f"{author}: {text}" if author else text, box)] if text else []
+
+
+def _string(raw: Any, added: Any, name: bytes) -> str:
+    return _text(lambda held, size: raw.FPDFAnnot_GetStringValue(added, name, held, size))
+
+
+def _text(read: Callable[[Any, int], int]) -> str:
+    """A text that PDFium writes where it is told, and whose size it says."""
+    size = read(None, 0)
+    if not 2 < size <= _MOST_BYTES:
+        return ""
+    held = (ctypes.c_ushort * (size // 2))()
+    read(held, size)
+    return bytes(held).decode("utf-16-le", "replace").rstrip("\0")
 
 
 def _value(raw: Any, form: Any, field: Any) -> str:
@@ -65,12 +101,7 @@ def _value(raw: Any, form: Any, field: Any) -> str:
         raw.FPDF_FORMFIELD_LISTBOX,
     ):
         return ""
-    size = raw.FPDFAnnot_GetFormFieldValue(form, field, None, 0)
-    if not 2 < size <= _MOST_BYTES:
-        return ""
-    held = (ctypes.c_ushort * (size // 2))()
-    raw.FPDFAnnot_GetFormFieldValue(form, field, held, size)
-    return bytes(held).decode("utf-16-le", "replace").rstrip("\0")
+    return _text(lambda held, size: raw.FPDFAnnot_GetFormFieldValue(form, field, held, size))
 
 
 def _box(raw: Any, field: Any, place: Place) -> Box:

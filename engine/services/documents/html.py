@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from html.parser import HTMLParser
 
 from blendfusion.services.documents.blocks import Block, Kind
 from blendfusion.services.documents.cell_grid import CellGrid
 
-_HIDDEN = {"script", "style", "template", "noscript", "svg", "math", "iframe", "object", "select"}
+_HIDDEN = {
+    *("script", "style", "template", "noscript", "svg", "iframe", "object", "select"),
+    *("annotation", "annotation-xml"),
+}
+"""Elements that are not read; the last two repeat a formula in another language."""
 _BREAKS = {
     *("p", "div", "section", "article", "main", "blockquote", "figure", "figcaption", "form"),
     *("address", "dl", "dt", "dd", "fieldset", "details", "summary", "hr", "body", "html", "head"),
@@ -26,6 +31,13 @@ _EDGES: dict[str, Kind] = {
 _NOTE = re.compile(r"\b(doc-)?(foot|end|rear)note\b")
 """The part that an element states to have, in books and on pages."""
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{2,40})", re.IGNORECASE)
+_WIDER = {
+    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+}
 _SPACE = re.compile(r"\s+")
 
 Attributes = dict[str, str | None]
@@ -41,18 +53,38 @@ def html_blocks(data: bytes | str) -> list[Block]:
 
 
 def decode(data: bytes) -> str:
-    """Text by its byte order mark, by the charset that it states, or as UTF-8, else as Windows'
-    Western European."""
+    """Text by its byte order mark, by the charset that it states, or as UTF-8, even if some of it
+    is damaged, else as Windows' Western European."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", "replace")
     stated = _CHARSET.search(data[:4096])
-    names = ["utf-8-sig", *([stated[1].decode("ascii")] if stated else [])]
-    for name in reversed(names):
-        try:
-            return data.decode(name)
-        except (LookupError, ValueError):
-            continue
-    return data.decode("cp1252", "replace")
+    text = decode_as(data, stated[1].decode("ascii")) if stated else None
+    if text is not None:
+        return text
+    text = data.decode("utf-8-sig", "replace")
+    damaged = text.count("\ufffd")
+    whole = sum(letter > "\x7f" for letter in text) - damaged
+    return data.decode("cp1252", "replace") if damaged > whole else text
+
+
+def decode_as(data: bytes, charset: str) -> str | None:
+    """Text in a charset that is stated, or in the wider one that programs write under its name.
+    None: there is no such charset, or its text is UTF-8 in fact, or may be."""
+    try:
+        name = codecs.lookup(charset).name
+        text = data.decode(_WIDER.get(name, name))
+    except LookupError:
+        return None
+    except ValueError:
+        return None if name in ("utf-8", "ascii") else _decode_damaged(data, name)
+    return None if name == "ascii" else text
+
+
+def _decode_damaged(data: bytes, name: str) -> str | None:
+    try:
+        return data.decode("utf-8")
+    except ValueError:
+        return data.decode(_WIDER.get(name, name), "replace")
 
 
 class _Reader(HTMLParser):
@@ -71,7 +103,8 @@ class _Reader(HTMLParser):
         self._tables: list[CellGrid] = []
         self._item = ""
         """The tag of the innermost list."""
-        self._lists: list[tuple[str, int]] = []
+        self._lists: list[tuple[str, int, int]] = []
+        """The tag of each open list, its last number, and the items open around it."""
         self._label = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -93,13 +126,13 @@ class _Reader(HTMLParser):
         if tag in _TITLES:
             self._titles += 1
         elif tag in ("ul", "ol"):
-            self._lists.append((tag, _number(attributes, "start", 1) - 1))
+            self._lists.append((tag, _number(attributes, "start", 1) - 1, self._items))
         elif tag == "li":
-            kind, before = self._lists[-1] if self._lists else ("ul", 0)
+            kind, before, around = self._lists[-1] if self._lists else ("ul", 0, 0)
             number = _number(attributes, "value", before + 1)
             if self._lists:
-                self._lists[-1] = kind, number
-            self._items += 1
+                self._lists[-1] = kind, number, around
+            self._items = around + 1  # the item before may have no end
             indent = "  " * min(len(self._lists) - 1, _DEEPEST_INDENT)
             self._label = indent + (f"{number}. " if kind == "ol" else "• ")
         elif tag == "pre":
@@ -147,7 +180,7 @@ class _Reader(HTMLParser):
         if tag in _TITLES:
             self._titles = max(0, self._titles - 1)
         elif tag in ("ul", "ol") and self._lists:
-            self._lists.pop()
+            self._items = self._lists.pop()[2]
         elif tag == "li":
             self._items = max(0, self._items - 1)
         elif tag == "pre":

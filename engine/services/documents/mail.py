@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections.abc import Iterator
 from email import policy
 from email.errors import (
@@ -15,11 +17,13 @@ from email.parser import BytesParser
 from typing import cast
 
 from blendfusion.services.documents.blocks import Block, Unreadable
-from blendfusion.services.documents.html import html_blocks
+from blendfusion.services.documents.html import decode, decode_as, html_blocks
 from blendfusion.services.documents.plain import text_pages
 
 _SHOWN = ("From", "To", "Cc", "Date")
 _DEEPEST = 20
+_FLOWED = re.compile(r"^(>*) ?(.*)$", re.MULTILINE)
+"""How often a line is quoted, and what follows, without the blank that protects it."""
 _DAMAGES = (
     InvalidBase64CharactersDefect,
     InvalidBase64LengthDefect,
@@ -29,7 +33,7 @@ _DAMAGES = (
 
 def mail_pages(data: bytes) -> Iterator[tuple[None, list[Block] | str]]:
     """The blocks of a message, and why a part of it cannot be read. Raises Unreadable."""
-    message = BytesParser(policy=policy.default).parsebytes(data)
+    message = BytesParser(policy=policy.default).parsebytes(data.removeprefix(codecs.BOM_UTF8))
     if not message.keys():
         raise Unreadable("it is no e-mail: it does not begin with a header")
     mail = _Mail()
@@ -67,6 +71,10 @@ class _Mail:
         if kind == "message/rfc822":
             for inner in part.iter_parts():
                 self.read(cast(EmailMessage, inner), depth + 1)
+        elif kind == "message/delivery-status":
+            inner = [item for each in part.iter_parts() for item in each.items()]
+            fields = "\n".join(f"{name}: {value}" for name, value in inner)
+            self.blocks += [Block("paragraph", fields)] if fields else []
         elif kind == "multipart/alternative":
             self._best([cast(EmailMessage, inner) for inner in part.iter_parts()], depth, attached)
         elif part.is_multipart():
@@ -87,9 +95,13 @@ class _Mail:
 
     def _text(self, part: EmailMessage) -> list[Block]:
         data = self._content(part)
-        text = _decode(data, part.get_content_charset())
+        charset = part.get_content_charset()
+        text = decode_as(data, charset) if charset else None
         if part.get_content_subtype() in ("html", "xhtml"):
             return html_blocks(data if text is None else text)
+        form, without = (str(part.get_param(name)).lower() for name in ("format", "delsp"))
+        if form == "flowed":
+            text = _flow(decode(data) if text is None else text, without == "yes")
         pages = text_pages(data if text is None else text)
         return [block for page in pages for block in page]
 
@@ -116,11 +128,16 @@ def _field(message: EmailMessage, name: str) -> str:
     return " ".join(", ".join(map(str, message.get_all(name, ()))).split())
 
 
-def _decode(data: bytes, charset: str | None) -> str | None:
-    """The text in the charset that is stated; None: none is, or it is another one."""
-    if charset is None or charset in ("us-ascii", "ascii"):
-        return None
-    try:
-        return data.decode(charset)
-    except (LookupError, ValueError):
-        return None
+def _flow(text: str, without_blank: bool) -> str:
+    """A text of the form ``flowed``, in which a blank at the end of a line says that the line goes
+    on, with these lines whole."""
+    found: list[str] = []
+    quoted, goes_on = "", False
+    for marks, rest in _FLOWED.findall(text.replace("\r\n", "\n")):
+        signs = rest == "-- "
+        if goes_on and marks == quoted and not signs:
+            found[-1] = (found[-1][:-1] if without_blank else found[-1]) + rest
+        else:
+            found.append(f"{marks} {rest}".lstrip(" ") if marks else rest)
+        quoted, goes_on = marks, rest.endswith(" ") and not signs
+    return "\n".join(found)

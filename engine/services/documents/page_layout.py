@@ -35,6 +35,8 @@ class Page:
     height: float
     words: dict[int, list[Word]] = field(default_factory=dict)
     rules: list[Box] = field(default_factory=list)
+    comments: list[Block] = field(default_factory=list)
+    """Comments on the page."""
     doubt: str | None = None
     """The part of its text that is left out, and why."""
 
@@ -133,7 +135,7 @@ class Page:
                 turned = lines_of([self._upright(word, turn) for word in words])
                 text = "\n".join(line.text for line in turned)
                 found.append(Block("aside", text, union([word.box for word in words])))
-        return found
+        return found + self.comments
 
 
 def _line_block(kind: str, words: Sequence[Word]) -> Block:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 ENDINGS = {
     ".pdf": "PDF",
     ".docx": "DOCX",
+    ".docm": "DOCX",
     ".pptx": "PPTX",
     ".pptm": "PPTX",
     ".epub": "EPUB",
@@ -83,13 +84,13 @@ def pages(path: str, ocr: bool, ask: Ask) -> Pages:
 def _archive(path: str, ask: Ask) -> Pages:
     """The pages of an archive, whose parts say its kind."""
     from blendfusion.services.documents.archives import open_archive
+    from blendfusion.services.documents.docx import docx_pages, main_part
 
     with open_archive(path) as archive:
         names = set(archive.namelist())
-    if "word/document.xml" in names:
-        from blendfusion.services.documents.docx import docx_blocks
-
-        yield None, docx_blocks(path)
+        is_docx = main_part(archive) is not None
+    if is_docx:
+        yield from docx_pages(path)
     elif "ppt/presentation.xml" in names:
         from blendfusion.services.documents.slides import slides
 

@@ -8,11 +8,10 @@ from contextlib import suppress
 from typing import Any
 
 from blendfusion.services.documents.blocks import Block, Box, Unreadable
-from blendfusion.services.documents.form_fields import field_words, join_labels
+from blendfusion.services.documents.form_fields import added_texts, join_labels
 from blendfusion.services.documents.page_layout import Page
 from blendfusion.services.documents.pdf_words import UNKNOWN, PageWords, Place
 from blendfusion.services.documents.ruled_tables import sides
-from blendfusion.services.documents.words import Word
 
 MOST_PAGES = 100_000
 _MOST_CHARACTERS = 400_000
@@ -88,10 +87,12 @@ class PdfFile:
             found = Page(width, height)
             place = self._places(page)
             self._read_words(page, found, place)
-            text, fields = found.words.get(0, []), list[Word]()
-            if self._form is not None:
-                fields = field_words(self._raw, self._form.raw, page, place)
-                found.words[found.turn] = [*found.words.get(found.turn, []), *fields]
+            text = found.words.get(0, [])
+            form = None if self._form is None else self._form.raw
+            fields, texts, found.comments = added_texts(self._raw, form, page, place)
+            if fields or texts:
+                turn = found.turn
+                found.words[turn] = [*found.words.get(turn, []), *fields, *texts]
             if self._recognised is not None and not _has_text(found):
                 return self._recognised(page, width, height)
             self._read_rules(page, found, place)

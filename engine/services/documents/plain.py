@@ -11,6 +11,8 @@ from blendfusion.services.documents.html import decode, html_blocks
 from blendfusion.services.documents.words import is_item
 
 _BLANK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
+_LINE_BREAK = re.compile(r"<br\b", re.IGNORECASE)
+_BAR = re.compile(r"(?<!\\)\|")
 _FRONT = re.compile(r"\A---\n.{0,20000}?\n(?:---|\.\.\.)\n", re.DOTALL)
 
 
@@ -36,13 +38,13 @@ def markdown_blocks(data: bytes) -> list[Block]:
 
     text = _FRONT.sub("", decode(data).replace("\r\n", "\n"), count=1)
     parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table")
+    source = text.split("\n")
     found: list[Block] = []
     lists: list[list[str]] = []
     rows: list[list[str]] | None = None
     title = False
-    items: list[str] = []
-    numbers: list[int] = []
-    label = ""
+    items, numbers = list[str](), list[int]()
+    label = line = ""
     for token in parser.parse(text):
         kind = token.type
         if kind in ("bullet_list_open", "ordered_list_open"):
@@ -66,6 +68,10 @@ def markdown_blocks(data: bytes) -> list[Block]:
             rows = []
         elif kind == "tr_open" and rows is not None:
             rows.append([])
+            line = source[token.map[0]].strip(" \t>") if token.map else ""
+        elif kind == "tr_close" and rows:
+            beyond = _cells(line)[len(rows[0]) :]  # which the parser drops
+            rows[-1] += [_inline(parser.parseInline(cell)[0]) for cell in beyond]
         elif kind == "table_close" and rows is not None:
             found.append(Block("table", table_text(rows)))
             rows = None
@@ -88,14 +94,22 @@ def markdown_blocks(data: bytes) -> list[Block]:
     return found
 
 
+def _cells(line: str) -> list[str]:
+    """The cells of a row as it is written."""
+    cells = [cell.strip() for cell in _BAR.split(line.removeprefix("|"))]
+    return cells if cells[-1] else cells[:-1]
+
+
 def _inline(token: Any) -> str:
     """The text of a line without its marks."""
     parts: list[str] = []
     for child in token.children or ():
         if child.type in ("text", "code_inline"):
             parts.append(child.content)
-        elif child.type in ("softbreak", "hardbreak"):
-            parts.append("\n" if child.type == "hardbreak" else " ")
+        elif child.type == "softbreak":
+            parts.append(" ")
+        elif child.type == "hardbreak" or _LINE_BREAK.match(child.content):
+            parts.append("\n")
         elif child.type == "image":
             parts.append(child.content)
     return "".join(parts).strip()

@@ -77,7 +77,7 @@ class _Slide:
         for shape in _in_reading_order(self._shapes(self._slide.shapes, None)):
             try:
                 found += _blocks_of(shape)
-            except (KeyError, ValueError, AttributeError, IndexError, TypeError) as problem:
+            except _damages() as problem:
                 name = " ".join(str(shape.shape.name).split())[:80]
                 self.problems.append(f"'{name}' is damaged ({type(problem).__name__})")
         if self._slide.has_notes_slide:
@@ -95,6 +95,13 @@ class _Slide:
                 yield from self._shapes(shape.shapes, box)
             else:
                 yield _Shape(shape, _kind(shape), box)
+
+
+def _damages() -> tuple[type[Exception], ...]:
+    """The exceptions that python-pptx raises for a damaged shape."""
+    from pptx.exc import PythonPptxError
+
+    return PythonPptxError, KeyError, ValueError, AttributeError, IndexError, TypeError
 
 
 def _choose_alternatives(slide: Any) -> None:
@@ -147,7 +154,7 @@ def _blocks_of(shape: _Shape) -> list[Block]:
     if getattr(inner, "has_table", False):
         return _table([[cell.text for cell in row.cells] for row in inner.table.rows], box)
     if getattr(inner, "has_chart", False):
-        return _chart(inner.chart, box)
+        return chart_blocks(inner.chart, box)
     if inner.has_text_frame:
         return _texts(shape)
     return _diagram(inner, box)
@@ -173,7 +180,7 @@ def _table(rows: list[list[str]], box: Box | None) -> list[Block]:
     return [Block("table", text, box)] if text else []
 
 
-def _chart(chart: Any, box: Box | None) -> list[Block]:
+def chart_blocks(chart: Any, box: Box | None) -> list[Block]:
     """The title of a chart, and its values as a table with a row for each category."""
     found: list[Block] = []
     if chart.has_title and chart.chart_title.has_text_frame:

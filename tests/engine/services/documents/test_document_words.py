@@ -16,7 +16,7 @@ from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
 from blendfusion.services.documents.blocks import Block
 from blendfusion.services.documents.chunks import cut_chunks
-from blendfusion.services.documents.docx import docx_blocks
+from blendfusion.services.documents.docx import docx_pages
 from blendfusion.services.documents.html import html_blocks
 from blendfusion.services.documents.joined_lines import join_lines
 from blendfusion.services.documents.pdf import PdfFile
@@ -217,7 +217,8 @@ def test_numbered_lists_of_docx_keep_their_numbers(tmp_path: Path) -> None:
     items = [("a", 2, 0), ("b", 1, 0), ("c", 1, 1), ("d", 1, 1), ("e", 1, 0), ("f", 1, 1)]
     body = "".join(_item(*item) for item in items) + paragraph("Text.") + _item("g", 3)
     write_docx(tmp_path / "a.docx", body, numbering=NUMBERING)
-    assert [block.text for block in docx_blocks(os.fspath(tmp_path / "a.docx"))] == [
+    ((_, blocks),) = docx_pages(os.fspath(tmp_path / "a.docx"))
+    assert [block.text for block in blocks] == [
         "• a",
         "1. b\n  1.a) c\n  1.b) d\n2. e\n  2.a) f",
         "Text.",
@@ -238,7 +239,7 @@ def test_notes_of_docx_stand_behind_what_refers_to_them(tmp_path: Path) -> None:
     cell = f"<w:tc><w:p>{text}{reference('endnote', 5)}</w:p></w:tc>"
     body = f"<w:p>{text}{reference('footnote', 2)}</w:p><w:tbl><w:tr>{cell}</w:tr></w:tbl>"
     write_docx(tmp_path / "a.docx", body + paragraph("End."), **notes)
-    found = docx_blocks(os.fspath(tmp_path / "a.docx"))
+    ((_, found),) = docx_pages(os.fspath(tmp_path / "a.docx"))
     assert [(block.kind, block.text) for block in found] == [
         ("paragraph", "Open daily[1]"),
         ("footnote", "[1] Except Sundays."),
@@ -253,7 +254,8 @@ def test_signs_and_hidden_text_of_docx(tmp_path: Path) -> None:
     shown = '<w:r><w:rPr><w:vanish w:val="0"/></w:rPr><w:t>co</w:t><w:noBreakHyphen/></w:r>'
     body = f"<w:p>{hidden}{shown}<w:r><w:t>op pro</w:t><w:softHyphen/><w:t>vi</w:t></w:r></w:p>"
     write_docx(tmp_path / "a.docx", body)
-    assert [block.text for block in docx_blocks(os.fspath(tmp_path / "a.docx"))] == ["co-op provi"]
+    ((_, blocks),) = docx_pages(os.fspath(tmp_path / "a.docx"))
+    assert [block.text for block in blocks] == ["co-op provi"]
 
 
 def test_values_of_forms_stand_beside_their_labels(tmp_path: Path) -> None:
