@@ -2,7 +2,7 @@
 
 DataFusion pushes a sort, also that of a window or an aggregate, below such a limit, as a TopK of
 the limit's count. The offset then skips rows of these, and rows are lost. (Fixed later, in its pull
-request 24958.)
+request 24958.) Below an offset without a count it leaves the order out, and other rows are skipped.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from blendfusion.planner.ir.builders import (
     filter_rows,
     float_literal,
     function,
+    limit_rows,
 )
 from blendfusion.planner.ir.nodes import Plan, Rel
 
-_SKIPS = re.compile(r" *Limit: skip=(?!0,|None,)[^,]+, fetch=(?!None)")
+_SKIPS = re.compile(r" *Limit: skip=(?!0,|None,)")
+_ALL = 2**62
+"""A count that leaves all rows, with which DataFusion keeps the order below."""
 _ORDERS = re.compile(r" *(Sort|DistinctOn|WindowAggr): | *Aggregate: .* ORDER BY ")
 
 
@@ -25,8 +28,7 @@ def may_lose_rows(plan: Plan) -> bool:
     """Whether ``plan`` is a limit that must be the top of a DataFusion plan."""
     if not isinstance(plan, Rel) or plan.kind != "fetch":
         return False
-    offset, count = fetch_bounds(plan)
-    return offset > 0 and count is not None
+    return fetch_bounds(plan)[0] > 0
 
 
 def orders_skipped_rows(text: str) -> bool:
@@ -45,4 +47,8 @@ def with_barrier(plan: Plan) -> Plan:
     since it takes it for a random one. Any other relation is returned unchanged."""
     if not may_lose_rows(plan):
         return plan
+    offset, count = fetch_bounds(plan)
+    assert isinstance(plan, Rel)
+    if count is None:
+        plan = limit_rows(plan.inputs[0], offset, _ALL)
     return filter_rows(plan, (function("lt", (function("random", ()), float_literal(2.0))),))

@@ -59,6 +59,18 @@ def test_as_many_rows_as_the_limit_says(session: bf.Session, way: str) -> None:
             assert found == sorted(found)
 
 
+@pytest.mark.parametrize("order", ["y", "x % 2, y", "y DESC"])
+@pytest.mark.parametrize("way", ["a sort", "a window", "distinct on", "a CTE", "a call below"])
+def test_an_offset_alone_skips_the_first_rows_in_its_order(
+    session: bf.Session, way: str, order: str
+) -> None:
+    for offset in (1, 3, 8):
+        some = f"(SELECT x, y FROM d ORDER BY {order} OFFSET {offset})"
+        found = session.sql(WAYS[way].format(some=some)).to_pydict()["y"]
+        rows = session.sql(f"SELECT y FROM d ORDER BY {order}").to_pydict()["y"]
+        assert sorted(found) == sorted(rows[offset:]), (order, offset)
+
+
 def test_lists_in_order(session: bf.Session) -> None:
     sql = f"SELECT array_agg(y ORDER BY y) AS ys FROM {SOME.format(offset=3)}"
     assert len(session.sql(sql).to_pydict()["ys"][0]) == 4
