@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+import pyarrow as pa
 from substrait.proto import Expression as ExpressionMessage
 from substrait.proto import Rel as RelMessage
 from substrait.proto import Type as TypeMessage
@@ -13,6 +14,7 @@ from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import cast_to_text, table_names
 from blendfusion.planner.ir.joins import PASSES_ON, join_type, outputs
 from blendfusion.planner.ir.nodes import (
+    Ask,
     Block,
     Expr,
     Field,
@@ -31,6 +33,8 @@ from blendfusion.planner.ir.opaque_names import TABLES, leaf_text
 from blendfusion.planner.ir.traversal import asks_anything
 
 T = TypeVar("T")
+_EXACT = frozenset(("bool", "i8", "i16", "i32", "i64", "decimal", "string", "date"))
+"""Kinds of types whose values are equal everywhere, or nowhere."""
 _DICTIONARY = 1
 """The variation of maps as which DataFusion writes the type of dictionaries."""
 
@@ -69,6 +73,21 @@ def is_safe_cast(expr: Expr, plan: Plan) -> bool:
     if of_dictionary:
         return bool(kind.map.value == to)
     return to.HasField("fp64") and kind.WhichOneof("kind") in ("i8", "i16", "i32", "i64")
+
+
+def may_be_real(expr: Expr, plan: Plan) -> bool:
+    """Whether an expression over ``plan`` may have floating-point values: 0.0 and -0.0 are equal in
+    groups and joins, and differ in orders and windows."""
+    if isinstance(expr, Ask):
+        return pa.types.is_floating(expr.call.type)
+    if isinstance(expr, Node):
+        message = ExpressionMessage.FromString(expr.template)
+        kind = (
+            message.cast.type if message.HasField("cast") else message.scalar_function.output_type
+        )
+        return kind.WhichOneof("kind") not in _EXACT
+    found = _read_of(expr, plan)
+    return found is None or _types(found[0])[found[1]].WhichOneof("kind") not in _EXACT
 
 
 def _read_of(expr: Expr, plan: Plan) -> tuple[Rel, int] | None:

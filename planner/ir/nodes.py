@@ -101,6 +101,8 @@ class Take:
     too."""
     dense: bool = False
     """Whether ``count`` counts combinations of values of the order instead of rows."""
+    of_groups: bool = False
+    """Whether 0.0 and -0.0 are one value of ``per``, as in groups; windows tell them apart."""
 
     @property
     def keys(self) -> tuple[tuple[Expr, Direction], ...]:

@@ -108,7 +108,7 @@ def _aggregate(plan: Rel, need: Need) -> tuple[Need, ...]:
     if not agg.measures and (outer is None or not outer.order):
         return (Need(once=True),)
     count = max(map(_rows_read, agg.measures), default=1)
-    inner = Take(count, agg.keys, *(order or ((), ())))
+    inner = Take(count, agg.keys, *(order or ((), ())), of_groups=True)
     if count > 1:  # of which the limit counts groups
         return (Need((inner, *(() if outer is None else _of_groups(agg, outer)))),)
     columns = dict(enumerate(agg.keys)) | _extremes(agg, outer)

@@ -2,7 +2,8 @@
 
 before: ``limit k`` over ``sort by l.d`` over ``l semi join (block(r) where llm(r.y)) on l.c = r.c``
 after:  the same with another side, ``(block(first join r on first.c = r.c) where llm(r.y) until k
-        rows)`` in the order of ``d``, where ``first`` is ``distinct l.d, l.c``; on ``d`` and ``c``
+        rows)`` in the order of ``d``, where ``first`` is ``distinct l.d, l.c``; on ``d`` and ``c``;
+        not distinct, if ``d`` may be 0.0 or -0.0
 safe:   rows that are equal in ``d`` and ``c`` match the same rows, and no row that comes later in
         that order comes before them in the sort. ``l`` is read twice, and must have the same rows
         each time. The condition needs a key, so that few rows meet.
@@ -13,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blendfusion.planner.ir.aggregates import aggregation, distinct, is_distinct
-from blendfusion.planner.ir.builders import conjunction, function
+from blendfusion.planner.ir.builders import conjunction, function, project
 from blendfusion.planner.ir.joins import exchange_sides, join_plans, join_type
+from blendfusion.planner.ir.lineage import may_be_real
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -86,7 +88,8 @@ def _in_order(join: Plan, by: tuple[Expr, ...], sort: Rel, count: int) -> Plan |
             return None
         return Field(own.index(expr) if expr.index < rows.width else expr.index + beside)
 
-    first = distinct(rows, *own)
+    signed = any(may_be_real(key, rows) for key in by)  # which a group does not tell apart
+    first = project(rows, own) if signed else distinct(rows, *own)
     pairs = join_plans(first, block.source, tuple(substitute(t, move) for t in cheap))
     where = (
         *(shift(t, len(own)) for t in block.where),

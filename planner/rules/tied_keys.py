@@ -11,6 +11,7 @@ safe:   a row that is alone with its ``a`` has the same number whatever its answ
 from __future__ import annotations
 
 from blendfusion.planner.ir.aggregates import aggregate, aggregation
+from blendfusion.planner.ir.lineage import may_be_real
 from blendfusion.planner.ir.nodes import (
     Block,
     Node,
@@ -72,6 +73,8 @@ def _spare_keys(plan: Rel, read: set[int]) -> Plan | None:
         return None
     by = tuple(sorted(agg.keys, key=needs_model))
     if not spares_answers(by) or any(is_volatile(e) or e.rels for e in (*by, *others)):
+        return None
+    if any(may_be_real(key, block.source) for key in by if not needs_model(key)):
         return None
     places = Places((ASC,) * len(by))
     rows, known, _ = with_answers(candidates(block, by, places), by, places)

@@ -14,6 +14,7 @@ safe:   a row that is alone with its ``a`` has the same number whatever its answ
 from __future__ import annotations
 
 from blendfusion.planner.ir.aggregates import aggregate, aggregation, order_of_first
+from blendfusion.planner.ir.lineage import may_be_real
 from blendfusion.planner.ir.nodes import (
     Field,
     Plan,
@@ -73,6 +74,8 @@ def _aggregate(plan: Rel) -> Plan:
         return plan
     by, others = order[0], [*agg.keys, *(e for m in agg.measures for e in m.exprs[m.n_sorts :])]
     if any(map(needs_model, others)) or any(is_volatile(e) or e.rels for e in (*by, *others)):
+        return plan
+    if any(may_be_real(key, block.source) for key in agg.keys):
         return plan
     places = Places(order[1], agg.keys, end=1)
     rows, known, _ = with_answers(candidates(block, by, places), by, places)

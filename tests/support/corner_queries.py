@@ -28,7 +28,7 @@ _ANSWERS = (
     "CASE WHEN llm_filter('f', x) THEN z ELSE 0.0 END",
     "llm_int('i', x) * z",
 )
-_KEYS = ("k", "n", "z", "b", "s", "tiny", "big", "7", "'a'", "n % 1", "k + 0")
+_KEYS = ("k", "n", "z", "b", "s", "tiny", "big", "7", "'a'", "n % 1", "abs(k)")
 _NUMBERS = ("n", "z", "tiny", "big", "id")
 _COMPARED = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
 _ENDS = ("", " DESC", " NULLS FIRST", " DESC NULLS LAST", " DESC NULLS FIRST")
@@ -89,7 +89,9 @@ class CornerQueries:
         """Some rows with all columns, each of them once."""
         kept = f"(SELECT * FROM {name} WHERE {self._term()})"
         other = f"(SELECT * FROM {name} WHERE {self._one(*_PLAIN)})"
-        few = f"(SELECT * FROM {name} WHERE {self._term()} ORDER BY {self._order()} {self._limit()})"
+        few = (
+            f"(SELECT * FROM {name} WHERE {self._term()} ORDER BY {self._order()} {self._limit()})"
+        )
         halves = (
             f"(SELECT * FROM {name} WHERE id < 9 AND {self._term()} "
             f"UNION ALL SELECT * FROM {name} WHERE id >= 9)"
@@ -135,8 +137,12 @@ class CornerQueries:
             f"SELECT k, {key} AS v, count(*) AS c FROM {self._rows()} a GROUP BY k, {key} "
             f"HAVING count(*) > 1",
             f"SELECT k, first_value(id ORDER BY {order}) AS v FROM {self._rows()} a GROUP BY k",
-            f"SELECT DISTINCT ON (k) k, id FROM {self._rows()} a ORDER BY k, {order}",
+            f"SELECT DISTINCT ON (k) k, id FROM {self._rows()} a ORDER BY k, {self._without_k(order)}",
         )
+
+    def _without_k(self, order: str) -> str:
+        """An order without ``k``: DataFusion fails where a key comes twice in an aggregate."""
+        return ", ".join(key for key in order.split(", ") if not key.startswith("k"))
 
     def _distinct(self) -> str:
         keys = self._source.sample(_KEYS, self._source.randrange(1, 4))
@@ -176,7 +182,7 @@ class CornerQueries:
             *(f"max({number}){kept}", f"min({number}){kept}", f"sum(n){kept}", f"avg(n){kept}"),
             f"max({narrow}){kept} {self._one('+', '-', '*')} min({narrow}){kept}",
             f"-max({narrow}){kept}",
-            f"abs(min({narrow}){kept})",
+            f"abs(min(n){kept})",
             f"CAST(max({self._one('n', 'z')}){kept} AS {self._one('INT', 'DOUBLE', 'BIGINT')})",
             f"max(z){kept} / count(*)",
             f"nullif(max({narrow}){kept}, 1)",
@@ -208,7 +214,9 @@ class CornerQueries:
         keys = self._source.sample(_KEYS, self._source.randrange(3))
         keys = [key for key in keys if key not in ("7", "'a'")]
         named = [f"{key} AS c{i}" for i, key in enumerate(keys)]
-        measures = [self._one(self._measure(), self._test()) for _ in range(self._source.choice((1, 1, 2)))]
+        measures = [
+            self._one(self._measure(), self._test()) for _ in range(self._source.choice((1, 1, 2)))
+        ]
         shown = [f"{own} AS v{i}" for i, own in enumerate(measures)]
         if named and self._source.random() < 0.3:
             shown = []
@@ -216,7 +224,7 @@ class CornerQueries:
         query = f"SELECT {', '.join([*named, *shown])} FROM {self._rows()} a{grouping}"
         if self._source.random() < 0.6:
             query += f" HAVING {self._test()}"
-        if keys and self._source.random() < 0.5 and not any(w in grouping for w in "([") :
+        if keys and self._source.random() < 0.5 and not any(w in grouping for w in "(["):
             by = [f"{self._number()}{self._one(*_ENDS)}"] if self._source.random() < 0.5 else []
             by += [f"c{i}{self._one(*_ENDS)}" for i in range(len(keys))]
             query += f" ORDER BY {', '.join(by)} {self._limit()}"
@@ -248,9 +256,19 @@ class CornerQueries:
         end = self._one("CURRENT ROW", "1 FOLLOWING", "UNBOUNDED FOLLOWING", "1 PRECEDING")
         if bound in ("1 PRECEDING", "CURRENT ROW") and end == "1 PRECEDING":
             end = "CURRENT ROW"
-        frame = self._one("", f" ROWS BETWEEN {bound} AND {end}", f" GROUPS BETWEEN {bound} AND {end}")
+        frame = self._one(
+            "", f" ROWS BETWEEN {bound} AND {end}", f" GROUPS BETWEEN {bound} AND {end}"
+        )
         own = self._one(
-            *("count(*)", "sum(n)", "max(z)", "min(s)", "avg(n)", "first_value(n)", "last_value(n)"),
+            *(
+                "count(*)",
+                "sum(n)",
+                "max(z)",
+                "min(s)",
+                "avg(n)",
+                "first_value(n)",
+                "last_value(n)",
+            ),
             *("nth_value(n, 2)", "lag(n)", "lag(n, 2, 9)", "lead(n)", "lead(n, 1, 0)", "ntile(2)"),
             *("row_number()", "rank()", "dense_rank()", "percent_rank()", "cume_dist()"),
             *("lag(n, 0)", "lag(n, -1)", "count(DISTINCT n)", "first_value(s)"),
@@ -314,9 +332,24 @@ class CornerQueries:
         return query
 
     def _joined(self) -> str:
-        word = self._one("LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
-        on = self._one("a.k = c.k", "a.n = c.n AND a.k = c.k", "a.z = c.z", "a.id = c.id", "a.s = c.s AND a.id < c.id")
-        more = self._one("", "", " AND a.n > 0", " AND c.b", " AND llm_filter('f', c.x)", " AND llm_filter('f', a.x)")
+        word = self._one(
+            "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"
+        )
+        on = self._one(
+            "a.k = c.k",
+            "a.n = c.n AND a.k = c.k",
+            "a.z = c.z",
+            "a.id = c.id",
+            "a.s = c.s AND a.id < c.id",
+        )
+        more = self._one(
+            "",
+            "",
+            " AND a.n > 0",
+            " AND c.b",
+            " AND llm_filter('f', c.x)",
+            " AND llm_filter('f', a.x)",
+        )
         query = f"{self._rows()} a {word} {self._rows()} c ON {on}{more}"
         half = "SEMI" in word or "ANTI" in word
         shown = "a.id AS i" if half else "a.id AS i, c.id AS j"
@@ -336,7 +369,9 @@ class CornerQueries:
         """First rows of branches with constants."""
         one = f"SELECT id, n, 'one' AS tag, 1 AS c FROM {self._rows()} a"
         other = f"SELECT id, n, 'other' AS tag, {self._one('1', 'n', 'NULL')} AS c FROM {self._rows()} a"
-        order = self._one("n, id, tag", "tag, id", "c, tag DESC, id", "c DESC, n NULLS FIRST, id, tag")
+        order = self._one(
+            "n, id, tag", "tag, id", "c, tag DESC, id", "c DESC, n NULLS FIRST, id, tag"
+        )
         text = f"SELECT * FROM ({one} UNION ALL {other}) q"
         return self._one(
             f"{text} ORDER BY {order} {self._limit()}",

@@ -111,7 +111,8 @@ def ranks(places: np.ndarray) -> np.ndarray:
 
 def distinct_keys(columns: Sequence[Column], n: int) -> tuple[list[Key], np.ndarray] | None:
     """(the distinct keys, the place of each row's key among them); None for columns of a type that
-    has no hash."""
+    has no hash. Of floating-point numbers, keys have the text: 0.0 is another one than -0.0."""
+    columns = [pc.cast(c, pa.string()) if pa.types.is_floating(c.type) else c for c in columns]
     codes = codes_of(columns, n)
     if codes is None:
         return None

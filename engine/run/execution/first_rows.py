@@ -141,7 +141,10 @@ def _level(
 ) -> _Level | None:
     """The rows of a chunk as ``take`` divides them; None for columns without a hash."""
     order = [_without_signed_zeros(c) for c in columns(take.order, rows)]
-    groups = distinct_keys(columns(take.per, rows), len(rows))
+    per = columns(take.per, rows)
+    groups = distinct_keys(
+        [_without_signed_zeros(c) for c in per] if take.of_groups else per, len(rows)
+    )
     equal, tied = (codes_of(part, len(rows)) for part in (order, order[: take.ties]))
     if groups is None or equal is None or tied is None:
         return None
