@@ -79,7 +79,7 @@ def may_be_real(expr: Expr, plan: Plan) -> bool:
     """Whether an expression over ``plan`` may have floating-point values: 0.0 and -0.0 are equal in
     groups and joins, and differ in orders and windows."""
     if isinstance(expr, Ask):
-        return pa.types.is_floating(expr.call.type)
+        return bool(pa.types.is_floating(expr.call.type))
     if isinstance(expr, Node):
         message = ExpressionMessage.FromString(expr.template)
         kind = (

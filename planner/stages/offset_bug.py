@@ -45,10 +45,9 @@ def orders_skipped_rows(text: str) -> bool:
 def with_barrier(plan: Plan) -> Plan:
     """Such a limit below a filter that keeps all rows, and below which DataFusion moves no sort,
     since it takes it for a random one. Any other relation is returned unchanged."""
-    if not may_lose_rows(plan):
+    if not isinstance(plan, Rel) or not may_lose_rows(plan):
         return plan
     offset, count = fetch_bounds(plan)
-    assert isinstance(plan, Rel)
     if count is None:
         plan = limit_rows(plan.inputs[0], offset, _ALL)
     return filter_rows(plan, (function("lt", (function("random", ()), float_literal(2.0))),))

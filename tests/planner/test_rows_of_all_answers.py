@@ -44,6 +44,7 @@ REFUSED = ("Conflicting ordering requirements", "refers to a table beside it")
 
 
 @pytest.mark.filterwarnings("ignore:.*got no valid answer:blendfusion.AnswerWarning")
+@pytest.mark.filterwarnings("ignore:This query runs without the planner:blendfusion.PlanWarning")
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_queries(kind: str, part: int, cases: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,8 @@ def corner_rows(source: random.Random) -> pa.Table:
 
 
 class CornerQueries:
-    """Queries over ``corner_rows``, each with one right result."""
+    """Queries over ``corner_rows``, each with one right result. Without the planner, DataFusion
+    loses rows of right joins, and of offsets without a limit below an order: there are none."""
 
     def __init__(self, source: random.Random) -> None:
         self._source = source
@@ -284,8 +285,7 @@ class CornerQueries:
         if self._source.random() < 0.5:
             number = f"row_number() OVER ({self._partition()}ORDER BY {self._order()})"
             rows = f"SELECT id, k, n, {self._window()} AS v, {number} AS r FROM {self._rows()} a"
-            rows = f"SELECT id, v FROM ({rows}) c WHERE r {self._one('<= 2', '= 1', '= 2', '< 1')}"
-            return rows
+            return f"SELECT id, v FROM ({rows}) c WHERE r {self._one('<= 2', '= 1', '= 2', '< 1')}"
         own = self._one("id", "k, id", "n DESC, id", "v, id", "v DESC NULLS LAST, id")
         return f"{rows} ORDER BY {own} {self._limit()}"
 
@@ -310,10 +310,10 @@ class CornerQueries:
         )
 
     def _subquery(self) -> str:
-        own, inner = self._term(), f"{self._one('u.k = t.k', 'u.n = t.n', 'u.z = t.z')}"
+        inner = f"{self._one('u.k = t.k', 'u.n = t.n', 'u.z = t.z')}"
         inner += self._one("", " AND u.id <> t.id", " AND u.n >= t.k", "")
         kept = self._one("llm_filter('f', u.x)", "u.b", "llm_int('i', u.x) > 1")
-        also = self._one("", f" AND {own.replace('(x', '(t.x')}" if "random" not in own else "")
+        also = self._one("", f" AND {self._term()}")
         word = self._one("EXISTS", "NOT EXISTS")
         key = self._one("k", "n", "z")
         tests = (
@@ -326,14 +326,14 @@ class CornerQueries:
         )
         test = self._one(*tests)
         test = self._one(test, test, f"({test} OR t.n = 1)")
-        query = f"SELECT t.id FROM t WHERE {test}"
+        query = f"SELECT t.id FROM t WHERE {test}{also}"
         if self._source.random() < 0.5:
             query += f" ORDER BY t.{self._one('z', 'n DESC', 'k')}, t.id {self._limit()}"
         return query
 
     def _joined(self) -> str:
         word = self._one(
-            "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"
+            "LEFT JOIN", "LEFT JOIN", "FULL JOIN", "JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"
         )
         on = self._one(
             "a.k = c.k",
