@@ -1,5 +1,5 @@
 """JSON values of several kinds under one name, such as numbers and text: they become text, since a
-column has one type."""
+column has one type. So do whole numbers of more digits than a column of numbers keeps."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from blendfusion.files.row_writers import json_text
 
+_TOO_LONG = "long number"
 _KIND_OF = {bool: "boolean", int: "number", float: "number", str: "text", list: "list"}
 
 
@@ -25,7 +26,8 @@ class Kinds:
         """Add the kinds of ``value``; null has none."""
         if value is None:
             return
-        self.found.add(_KIND_OF.get(type(value), "object"))
+        is_long = type(value) is int and not -(1 << 63) <= value < 1 << 63
+        self.found.add(_TOO_LONG if is_long else _KIND_OF.get(type(value), "object"))
         if isinstance(value, dict):
             for name, inner in value.items():
                 self.fields.setdefault(name, Kinds()).note(inner)
@@ -35,15 +37,19 @@ class Kinds:
                 self.items.note(item)
 
     def are_mixed(self) -> bool:
-        """Whether a place has values of several kinds."""
+        """Whether a place has values that one type does not keep."""
         inner = [*self.fields.values(), *([] if self.items is None else [self.items])]
-        return len(self.found) > 1 or any(kinds.are_mixed() for kinds in inner)
+        return self._is_text or any(kinds.are_mixed() for kinds in inner)
+
+    @property
+    def _is_text(self) -> bool:
+        return len(self.found) > 1 or _TOO_LONG in self.found
 
     def as_one(self, value: object) -> object:
         """``value``, which was noted, with text at the places of several kinds."""
         if value is None:
             return None
-        if len(self.found) > 1:
+        if self._is_text:
             return value if isinstance(value, str) else json_text(value)
         if isinstance(value, dict):
             return {name: self.fields[name].as_one(inner) for name, inner in value.items()}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
+import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
@@ -22,6 +24,13 @@ _ROWS = 1_048_575
 """The rows of a sheet below its header."""
 _CHARACTERS = 32_767
 """The characters of a cell."""
+_VALUELESS = re.compile(
+    rb'<c\b(?![^>]*\bt="str")[^>]*>\s*<f\b[^>]*(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>'
+)
+"""A cell with a formula and no value. Text may be empty."""
+_BLOCK = 1 << 20
+_LONGEST = 1 << 14
+"""About the most bytes of a cell with a formula."""
 _DIGITS = 15
 """The digits of a number in a cell: spreadsheets round longer ones, such as the numbers of orders,
 which are text therefore."""
@@ -41,7 +50,7 @@ def _openpyxl() -> Any:
 def read_sheet(file: Path, sheet: str | None = None) -> pa.Table:
     """The sheet of that name (None: the first one that holds something); its first row that names
     columns is the header. A column of several types is text. Warns of what was left out: other
-    sheets, a title above the header. Raises QueryError for a file that is no spreadsheet, an
+    sheets, a title above the header, values that formulas lack. Raises QueryError for a file that is no spreadsheet, an
     unknown sheet, and one without a header."""
     try:
         book = _openpyxl().load_workbook(file, read_only=True, data_only=True)
@@ -58,10 +67,16 @@ def read_sheet(file: Path, sheet: str | None = None) -> pa.Table:
         width = max(map(len, rows), default=0)
         padded = ([*row, *[None] * (width - len(row))] for row in rows)
         columns = list(zip(*padded, strict=True)) or [()] * len(header)
+        bare = _count_valueless(file, chosen)
     finally:
         book.close()
     if before:
         note(f"'{place}': the rows above the header are left out: {before[0]!r}")
+    if bare:
+        note(
+            f"'{place}': {bare:,} formula{'s' * (bare > 1)} without a value, read as NULL: the program that "
+            "wrote the file does not compute; save it in a spreadsheet program"
+        )
     names = [*header, *[None] * (len(columns) - len(header))]
     named = {at: str(name) for at, name in enumerate(names) if name is not None}
     unnamed = [
@@ -107,6 +122,18 @@ def _first_sheet(book: Any, file: Path) -> Any:
             f"Name one: register_file(path, sheet={titles[0]!r}), or '{file.name}#{titles[0]}'"
         )
     return first
+
+
+def _count_valueless(file: Path, sheet: Any) -> int:
+    """The formulas of a sheet whose values the file does not hold."""
+    found, rest = 0, b""
+    with zipfile.ZipFile(file) as archive, archive.open(sheet._worksheet_path) as part:
+        while block := part.read(_BLOCK):
+            text = rest + block
+            ends = [match.end() for match in _VALUELESS.finditer(text)]
+            found += len(ends)
+            rest = text[max([len(text) - _LONGEST, *ends[-1:]]) :]
+    return found
 
 
 def _count_rows(sheet: Any) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -138,3 +139,30 @@ def test_books_of_a_folder(session: bf.Session) -> None:
     for name in "ab":
         book(Path(f"d/{name}.xlsx"), {"Summary": [("x", "y")], "Tickets": TICKETS})
     assert session.register_file("d", "t", sheet="Tickets").to_pylist() == ROWS * 2
+
+
+@pytest.mark.parametrize(("rows", "count"), [(1, 1), (3000, 3000)])
+def test_formulas_without_a_value_are_counted(session: bf.Session, rows: int, count: int) -> None:
+    book(Path("book.xlsx"), {"a": [("id", "twice"), *((n, f"=A{n + 2}*2") for n in range(rows))]})
+    with pytest.warns(bf.FileWarning, match=f"{count:,} formulas? without a value") as told:
+        found = session.sql("SELECT count(*) AS n, count(twice) AS twice FROM 'book.xlsx'")
+    assert (len(told), found.to_pylist()) == (1, [{"n": rows, "twice": 0}])
+
+
+def test_formulas_with_a_value_or_an_empty_text_are_read(session: bf.Session) -> None:
+    book(Path("made.xlsx"), {"a": [("id", "text", "more"), (1, "=A2", "=A3"), (2, None, "b")]})
+    with zipfile.ZipFile("made.xlsx") as made, zipfile.ZipFile("book.xlsx", "w") as archive:
+        for name in made.namelist():
+            data = made.read(name)
+            data = data.replace(
+                b'<c r="B2"><f>A2</f><v></v></c>', b'<c r="B2"><f>A2</f><v>7</v></c>'
+            )
+            data = data.replace(b'<c r="B2"><f>A2</f><v /></c>', b'<c r="B2"><f>A2</f><v>7</v></c>')
+            data = data.replace(b'<c r="C2">', b'<c r="C2" t="str">')
+            archive.writestr(name, data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert session.sql("SELECT text, more FROM 'book.xlsx'").to_pylist() == [
+            {"text": 7, "more": None},
+            {"text": None, "more": "b"},
+        ]
