@@ -49,7 +49,7 @@ def load(spec: str | Model | None, options: Options) -> Model:
     near = close_matches(scheme, [*BACK_ENDS, *added, "auto"])
     families = (back_end for beginning, back_end in _FAMILIES.items() if spec.startswith(beginning))
     back_end = next(families, None)
-    if back_end is not None:
+    if back_end in BACK_ENDS:
         near = f"Did you mean '{back_end}:{spec}'?"
     raise ModelNotFound(f"no model '{spec}'. {near}", hint=_forms())
 
@@ -87,8 +87,10 @@ def _save_tokens(model: Model, options: Options) -> Model:
 
 
 def _forms() -> str:
-    added = [f"'{name}:…'" for name in sorted(_entry_points())]
-    return f"A model is named {', '.join([forms(), *added])}."
+    names = [*filter(None, [forms()]), *(f"'{name}:…'" for name in sorted(_entry_points()))]
+    if not names:
+        return "No back end is installed: a model is an object, such as bf.ScriptedModel(answer)."
+    return f"A model is named {', '.join(names)}."
 
 
 def packaged_names() -> list[str]:

@@ -148,3 +148,14 @@ def test_an_unknown_back_end_is_explained_by_those_that_are_there() -> None:
         bf.connect("gpt:4")
     named = [one.forms for one in BACK_ENDS.values() if one.forms]
     assert str(raised.value).endswith(f"Hint: A model is named {', '.join(named)}.")
+
+
+def test_without_back_ends_an_object_is_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(BACK_ENDS):
+        monkeypatch.delitem(BACK_ENDS, name)
+    monkeypatch.setattr("blendfusion.models.registry.load.entry_points", lambda group: ())
+    with pytest.raises(bf.ModelNotFound) as raised:
+        bf.connect("gpt:4")
+    assert str(raised.value.hint) == (
+        "No back end is installed: a model is an object, such as bf.ScriptedModel(answer)."
+    )
