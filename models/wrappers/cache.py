@@ -103,6 +103,11 @@ class CachedModel:
             self.store, self.fingerprint, task.in_full, self.model_task(task), values
         )
 
+    def in_order(self, task: Task, values: list[Values]) -> list[Values]:
+        """The values in the order in which to ask them: as given, unless the store knows better."""
+        order = getattr(self.store, "in_order", None)
+        return values if order is None else order(self.fingerprint, task.in_full, values)
+
     def question(self, task: Task) -> Hashable:
         """The key of the question: requests with equal keys and equal values have equal answers of
         this model."""

@@ -421,7 +421,8 @@ class Dispatcher:
             return self._receive(job, sent, some, others, into, final=final)
 
         def ask(some: list[Values], given: dict[Values, Answer]) -> None:
-            self._batches(job, sent, some, into, call, given, final=final)
+            in_order = job.model.in_order(job.task, some)
+            self._batches(job, sent, in_order, into, call, given, final=final)
 
         def note_wait(number: int, seconds: float) -> None:
             self.observer.on_wait(job, number, seconds)

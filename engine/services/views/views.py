@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from blendfusion.errors import ModelWarning, QueryError, close_matches, level_of_caller
+from blendfusion.errors import (
+    BlendFusionError,
+    ModelWarning,
+    QueryError,
+    close_matches,
+    level_of_caller,
+)
 from blendfusion.language.query_text.statements import is_planned_only
 from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.prepare.session_text import SessionText
@@ -40,6 +46,7 @@ from blendfusion.services.views.sources import (
     settings_of,
     volatile_call,
 )
+from blendfusion.types import Task
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
@@ -204,6 +211,7 @@ class KeptViews:
                     hint=f"REFRESH {name} brings it up to date, CREATE OR REPLACE replaces it.",
                 )
             version, history = (0, ()) if before is None else (before.version, before.history)
+            questions = self._questions_of(before)
             empty = View(name, query.strip(), version, 0, "", 0, 0, "", {}, own, history=history)
             growth = self._growth(empty)
             growth.clear()
@@ -214,7 +222,7 @@ class KeptViews:
                         f"the view '{name}' cannot read itself", hint="Choose another name."
                     )
                 checked = self._check(place, query)
-                made = self._run(place, empty, facts, ("it is new",))
+                made = self._run(place, empty, facts, ("it is new",), questions)
         self.update()
         return replace(made, checked=checked)
 
@@ -332,21 +340,41 @@ class KeptViews:
         return found if model is None else [*found, model]
 
     @contextmanager
-    def _answers(self, place: ViewFolder, draw: Draw) -> Iterator[None]:
-        """Within this context, models answer from what a view keeps."""
+    def _answers(
+        self, place: ViewFolder, draw: Draw, before: Sequence[Task] = ()
+    ) -> Iterator[None]:
+        """Within this context, models answer from what a view keeps. ``before``: the questions of
+        its query before."""
         kept = SqliteStore(place.answers, limit_mb=UNLIMITED_MB)
+        store = partial(store_of, kept=kept, draw=draw, before=before)
         try:
-            with self._session.models.answering_from(partial(store_of, kept=kept, draw=draw)):
+            with self._session.models.answering_from(store):
                 yield
         finally:
             kept.close()
 
-    def _run(self, place: ViewFolder, view: View, facts: _Facts, why: tuple[str, ...]) -> Refresh:
+    def _questions_of(self, view: View | None) -> list[Task]:
+        """The questions of a view's query; none of one that cannot be planned any more."""
+        with suppress(BlendFusionError):
+            if view is not None:
+                with (growth := self._growth(view)).tables():
+                    frame = self._facts(view, growth).frame
+                return [call.task.in_full for call in frame.prepared.calls]
+        return []
+
+    def _run(
+        self,
+        place: ViewFolder,
+        view: View,
+        facts: _Facts,
+        why: tuple[str, ...],
+        before: Sequence[Task] = (),
+    ) -> Refresh:
         """Run the query of a view whose lock is held, and serve its rows."""
         frame, settings = facts.frame, dict(facts.settings)
         draw = Draw(self._session.options.drift_checks, Random())
         kept = self._rows_to_keep(place, view, facts, draw)
-        with self._answers(place, draw), _value_of(self._kept_rows, kept):
+        with self._answers(place, draw, before), _value_of(self._kept_rows, kept):
             try:
                 rows = frame.to_arrow_table().rename_columns([*facts.columns])
             finally:

@@ -117,3 +117,49 @@ def test_a_changed_question(change: str, tmp_path: Path) -> None:
         session.from_pydict(table, name="t")
         assert rows == session.sql(query).to_pylist()
         assert len(full.calls) >= asked
+
+
+SURE = {text: (n * 7 % ALL + ALL) / (2 * ALL) for n, text in enumerate(TEXTS)}
+"""The probability of each text's first label: each another one."""
+NEW_QUESTIONS = {
+    "a new label": CLASSES.replace("'price'", "'price', 'speed'"),
+    "a label less": CLASSES.replace(", 'price'", ""),
+    "a renamed label": CLASSES.replace("'price'", "'cost'"),
+}
+
+
+@pytest.mark.parametrize("change", NEW_QUESTIONS)
+@pytest.mark.parametrize("most", [1, 7, ALL])
+def test_the_least_certain_are_asked_first(most: int, change: str, tmp_path: Path) -> None:
+    """Within a budget; new values before all. What is asked of the rest later is not asked twice."""
+
+    def unsure(request: bf.Request) -> object:
+        first, *others = request.constraint.options
+        share = SURE.get(str(request.values[0]), 0.5)
+        return {first: share, **dict.fromkeys(others, (1 - share) / len(others))}
+
+    asked: list[str] = []
+
+    def script_of(request: bf.Request) -> object:
+        asked.append(str(request.values[0]))
+        return unsure(request)
+
+    model = bf.ScriptedModel(script_of, fingerprint="by places", batch_size=1)
+    texts = [*TEXTS, "a new one"]
+    query = f"SELECT id, {NEW_QUESTIONS[change]} AS topic FROM t ORDER BY id"
+    statement = f"CREATE OR REPLACE MATERIALIZED VIEW v AS {query}"
+    with bf.connect(model, cache=None, progress="off", views_folder=str(tmp_path)) as session:
+        session.from_pydict({"id": [*range(ALL)], "text": TEXTS}, name="t")
+        session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT id, {CLASSES} AS topic FROM t")
+        session.deregister_table("t")
+        session.from_pydict({"id": [*range(ALL + 1)], "text": texts}, name="t")
+        asked.clear()
+        session.budget = bf.Budget(values=session.ledger.usage.values + most)
+        with pytest.raises(bf.BudgetExceeded):
+            session.sql(statement)
+        expected = sorted(texts, key=lambda text: SURE.get(text, 0.0))
+        assert asked == expected[:most]
+        session.budget = None
+        session.sql(statement)
+        assert sorted(asked) == sorted(texts)
+        assert session.sql("SELECT * FROM v").to_pylist() == session.sql(query).to_pylist()
