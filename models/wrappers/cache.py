@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from time import monotonic
 
+from blendfusion.errors import ModelError
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.gate import fits_question, has_types
 from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each, ignore_answer
@@ -106,7 +108,10 @@ class CachedModel:
     def in_order(self, task: Task, values: list[Values]) -> list[Values]:
         """The values in the order in which to ask them: as given, unless the store knows better."""
         order = getattr(self.store, "in_order", None)
-        return values if order is None else order(self.fingerprint, task.in_full, values)
+        if order is not None:
+            with suppress(ModelError):  # it cannot say who it is: others may answer for it
+                return list(order(self.fingerprint, task.in_full, values))
+        return values
 
     def question(self, task: Task) -> Hashable:
         """The key of the question: requests with equal keys and equal values have equal answers of
