@@ -421,7 +421,7 @@ class KeptViews:
         if draw.most or facts.settings["volatile"]:
             return None
         alone = replace(view, inputs={})
-        others = facts.settings | {"plan": view.settings.get("plan")}  # each stage has its own
+        others = {**facts.settings, "plan": view.settings.get("plan")}  # each stage has its own
         same = view.version and not self._reasons(alone, replace(facts, inputs={}, settings=others))
         return KeptRows(place.path, reads=_tag_of(view.settings) if same else None)
 
