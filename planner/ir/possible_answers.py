@@ -26,6 +26,7 @@ from blendfusion.planner.ir.nodes import (
     walk,
 )
 from blendfusion.types import Constraint, Task
+from blendfusion.udfs.declare.call import Call
 
 ORDERED = ("equal", "not_equal", "lt", "lte", "gt", "gte")
 MOST_COMBINATIONS = 4096
@@ -89,16 +90,21 @@ def _reads_beside(expr: Expr) -> bool:
 def _answers(ask: Ask, expr: Expr, constraint: Constraint) -> Sequence[object] | None:
     call = ask.call
     kind = call.ingredient.kind
-    if call.is_struct or call.type != call.answer_type or kind.has_body or not kind.asks_model:
+    if call.is_struct or kind.has_body or not kind.asks_model:
         return None
-    if pa.types.is_boolean(call.type):
-        return [False, True]
-    if constraint.kind == "choice":
-        return None if constraint.query is not None else constraint.options
-    if constraint.kind == "list":
-        return _subsets(ask, constraint, expr)
+    if call.bounds is None:
+        if call.type != call.answer_type:
+            return None
+        if pa.types.is_boolean(call.type):
+            return [False, True]
+        if constraint.kind == "choice":
+            return None if constraint.query is not None else constraint.options
+        if constraint.kind == "list":
+            return _subsets(ask, constraint, expr)
     operands = _compared_with(ask, expr)
-    return None if operands is None else _around(constraint, operands)
+    if operands is None:
+        return None
+    return _around(constraint, operands) if call.bounds is None else _within(call.bounds, operands)
 
 
 def _subsets(ask: Ask, constraint: Constraint, expr: Expr) -> Sequence[object] | None:
@@ -158,19 +164,29 @@ def _around(constraint: Constraint, operands: Sequence[Expr]) -> Sequence[object
         return None if len(known) < len(texts) else ["", *known, *(f"{t}\0" for t in known)]
     if constraint.kind == "date":
         return _days(operands)
-    numbers = [number_of(e) for e in operands]
-    finite = sorted({n for n in numbers if n is not None and abs(n) < _LARGEST})
-    if len(finite) < len(set(numbers)):
+    if (finite := _numbers(operands)) is None:
         return None
     finite = finite or [0.0]
     if constraint.kind == "integer":
         return sorted({math.floor(n) + step for n in finite for step in (-1, 0, 1, 2)})
-    if constraint.kind == "score" and constraint.scale is not None:
-        low, high = constraint.scale
-        return _between(sorted({low, high, *(n for n in finite if low < n < high)}))
     if constraint.kind == "number":
         return _between([finite[0] - 1, *finite, finite[-1] + 1])
     return None
+
+
+def _within(bounds: tuple[float, float], operands: Sequence[Expr]) -> Sequence[object] | None:
+    """Answers at bounds, and at and between the literals inside them."""
+    if (finite := _numbers(operands)) is None:
+        return None
+    low, high = bounds
+    return _between(sorted({low, high, *(n for n in finite if low < n < high)}))
+
+
+def _numbers(operands: Sequence[Expr]) -> list[float] | None:
+    """The different values of numeric literals, in their order; None if they are others."""
+    numbers = {number_of(e) for e in operands}
+    finite = sorted(n for n in numbers if n is not None and abs(n) < _LARGEST)
+    return finite if len(finite) == len(numbers) else None
 
 
 def _between(points: Sequence[float]) -> list[object]:
@@ -244,18 +260,19 @@ def is_obvious(expr: Expr) -> bool:
     value, *others = expr.children or (expr,)
     if not isinstance(value, Ask) or not all(isinstance(e, Node) for e in others):
         return False
-    return _is_distinguished(value.call.task.constraint, expr.name, others)
+    return _is_distinguished(value.call, expr.name, others)
 
 
-def _is_distinguished(constraint: Constraint, comparison: str, others: Sequence[Expr]) -> bool:
+def _is_distinguished(call: Call, comparison: str, others: Sequence[Expr]) -> bool:
     """Whether some answers pass a comparison with literals, and some do not."""
-    if constraint.kind == "choice":
+    constraint = call.task.constraint
+    if call.bounds is None and constraint.kind == "choice":
         known = any(literal(e) in constraint.options for e in others)
         return known and comparison in ("equal", "not_equal", "singular_or_list")
     if comparison not in ORDERED or any(e.name != "literal" for e in others if isinstance(e, Node)):
         return False
-    if constraint.scale is None:
+    if call.bounds is None:
         return constraint.kind in ("integer", "number", "text", "regex", "date", "timestamp")
     numbers = [number_of(e) for e in others]
-    low, high = constraint.scale
+    low, high = call.bounds
     return all(n is not None and low < n < high for n in numbers)

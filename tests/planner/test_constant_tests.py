@@ -20,19 +20,26 @@ CALLS = {
     "l": "llm_classify(x, ['a', 'b', 'cc'])",
     "s": "llm_score('s', x, low => 0, high => 3)",
     "i": "llm_int('i', x)",
+    "p": "llm_probability('p', x)",
     "f": "llm_filter('f', x)",
 }
 ANSWERS: dict[str, list[object]] = {
     "l": [*LABELS, None],
     "s": [*(n / 4 for n in range(13)), None],
     "i": [*range(-3, 9), None],
+    "p": [*(n / 8 for n in range(9)), None],
     "f": [True, False, None],
 }
 TEXTS = (*LABELS, "c", "z", "A")
 
 
+def _answer(call: bf.Request) -> object:
+    value = hashed(call)
+    return {value: 0.75, not value: 0.25} if isinstance(value, bool) else value
+
+
 def _comparison(chance: random.Random) -> str:
-    name = chance.choice("lllsiif")
+    name = chance.choice("lllsiifp")
     sign = chance.choice(("=", "<>", "<", "<=", ">", ">="))
     if name == "f":
         return chance.choice(("{f}", "NOT {f}", "{f} IS NULL", "{f} = false"))
@@ -51,6 +58,8 @@ def _comparison(chance: random.Random) -> str:
         return chance.choice(
             (f"{{s}} {sign} {chance.choice((-1, 0, 1.5, 3, 4))}", "{s} IS NOT NULL")
         )
+    if name == "p":
+        return f"{{p}} {sign} {chance.choice((-0.5, 0, 0.5, 1, 1.5))}"
     return chance.choice(
         (f"{{i}} {sign} {chance.randint(0, 5)}", "{i} BETWEEN 2 AND 4", "{i} = 1.5")
     )
@@ -89,7 +98,7 @@ def _possible(condition: str) -> bool:
 def test_a_condition_that_no_answer_makes_true_asks_nothing(seed: int, cases: int) -> None:
     chance = random.Random(seed)
     sessions = [
-        bf.connect(bf.ScriptedModel(hashed), cache=None, progress="off", planner=planner)
+        bf.connect(bf.ScriptedModel(_answer), cache=None, progress="off", planner=planner)
         for planner in (True, False)
     ]
     data = {"id": [*range(12)], "x": [None if n % 5 == 4 else f"v{n % 7}" for n in range(12)]}

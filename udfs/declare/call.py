@@ -150,6 +150,17 @@ class Call:
         """The results are probabilities, rather than the answers."""
         return self.ingredient.probability or self.confidence == "all"
 
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The smallest and the largest number that a result can be; None where it has no bounds."""
+        if self.is_struct:
+            return None
+        if self.ingredient.probability:
+            return 0.0, 1.0
+        constraint = self.task.constraint
+        scored = constraint.kind == "score" and self.type == self.answer_type
+        return constraint.scale if scored else None
+
     def targets_with(self, usual: Targets | None) -> Targets | None:
         """The targets of its cascade, where ``usual`` are those of the session. None where it has
         none: a cascade needs many values that are asked one by one, and decides by probabilities of

@@ -39,8 +39,15 @@ def _problems(expr: Expr) -> Iterator[str]:
     ]
     yield from unknown
     if not unknown and isinstance(expr, Node) and expr.name not in CONNECTIVES:
-        kinds = dict.fromkeys(str(ask.call.task.in_full.constraint) for ask in asks(expr))
+        kinds = dict.fromkeys(map(_kind, asks(expr)))
         yield f"{_text(expr)} is true for no answer: {'; '.join(kinds)}."
+
+
+def _kind(ask: Ask) -> str:
+    """The values that a call can have, in words."""
+    if ask.call.gives_probabilities:
+        return "a number from 0 to 1"
+    return str(ask.call.task.in_full.constraint)
 
 
 def _compared_texts(expr: Expr) -> Iterator[tuple[Ask, str]]:

@@ -39,6 +39,7 @@ from blendfusion.planner.ir.possible_answers import outcomes, over_answers, poss
 from blendfusion.run.execution.certain_questions import STRICT, always_asks
 from blendfusion.run.execution.join_keys import Keys
 from blendfusion.run.execution.needed_questions import NeededQuestions
+from blendfusion.run.execution.row_ranges import RowRanges, may_decide_rows
 from blendfusion.run.execution.scratch_context import Workbench
 from blendfusion.run.execution.truth_table import (
     NULL,
@@ -126,6 +127,8 @@ class RowWise:
         self.needed: dict[tuple[Expr, ...], list[NeededQuestions]] = {}
         """The questions that expressions ask together, whatever the answers are."""
         self._truth_tables: dict[Expr, TruthTable | None] = {}
+        self._bounded: dict[Expr, bool] = {}
+        """Whether the ranges of answers may decide conditions on some rows."""
         self._possible: dict[object, bool] = {}
         """Whether conditions, and values in the rows of stages, are possible for some answer."""
 
@@ -170,19 +173,42 @@ class RowWise:
         where they can decide that."""
         if self._is_never_true(expr):
             return pa.array(np.full(len(rows), False))
+        if expr in rows.known or not len(rows):
+            return self.column(expr, rows)
+        possible, certain = self.decided_by_ranges(expr, rows)
+        open_ = possible & ~certain
+        if open_.all():
+            return self._passing(expr, rows)
+        if open_.any():
+            certain[open_] = is_true(self._passing(expr, rows.take(np.flatnonzero(open_))))
+        return pa.array(certain)
+
+    def _passing(self, expr: Expr, rows: Rows) -> Column:
         predicate = self._in_steps(expr)
-        if predicate is None or expr in rows.known or not len(rows):
+        if predicate is None:
             return self.column(expr, rows)
         states = RowStates(predicate, *self._known_parts(predicate, rows))
         decisions = states.decide()
-        while (i := self._next_atom(predicate, decisions, rows)) is not None:
-            self._fill(states.known[i], predicate.atoms[i], decisions.matters[i], rows)
+        while (found := self._next_atom(predicate, decisions, rows)) is not None:
+            i, chosen = found
+            self._fill(states.known[i], predicate.atoms[i], chosen, rows)
             decisions = states.decide()
         return pa.array(decisions.true)
 
-    def _next_atom(self, predicate: TruthTable, decisions: Decisions, rows: Rows) -> int | None:
-        """The atom to evaluate next; None if every row is decided."""
-        return decisions.best([not any(map(asks_model, asks(a))) for a in predicate.atoms])
+    def _next_atom(
+        self, predicate: TruthTable, decisions: Decisions, rows: Rows
+    ) -> tuple[int, np.ndarray] | None:
+        """(an atom, the rows on which it is evaluated next); None if every row is decided."""
+        return decisions.next([not any(map(asks_model, asks(a))) for a in predicate.atoms])
+
+    def decided_by_ranges(self, expr: Expr, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """(the rows on which some answers may make a condition true, those on which all do)"""
+        if expr not in self._bounded:
+            self._bounded[expr] = may_decide_rows(expr)
+        if not self._bounded[expr]:
+            return np.full(len(rows), True), np.full(len(rows), False)
+        found = RowRanges([expr], rows.table, self.workbench).of(expr)
+        return found.true, found.certain
 
     def _is_never_true(self, expr: Expr) -> bool:
         """Whether no answer makes a condition true, by options that the planner did not know."""
@@ -200,10 +226,12 @@ class RowWise:
     def decided_rows(self, expr: Expr, rows: Rows) -> np.ndarray:
         """True for the rows on which no further answer can change whether a predicate is true."""
         predicate = self._in_steps(expr)
+        possible, certain = self.decided_by_ranges(expr, rows)
+        decided = ~possible | certain
         if predicate is None or not len(rows):
-            return self.known_rows(expr, rows)
+            return np.asarray(decided | self.known_rows(expr, rows))
         matters = RowStates(predicate, *self._known_parts(predicate, rows)).decide().matters
-        return np.asarray(~matters.any(axis=0))
+        return np.asarray(decided | ~matters.any(axis=0))
 
     def rows_that_ask(self, expr: Expr, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """(the rows on which a predicate asks some question unless answers are stored, the rows on
@@ -213,11 +241,13 @@ class RowWise:
         parts = (expr,) if predicate is None else predicate.atoms
         if any(not asks_model(a) for a in asks(expr)) or not all(map(always_asks, parts)):
             return none, ~none
+        possible, certain = self.decided_by_ranges(expr, rows)
+        open_ = possible & ~certain
         if predicate is None or not len(rows):
-            return ~none, none
+            return open_, certain
         known = self._known_parts(predicate, rows, stored=False)
         decisions = RowStates(predicate, *known).decide()
-        return np.asarray(decisions.matters.any(axis=0)), decisions.true
+        return np.asarray(open_ & decisions.matters.any(axis=0)), certain | decisions.true
 
     def _in_steps(self, expr: Expr) -> TruthTable | None:
         """The predicate for evaluation in steps, call by call; None if it is evaluated whole."""

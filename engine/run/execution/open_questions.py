@@ -162,10 +162,10 @@ class OpenQuestions(RowWise):
             self._waits = np.full(len(self._rows), False)
             rows = Rows(self._table, dict(self._rows.known))
             values = self._beside(exprs, rows, evaluate)
+            if evaluate is _column and self._waits.any():
+                self._note_needed(exprs)
             if not self._notes:
                 break
-            if evaluate is _column:
-                self._note_needed(exprs)
             self._ask()
         if self._waits.any():
             return {}
@@ -190,10 +190,7 @@ class OpenQuestions(RowWise):
             self._rowwise.needed[key] = [*_needed_apart(exprs)]
         for needed in self._rowwise.needed[key]:
             questions = [part for part in needed.parts if isinstance(part, Ask)]
-            noted = [self._notes[ask] for ask in questions if ask in self._notes]
-            if not noted:
-                continue
-            numbers = np.flatnonzero(np.logical_or.reduce(noted))
+            numbers = np.flatnonzero(self._waits)
             patterns, place = np.unique(self._codes(needed, numbers), axis=1, return_inverse=True)
             with suppress(TooComplex):
                 wants = [needed.of(tuple(codes)) for codes in patterns.T.tolist()]
@@ -435,20 +432,19 @@ class OpenQuestions(RowWise):
                 later |= open_ & may(part, numbers)
         return later
 
-    def _next_atom(self, predicate: TruthTable, decisions: Decisions, rows: Rows) -> int | None:
+    def _next_atom(
+        self, predicate: TruthTable, decisions: Decisions, rows: Rows
+    ) -> tuple[int, Masks] | None:
         numbers, matters = self._numbers(rows), decisions.matters
         matters[:, self._waits[numbers]] = False
-        best = super()._next_atom(predicate, decisions, rows)
-        if best is not None:
-            others = {
-                atom: matters[i] & matters[best]
-                for i, atom in enumerate(predicate.atoms)
-                if i != best
-            }
-            later = self._left_for_later(others, numbers, self._may_be_known)
-            self._waits[numbers[later]] = True
-            matters[best, later] = False
-        return best
+        found = super()._next_atom(predicate, decisions, rows)
+        if found is None:
+            return None
+        first, chosen = found
+        others = {atom: matters[i] & chosen for i, atom in enumerate(predicate.atoms) if i != first}
+        later = self._left_for_later(others, numbers, self._may_be_known)
+        self._waits[numbers[later]] = True
+        return first, chosen & ~later
 
     def _case(self, expr: Node, rows: Rows) -> Column:
         """As in ``RowWise``. Where a condition is open, what all of the later branches ask is noted

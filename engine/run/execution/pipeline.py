@@ -278,6 +278,7 @@ def _next_size(
 
 def _survivors(block: Block, rows: Rows, rowwise: RowWise, order: Order) -> Rows:
     waiting = list(order.places)
+    rows = _without_hopeless(block, rows, rowwise)
     if order.adaptive and len(waiting) > 1:
         rows, waiting = _by_stored_answers(block, rows, waiting, rowwise, order)
     ledger = rowwise.dispatcher.ledger
@@ -293,6 +294,14 @@ def _survivors(block: Block, rows: Rows, rowwise: RowWise, order: Order) -> Rows
         seen.cost += (ledger.cost or 0.0) - cost
         seen.computed += rowwise.dispatcher.computed - computed
     return rows
+
+
+def _without_hopeless(block: Block, rows: Rows, rowwise: RowWise) -> Rows:
+    """The rows that some answers let pass every predicate, by the ranges of these."""
+    possible = np.full(len(rows), True)
+    for term in block.where:
+        possible &= rowwise.decided_by_ranges(term, rows)[0]
+    return rows if possible.all() else rows.take(np.flatnonzero(possible))
 
 
 def _by_stored_answers(

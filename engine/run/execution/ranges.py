@@ -157,16 +157,10 @@ def range_of(expr: Expr, leaf: Leaf, n: int) -> Range:
 def range_of_answers(ask: Ask, n: int, present: Masks) -> Range:
     """The range of a call's answers before it is asked; NULL is always possible, and the only one
     where its values are not ``present``."""
-    call, constraint = ask.call, ask.call.task.constraint
-    found = between(n, -np.inf, np.inf, kind_of(call.type))
-    plain = not call.is_struct and call.type == call.answer_type
-    if call.ingredient.probability and not call.is_struct:
-        found = between(n, 0.0, 1.0, "float")
-    elif plain and pa.types.is_boolean(call.type):
-        found = between(n, 0.0, 1.0, "bool")
-    elif plain and constraint.kind == "score" and constraint.scale is not None:
-        low, high = constraint.scale
-        found = between(n, float(low), float(high), "float")
+    low, high = ask.call.bounds or (-np.inf, np.inf)
+    if pa.types.is_boolean(ask.call.type):
+        low, high = 0.0, 1.0
+    found = between(n, low, high, kind_of(ask.call.type))
     return _where_valid(found, present)
 
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from blendfusion.planner.ir.necessary import ALWAYS, never_fails, not_null
 from blendfusion.planner.ir.nodes import (
     Ask,
     Block,
@@ -34,12 +33,11 @@ from blendfusion.run.execution.ranges import (
     Masks,
     Range,
     kind_of,
-    range_of,
-    range_of_answers,
     range_of_values,
     truths,
     unknown_range,
 )
+from blendfusion.run.execution.row_ranges import RowRanges
 
 Places = NDArray[np.int64]
 Survivors = Callable[[Block, Rows], Rows]
@@ -98,14 +96,12 @@ class RowAnswers:
         self.table = table.append_column(str(table.num_columns), pa.array(np.arange(len(table))))
         self._rowwise = rowwise
         self._survivors = survivors
-        self._plain: dict[Expr, Column] = {}
-        self._ranges: dict[Expr, Range] = {}
+        self._ranges = RowRanges(block.exprs, self.table, rowwise.workbench)
         n = len(table)
-        self._compute_plain()
         empty = columns_together(rowwise, block.select, Rows(table.schema.empty_table()))
         self._types = [column.type for column in empty]
         self.columns = [
-            replace(self._range(e), kind=kind_of(kind))
+            replace(self._ranges.of(e), kind=kind_of(kind))
             for e, kind in zip(block.select, self._types, strict=True)
         ]
         self.present = self._presence()
@@ -149,7 +145,9 @@ class RowAnswers:
     def value(self, place: int) -> Column:
         """A column of the block that needs no answer, in the order of the table."""
         expr = self.block.select[place]
-        return self.table.column(expr.index) if isinstance(expr, Field) else self._plain[expr]
+        return (
+            self.table.column(expr.index) if isinstance(expr, Field) else self._ranges.plain[expr]
+        )
 
     def rank(self, i: int) -> None:
         """Gives the values of a column places in their order, if they are no numbers."""
@@ -330,51 +328,13 @@ class RowAnswers:
     def _rows(self, places: Places) -> Rows:
         return Rows(self.table.take(pa.array(self.order[places])))
 
-    def _compute_plain(self) -> None:
-        """Evaluates all parts without calls, by one plan."""
-        parts = [e for e in self.block.select if not needs_model(e)]
-        parts += [p for e in self.block.exprs for p in _plain_parts(e)]
-        parts += [not_null(ask) for e in self.block.exprs for ask in asks(e)]
-        wanted = [p for p in dict.fromkeys(parts) if not isinstance(p, Field) and p != ALWAYS]
-        values = self._rowwise.workbench().columns(wanted, self.table) if wanted else []
-        self._plain.update(zip(wanted, values, strict=True))
-
     def _presence(self) -> Range:
         n = len(self.table)
         true, certain = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
         for term in self.block.where:
-            own = self._range(term)
+            own = self._ranges.of(term)
             true, certain = true & own.true, certain & own.certain
         return truths(true, ~certain, np.zeros(n, dtype=bool))
-
-    def _range(self, expr: Expr) -> Range:
-        return range_of(expr, self._leaf, len(self.table))
-
-    def _leaf(self, expr: Expr) -> Range | None:
-        if expr in self._ranges:
-            return self._ranges[expr]
-        if isinstance(expr, Ask):
-            test = not_null(expr)
-            n = len(self.table)
-            present = np.ones(n, dtype=bool)
-            if test != ALWAYS:
-                present = range_of_values(self._plain[test]).true
-            found = range_of_answers(expr, n, present)
-        elif isinstance(expr, Field):
-            found = range_of_values(self.table.column(expr.index))
-        elif expr in self._plain:
-            found = range_of_values(self._plain[expr])
-        else:
-            return None
-        self._ranges[expr] = found
-        return found
-
-
-def _plain_parts(expr: Expr) -> list[Expr]:
-    """The largest parts of an expression without calls that have a value on every row."""
-    if not needs_model(expr) and never_fails(expr):
-        return [expr]
-    return [] if isinstance(expr, Ask) else [p for c in expr.children for p in _plain_parts(c)]
 
 
 def ranges(starts: Places, ends: Places) -> Places:
