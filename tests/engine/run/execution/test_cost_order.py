@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pyarrow as pa
 import pytest
+from datafusion import col
 
 import blendfusion as bf
 from blendfusion.models.prompts.canonical import Value
+from blendfusion.udfs.declare.arguments import quoted_name
 
 N = 200
 
@@ -225,3 +228,46 @@ def test_the_written_order_can_be_kept(off: str) -> None:
     shop.session.sql(f"SET blendfusion.rules_off = '{off}'")
     asked = shop.asked("SELECT id FROM r WHERE llm_filter('a', long) AND llm_filter('b', x)")
     assert asked == ({"a": N, "b": N // 2} if off else {"b": N, "a": N // 2})
+
+
+NAMES = ["r", "Upper", "two words", "a.b", 'a"b', "r; --"]
+SOURCES = [
+    *(quoted_name(name) for name in NAMES),
+    "(SELECT unnest([id]) AS id, {column} FROM {table})",
+    "(SELECT * FROM {table} LIMIT 9)",
+    "(SELECT * FROM {table} UNION ALL SELECT * FROM {table})",
+    "(WITH RECURSIVE s AS (SELECT * FROM {table} UNION ALL SELECT * FROM s WHERE id < 0) "
+    "SELECT * FROM s)",
+]
+
+
+@pytest.mark.parametrize("column", NAMES)
+@pytest.mark.parametrize("source", SOURCES)
+def test_stored_answers_about_values_of_any_source(source: str, column: str) -> None:
+    """The first values of a source, whatever its name and its form, tell what is stored."""
+    session = bf.connect(bf.ScriptedModel(_even), cache=None, progress="off")
+    texts = [f"t{i}" for i in range(20)]
+    table = pa.table(
+        {"id": range(20), column: texts, "v": pa.array([[1.0]] * 20, pa.list_(pa.float32(), 1))}
+    )
+    name = source if source.startswith('"') else quoted_name("r")
+    session.from_arrow(table, name)
+    quoted = quoted_name(column)
+    side = f"SELECT id, llm_classify({quoted}, ['a', 'b']) AS w FROM {source} AS s "
+    side = side.format(column=quoted, table=name) + f"WHERE llm_filter('even', {quoted})"
+    sql = f"SELECT x.id, y.id AS other FROM ({side}) x JOIN ({side}) y ON x.w = y.w"
+    for text in (sql, f"{side} INTERSECT {side}"):
+        first, second = (sorted(map(str, session.sql(text).to_pylist())) for _ in range(2))
+        assert first == second != []
+
+
+@pytest.mark.parametrize("column", NAMES)
+def test_stored_answers_about_values_of_frames(column: str) -> None:
+    session = bf.connect(bf.ScriptedModel(_even), cache=None, progress="off")
+    data = {"id": [*range(20)], column: [f"t{i}" for i in range(20)], "l": [[1, 2]] * 20}
+    frame = session.from_pydict(data, "r").alias("other").unnest_columns("l")
+    value = col(quoted_name(column))
+    kept = frame.filter(bf.llm_filter("even", value))
+    named = kept.with_column("w", bf.llm_classify(value, ["a", "b"]))
+    first, second = (len(named.intersect(named).to_pylist()) for _ in range(2))
+    assert first == second == 20
