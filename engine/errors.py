@@ -306,7 +306,7 @@ def require_package(package: str, otherwise: str) -> None:
 
 
 def remedy_for(name: str, remedies: Mapping[str, str]) -> str | None:
-    """The remedy for a name. ``remedies``: each by its names, with blanks between them.
+    """The remedy for ``name``. A key of ``remedies`` is one name, or several between blanks.
 
     >>> remedy_for("len", {"len length": "size(x)"}), remedy_for("le", {"len length": "size(x)"})
     ('size(x)', None)

@@ -92,7 +92,7 @@ def kind_of_lake(folder: str | os.PathLike[str]) -> str | None:
 
 
 def newest_metadata(folder: str) -> str:
-    """The file of metadata with the highest number of the table of Iceberg in a folder. Raises
+    """The metadata file of the Iceberg table in ``folder`` with the highest number. Raises
     QueryError if there is none."""
     inner = Path(folder, _METADATA)
     files = [f.name for f in inner.glob(f"*{_METADATA_FILE}")] if inner.is_dir() else []

@@ -68,8 +68,8 @@ def write_private(file: Path, content: bytes) -> None:
 
 
 def hide(folder: Path) -> None:
-    """Give everything in a folder the permissions of the folder itself: nobody gets to read a file
-    who may not read there. What cannot be changed stays."""
+    """Give everything in a folder the permissions of the folder itself, so that only users who may
+    read the folder can read its files. What cannot be changed keeps its permissions."""
     allowed = folder.stat().st_mode & 0o777
     for place, folders, files in os.walk(folder):
         for name, bits in [

@@ -113,4 +113,4 @@ def tells(model: Model) -> TypeGuard[StreamingModel]:
 
 
 def ignore_answer(place: int, answer: Answer) -> None:
-    """A ``OnAnswer`` for callers who only want the answers."""
+    """An ``OnAnswer`` that does nothing, for callers who need only the list of answers."""

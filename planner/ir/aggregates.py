@@ -32,7 +32,8 @@ class Aggregation:
 
     @property
     def one_group_a_row(self) -> bool:
-        """Whether each row belongs to one group: that of its keys, or of all rows."""
+        """Whether each row belongs to exactly one group, since there is one grouping set or no
+        key."""
         return self.n_before_measures == len(self.keys)
 
     @property

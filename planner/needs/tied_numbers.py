@@ -52,9 +52,9 @@ def is_first(window: Expr) -> bool:
 def spare_numbers(
     numbered: Rel, number: Expr, end: int | None, terms: tuple[Expr, ...], columns: tuple[Expr, ...]
 ) -> Plan | None:
-    """The ``columns`` of the rows of windows that meet ``terms``, of which one is true only for the
-    first ``end`` rows by ``number``, or for all; None if it numbers them by no answers that can be
-    spared."""
+    """A plan for ``columns`` of the rows of ``numbered`` that meet ``terms`` and whose ``number``
+    is at most ``end`` (None: any number), which asks about fewer rows; None if the order of the
+    numbers has no answers that can be spared."""
     found = block_below(numbered.inputs[0])
     if found is None:
         return None

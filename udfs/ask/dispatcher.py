@@ -246,10 +246,10 @@ class Dispatcher:
         sent: Task | None = None,
         stops: bool = True,
     ) -> list[Answer]:
-        """One answer a tuple of values, in order; equal tuples are asked once a run.
+        """The answers to ``values``, in order; equal tuples are asked once per run.
 
-        ``task_to_send``: the task that the model reads; None means ``task``. With ``stops``,
-        AnswerError is raised after the first batch with a failure if ``call`` says so."""
+        ``sent``: the task that the model reads; None means ``task``. With ``stops``, AnswerError is
+        raised after the first batch with a failure if ``call`` says so."""
         certain = self.certain(task)
         if certain is not None:
             return [certain] * len(values)

@@ -123,8 +123,8 @@ class UserModel:
         options: Sequence[str],
         meanings: Sequence[str] = (),
     ) -> list[tuple[str, float] | None]:
-        """The option for each text, with its probability: 1 from a model that gives none. None
-        without a valid answer."""
+        """The chosen option for each text, with its probability, which is 1 if the model gives
+        none; None for a text without a valid answer."""
         constraint = Constraint("choice", tuple(options), tuple(meanings))
         task = self._task(question, constraint, ("",))
         rows = [(text,) for text in texts]

@@ -151,10 +151,9 @@ Row: TypeAlias = tuple[object, ...]
 
 
 class Matcher:
-    """Finds the matches of one call's values in the rows of one plan, in one run. ``call``: a
-    ``chooser``.
+    """Finds the rows of one plan that match the values of ``call``, a ``chooser``, in one run.
 
-    ``tally`` has its statistics.
+    ``tally`` has the statistics of the matching.
     """
 
     def __init__(self, call: Call, among: Mapping[Key, Domain], dispatcher: Dispatcher) -> None:

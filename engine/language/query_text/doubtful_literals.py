@@ -62,7 +62,7 @@ def _is_constant(tree: Reader, at: int) -> bool:
 
 
 def name_for_value(tree: Reader, site: Site, columns: Columns) -> str | None:
-    """The doubt about a call that asks about a text that is the name of a column."""
+    """The warning for a call whose value is a literal text that is also the name of a column."""
     plain = named_column(tree, site.start, site.literal_value, columns)
     if plain is None:
         return None

@@ -56,7 +56,7 @@ class MeasureRows:
 def rows_of_measure(
     measure: Measure, present: Range, column: Callable[[Expr], Range]
 ) -> MeasureRows:
-    """The rows of an aggregate, of which ``present`` says whether they are there."""
+    """The rows that an aggregate counts, given which rows its group has (``present``)."""
     possible, certain = present.true, present.certain
     if measure.filter is not None:
         kept = column(measure.filter)

@@ -522,8 +522,8 @@ class Trace:
 
     @property
     def unsure(self) -> int:
-        """Answers that are NULL because they are below the ``confidence`` of their calls, and those
-        without their numbers or dates, which the text does not state."""
+        """The number of answers that are NULL because they are below the ``confidence`` of their
+        calls, or have numbers or dates that the text does not state."""
         return sum(map(len, self._withheld.values()))
 
     def conflicting(self, call: Call, conflicts: Sequence[Conflict]) -> None:

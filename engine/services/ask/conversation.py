@@ -27,7 +27,7 @@ _COURTESY = frozenset(
 
 
 def needs_query(message: str) -> bool:
-    """Whether a message asks for something: it has a word that is no courtesy.
+    """Whether a message asks for something, since not all of its words are courtesies.
 
     >>> needs_query("Thank you very much!"), needs_query("And the cheaper ones?")
     (False, True)

@@ -47,9 +47,9 @@ class OpenRange(Compact):
 
 @dataclass(frozen=True)
 class Compare(Compact):
-    """A fragment needs answers to values: of each part of them, all whose digests begin alike, it
-    tells a digest of the digests. Where the owner has the same ones and no others, that names
-    them."""
+    """A fragment asks for answers. A part of its values are those whose digests begin with the
+    same bits, and each part has one digest of its digests. If the owner has exactly these values
+    in a part, their own digests need not be sent."""
 
     key: bytes
     parts: list[int] = field(metadata=PLACES)

@@ -142,8 +142,8 @@ class KeptViews:
         raise QueryError(f"no materialised view '{name}' in '{self._folder}'", hint=near)
 
     def update(self) -> None:
-        """Make the newest version of each view a table of the session; a table of the session with
-        its name stays, and a file that is no view is left out."""
+        """Register the newest version of each view as a table. A table of the session with the
+        same name is kept, and files that are no views are ignored."""
         folder = self._folder
         seen = stamps_in(folder)
         if seen == self._seen:  # every query comes here

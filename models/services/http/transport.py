@@ -86,7 +86,7 @@ class Form:
     file: File
 
     def encode(self) -> aiohttp.FormData:
-        """The form as the library takes it."""
+        """The form as an object of aiohttp."""
         import aiohttp
 
         form = aiohttp.FormData(dict(self.fields))

@@ -42,7 +42,7 @@ class ChoiceDecoder:
         self.reserve = max(len(fork.path) for fork in forks(self.root))
 
     def decide(self, rows: Sequence[Row]) -> None:
-        """Settle all rows."""
+        """Choose an option for each row."""
         found = self.priors(rows)
         priors = dict(zip(forks(self.root), found, strict=True))
         self._asking.decide(rows, partial(self._descend, priors))

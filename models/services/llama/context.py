@@ -291,8 +291,8 @@ class LlamaContext:
             self._lib.llama_memory_seq_cp(self._memory, 0, sequence, -1, -1)
 
     def copy(self, source: int, target: int, start: int, count: int) -> None:
-        """``target`` holds ``count`` tokens from position ``start`` on as ``source`` does (no
-        copy)."""
+        """Let the sequence ``target`` share ``count`` tokens of ``source``, from position
+        ``start`` on. Nothing is copied."""
         if count:
             self._lib.llama_memory_seq_cp(self._memory, source, target, start, start + count)
 

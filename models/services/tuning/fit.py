@@ -42,7 +42,7 @@ class Quality:
 def relative_scores(
     kind: str, scores: Sequence[Score], neutral_scores: Sequence[Score], yes: Sequence[bool]
 ) -> ScoredQuestion:
-    """The scores of a question, compared with those behind neutral texts."""
+    """The scores of a question's texts, relative to the scores of neutral texts."""
     behind = neutral(neutral_scores)
     relative = np.array([(*behind.relative(score), behind.answer) for score in scores])
     return ScoredQuestion(kind, relative, np.asarray(yes, dtype=bool))

@@ -117,7 +117,7 @@ def answer_of(odds: float, scored: Constraint | None = None) -> Answer:
 
 
 def degree_of(yes: float, scored: Constraint) -> Answer:
-    """The probability of yes, on the scale of ``scored``."""
+    """The answer on the scale of ``scored`` for the probability of a yes."""
     assert scored.scale is not None
     low, high = scored.scale
     return Answer(canonical({low: 1 - yes, high: yes}, scored))

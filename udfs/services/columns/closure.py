@@ -75,9 +75,9 @@ class Closure:
 
 
 def rounds(pairs: Sequence[Pair], closure: Closure) -> Iterator[list[Pair]]:
-    """The pairs to ask about, round after round; between rounds the caller tells ``closure`` the
-    answers. No pair is returned that earlier answers imply, nor two of which one might imply the
-    other: a pair waits if it followed from others that wait, were they all the same."""
+    """The pairs to ask about, in rounds. After each round the caller adds the answers to
+    ``closure``. Pairs that earlier answers imply are left out. A pair waits for a later round if
+    answers of "the same" to the pairs before it would imply it."""
     waiting = [pair for pair in pairs if closure.implication(*pair) is None]
     while waiting:
         hopeful = closure.copy()

@@ -89,7 +89,7 @@ def _same(
 ) -> ColumnResults:
     if name is not None and any(has_media((value,)) for value in values):
         raise QueryError(
-            "llm_same: entities under a name are of texts, and here are images or recordings",
+            "llm_same: named entities are kept for texts only, and these are images or recordings",
             hint="Leave the name out, or give it answers about them: "
             "llm_same(llm_text('Which product is it?', photo), name => …) in a subquery.",
         )

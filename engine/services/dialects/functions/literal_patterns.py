@@ -14,13 +14,13 @@ _GLOB = {"*": "(?s:.*)", "?": "(?s:.)"}
 
 
 def glob(pattern: str) -> str:
-    """The expression that a pattern of SQLite's GLOB is."""
+    """The regular expression that is equal to a pattern of SQLite's GLOB."""
     parts = re.findall(rf"{CHARACTER_SET}|.", pattern, re.DOTALL)
     return of_whole_text(_GLOB.get(p) or (p if len(p) > 1 else re.escape(p)) for p in parts)
 
 
 def whole(pattern: str) -> str:
-    """The expression that a regular expression of all of a text is."""
+    """The regular expression of our SQL for one that matches whole texts."""
     return of_whole_text([pattern])
 
 
