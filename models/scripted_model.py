@@ -11,7 +11,7 @@ from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.prompts.canonical import Value, canonical
 from blendfusion.models.protocol.abilities import Abilities
-from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.model import OnAnswer, StreamingAnswers, Values
 from blendfusion.models.scores.distribution import distribution_of
 from blendfusion.models.scores.logprobs import likeliest
 from blendfusion.types import Answer, ModelInfo, Request, Task, Usage
@@ -19,7 +19,7 @@ from blendfusion.types import Answer, ModelInfo, Request, Task, Usage
 Script: TypeAlias = "Callable[[Request], Value | None]"
 
 
-class ScriptedModel:
+class ScriptedModel(StreamingAnswers):
     """Calls ``fn`` for every request; ``calls`` keeps the requests, in order.
 
     ``fn`` gets a ``Request`` and returns a bool, int, float, Decimal, str, date, datetime, a list
@@ -73,15 +73,11 @@ class ScriptedModel:
     def count_tokens(self, text: str) -> int:
         return -(-len(text) // 4)
 
-    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        """Answer ``task`` for each tuple; the whole batch counts as one call of the first
-        answer."""
-        return self.answer_each(task, values, ignore_answer)
-
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer
     ) -> list[Answer]:
-        """As ``answer``; after an exception of the function, its earlier answers are kept."""
+        """As ``StreamingModel.answer_each``; the whole batch counts as one call of the first
+        answer. After an exception of the function, its earlier answers are kept."""
         question_tokens = self.count_tokens(task.question)
         answers = []
         for number, row in enumerate(values):

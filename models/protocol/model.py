@@ -79,6 +79,20 @@ class StreamingModel(Protocol):
         ...
 
 
+class StreamingAnswers:
+    """A base of streaming models, which need ``answer_each`` alone."""
+
+    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
+        """As ``answer_each``, for callers who need only the list of answers."""
+        return self.answer_each(task, values, ignore_answer)
+
+    def answer_each(
+        self, task: Task, values: Sequence[Values], on_answer: OnAnswer
+    ) -> list[Answer]:
+        """See ``StreamingModel.answer_each``."""
+        raise NotImplementedError
+
+
 def answer_each(
     model: Model, task: Task, values: Sequence[Values], on_answer: OnAnswer
 ) -> list[Answer]:

@@ -16,10 +16,10 @@ from blendfusion.models.protocol.gate import bounded_usage, is_logprob
 from blendfusion.models.protocol.model import (
     Model,
     OnAnswer,
+    StreamingAnswers,
     Values,
     answer_each,
     call_method,
-    ignore_answer,
     tells,
 )
 from blendfusion.redaction import in_quotes
@@ -31,7 +31,7 @@ _SHOWN = 300
 """Characters of what a model says that an error repeats."""
 
 
-class CheckedModel:
+class CheckedModel(StreamingAnswers):
     """Answers as ``inner`` does, where its answers keep the protocol; else that value's failure
     says why.
 
@@ -90,9 +90,6 @@ class CheckedModel:
                 f"the model {self._name} raised {type(error).__name__}: {_quote(error)}",
                 foreign=True,
             ) from (error if _has_words(error) else None)
-
-    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        return self.answer_each(task, values, ignore_answer)
 
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer

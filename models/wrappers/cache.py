@@ -9,7 +9,7 @@ from time import monotonic
 from blendfusion.errors import ModelError
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.gate import fits_question, has_types
-from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each, ignore_answer
+from blendfusion.models.protocol.model import Model, OnAnswer, StreamingAnswers, Values, answer_each
 from blendfusion.models.stores.memory import FROM_CACHE, AnswerStore, MemoryStore
 from blendfusion.models.stores.recording import Recording
 from blendfusion.models.wrappers.self_consistency import answer_consistently
@@ -20,7 +20,7 @@ _KEPT_SECONDS = 0.1
 those since then, which are fewer than the values in flight of a server that takes longer."""
 
 
-class CachedModel:
+class CachedModel(StreamingAnswers):
     """Answers from ``store`` where it can; asks ``inner`` for the rest, equal requests once.
 
     The key is all that can change an answer: the model's fingerprint, the task, the values. Errors
@@ -130,9 +130,6 @@ class CachedModel:
         if posed != whole and len(some) < most:
             some = some + self.store.earlier(self.fingerprint, posed, most - len(some))
         return [text for text in some if fits_question(whole.constraint, Answer(text))]
-
-    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        return self.answer_each(task, values, ignore_answer)
 
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer

@@ -12,7 +12,7 @@ from blendfusion.models.guarantees.accuracy import Targets
 from blendfusion.models.protocol import event_fields as f
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import log
-from blendfusion.models.protocol.model import Model, OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.model import Model, OnAnswer, Values
 from blendfusion.models.stores.memory import AnswerStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.models.wrappers.cascade import CascadeModel
@@ -151,9 +151,6 @@ class FallbackModel(CachedModel):
             others = self.following.known_answers(task, [v for v in values if v not in found])
             found |= {v: self._by_following(answer) for v, answer in others.items()}
         return {v: found[v] for v in values if v in found}
-
-    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        return self.answer_each(task, values, ignore_answer)
 
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer

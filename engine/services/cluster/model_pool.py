@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from blendfusion.errors import ModelFailed, connect_with
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.allowance import OutOfTimeError, check_time
-from blendfusion.models.protocol.model import Model, OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.model import Model, OnAnswer, StreamingAnswers, Values
 from blendfusion.options import Options
 from blendfusion.services.cluster import protocol
 from blendfusion.services.cluster.messages import (
@@ -317,7 +317,7 @@ def _pool_error(problem: BaseException) -> ModelFailed:
     )
 
 
-class PooledModel:
+class PooledModel(StreamingAnswers):
     """A model that the workers of a cluster hold. ``inner`` is the same model in the session, which
     answers nothing: its properties are read that are known without a request."""
 
@@ -342,9 +342,6 @@ class PooledModel:
 
     def count_tokens(self, text: str) -> int:
         return self.inner.count_tokens(text)
-
-    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        return self.answer_each(task, values, ignore_answer)
 
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer

@@ -198,7 +198,7 @@ class RangeQuestion:
         self.error = self.error or error
 
     def add(self, added: NewValues) -> None:
-        """Add the new values of a fragment, which waits for their answers, to those to ask about."""
+        """Queue the new values of a fragment, which waits for their answers."""
         dispatcher = self._run.dispatcher
         dispatcher.observer.expect(self.job, [added.example] * sum(added.new.values()))
         if added.hits:

@@ -13,7 +13,7 @@ from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.allowance import spend_request
-from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.model import OnAnswer, StreamingAnswers, Values
 from blendfusion.models.protocol.run_aside import run_confined
 from blendfusion.models.services.batch.jobs import NAME, Job, Reply, jobs_of
 from blendfusion.models.services.http.api import OPENAI
@@ -80,7 +80,7 @@ class Worker(Protocol):
         ...
 
 
-class BatchModel:
+class BatchModel(StreamingAnswers):
     """A model whose requests go into jobs: cheap and slow, for questions about many values.
 
     A run waits for its jobs. One that was cut off finds them again, as equal requests are the same
@@ -121,14 +121,10 @@ class BatchModel:
     def close(self) -> None:
         """Nothing to free."""
 
-    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        """One answer a tuple, in order. Raises ``ModelFailed``."""
-        return self.answer_each(task, values, ignore_answer)
-
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer
     ) -> list[Answer]:
-        """Like ``answer``; answers are reported when a job has ended."""
+        """Like ``answer``; answers are reported when a job has ended. Raises ``ModelFailed``."""
         if not values:
             return []
         chat = self._chat()

@@ -16,7 +16,7 @@ from blendfusion.errors import ModelFailed, ModelNotFound, ModelWarning, level_o
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import model_call
-from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.model import OnAnswer, StreamingAnswers, Values
 from blendfusion.models.protocol.run_aside import run_confined
 from blendfusion.models.protocol.together import open_questions
 from blendfusion.models.services.decisions.independence import differ, known_independence
@@ -102,7 +102,7 @@ class _Reply:
     usage: Usage
 
 
-class DecisionModel:
+class DecisionModel(StreamingAnswers):
     """Asks a server one request a value. A boolean is true from a probability of one half on, a
     choice is the likeliest option, the first of equals, and a score is the expected level.
 
@@ -177,10 +177,6 @@ class DecisionModel:
 
     def close(self) -> None:
         """Nothing to free: connections end with each batch."""
-
-    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        """One answer a tuple, in order. Raises ModelFailed if there is no server or no access."""
-        return self.answer_each(task, values, ignore_answer)
 
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer

@@ -15,7 +15,7 @@ from blendfusion.errors import ModelFailed, ModelWarning, level_of_caller
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import model_call, model_loaded
-from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.model import OnAnswer, StreamingAnswers, Values
 from blendfusion.models.protocol.run_aside import run_aside
 from blendfusion.models.services.decisions.question import (
     Question,
@@ -39,7 +39,7 @@ _VERSION = "1"
 """A part of fingerprints: change it with the wording of prompts."""
 
 
-class EncoderModel:
+class EncoderModel(StreamingAnswers):
     """A GGUF file of Laya's kind. Weights load at the first use. Each question about each value is
     a prompt of its own, so that no answer depends on its company. Safe for threads: they are served
     one after the other.
@@ -85,9 +85,6 @@ class EncoderModel:
     def count_tokens(self, text: str) -> int:
         with self._lock:
             return len(self._encoder(Switch()).tokens(text))
-
-    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        return self.answer_each(task, values, ignore_answer)
 
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer

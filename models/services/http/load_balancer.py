@@ -16,7 +16,7 @@ from blendfusion.errors import ModelError, ModelFailed
 from blendfusion.models.protocol import event_fields as f
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import log
-from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.model import OnAnswer, StreamingAnswers, Values
 from blendfusion.models.protocol.run_aside import run_confined
 from blendfusion.models.services.http.api import OPENAI, Api
 from blendfusion.models.services.http.client import Missing
@@ -95,7 +95,7 @@ class _Run:
                 turn.set_result(None)
 
 
-class BalancedModel:
+class BalancedModel(StreamingAnswers):
     """Servers of one model, as one. ``concurrency`` holds for each of them.
 
     The servers count as equal. The identity of the model, for stored answers, is that of the first
@@ -226,14 +226,11 @@ class BalancedModel:
         if all(problems):
             raise self._none_left()
 
-    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        """As ``OpenAIModel.answer``. Raises ``ModelFailed`` if no server is left."""
-        return self.answer_each(task, values, ignore_answer)
-
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer
     ) -> list[Answer]:
-        """Like ``answer``; answers are reported in the servers' order."""
+        """As ``OpenAIModel.answer_each``, in the servers' order. Raises ``ModelFailed`` if no
+        server is left."""
         if not values:
             return []
         return run_confined(lambda: self._answer_all(task, values, on_answer))

@@ -9,7 +9,7 @@ from dataclasses import astuple
 from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.prompts.prompt import PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
-from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.model import OnAnswer, StreamingAnswers, Values
 from blendfusion.models.protocol.run_aside import run_confined
 from blendfusion.models.services.http.address import HOSTED_URL, announce
 from blendfusion.models.services.http.api import OPENAI, Api
@@ -67,7 +67,7 @@ def rounds_a_batch(answer_seconds: float | None) -> int:
     return max(_FEWEST_ROUNDS, round(fitting))
 
 
-class OpenAIModel:
+class OpenAIModel(StreamingAnswers):
     """Asks a server one request a value, ``options.concurrency`` at a time: fewer while it refuses
     them, up to ``options.concurrency_most`` while it answers more of them as quickly.
 
@@ -178,18 +178,12 @@ class OpenAIModel:
         self._announce()
         run_confined(self._server.look)
 
-    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        """One answer a tuple, in order; ``usage.calls`` counts HTTP requests, retries included.
-
-        Raises ``ModelFailed`` if there is no server or no access, ``ModelNotFound`` if the server
-        does not have the model.
-        """
-        return self.answer_each(task, values, ignore_answer)
-
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer
     ) -> list[Answer]:
-        """Like ``answer``; answers are reported in the server's order."""
+        """As ``StreamingModel.answer_each``, in the server's order; ``usage.calls`` counts HTTP
+        requests, retries included. Raises ``ModelFailed`` if there is no server or no access,
+        ``ModelNotFound`` if the server does not have the model."""
         if not values:
             return []
         self._announce()

@@ -7,11 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
-from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each, ignore_answer
+from blendfusion.models.protocol.model import Model, OnAnswer, StreamingAnswers, Values, answer_each
 from blendfusion.types import Answer, ModelInfo, Task, Usage
 
 
-class JointModel(ABC):
+class JointModel(StreamingAnswers, ABC):
     """Asks ``inner`` several things in one prompt. They may influence one another, so the answers
     are stored apart from those of ``inner``."""
 
@@ -36,10 +36,6 @@ class JointModel(ABC):
 
     def close(self) -> None:
         self.inner.close()
-
-    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        """One answer a tuple, in order. Raises what ``inner`` raises."""
-        return self.answer_each(task, values, ignore_answer)
 
     @abstractmethod
     def answer_each(

@@ -27,7 +27,7 @@ from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.prompts.prompt import BEHIND, PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import model_call, model_loaded, rows_computed
-from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.model import OnAnswer, StreamingAnswers, Values
 from blendfusion.models.protocol.run_aside import run_aside
 from blendfusion.models.services.llama.attention import ATTENTION_VERSION, attends
 from blendfusion.models.services.llama.batch import TaskBatch
@@ -74,7 +74,7 @@ BATCH_ROWS = 256
 CPU_ROWS = 4
 
 
-class LlamaModel:
+class LlamaModel(StreamingAnswers):
     """A GGUF file as a model. Weights load at the first use, once for all models of one file and
     equal settings, and are freed when the last of these is closed or dropped. Safe for threads:
     they are served one after the other. On a CPU quantised weights are copied to F16 first, once
@@ -226,9 +226,6 @@ class LlamaModel:
 
         with self._borrow() as opened:
             return run_aside(work, switch.stop)
-
-    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        return self.answer_each(task, values, ignore_answer)
 
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer

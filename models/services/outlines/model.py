@@ -19,7 +19,7 @@ from blendfusion.models.constraints.constraint import answer_without_model, hold
 from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.prompts.prompt import Prompt, render
 from blendfusion.models.prompts.thoughts import without_thoughts
-from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
+from blendfusion.models.protocol.model import OnAnswer, StreamingAnswers, Values
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
 
@@ -35,7 +35,7 @@ _BATCHED = ("Transformers", "VLLMOffline", "MLXLM")
 """The classes of outlines whose models take several prompts at once."""
 
 
-class OutlinesModel:
+class OutlinesModel(StreamingAnswers):
     """Answers by a model of outlines, which the caller opened and may close."""
 
     def __init__(self, model: Any, options: Options) -> None:
@@ -77,9 +77,6 @@ class OutlinesModel:
         tokens, _ = encode(text)
         count = getattr(tokens, "numel", None)  # of a tensor
         return int(count() if callable(count) else len(tokens))
-
-    def answer(self, task: Task, values: Sequence[Values]) -> list[Answer]:
-        return self.answer_each(task, values, ignore_answer)
 
     def answer_each(
         self, task: Task, values: Sequence[Values], on_answer: OnAnswer
