@@ -6,6 +6,7 @@ python benchmarks/bench_spill.py 10_000_000 --spill-above 256 --chunk-rows 262_1
 from __future__ import annotations
 
 import argparse
+import itertools
 import resource
 import sys
 import tempfile
@@ -34,9 +35,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _write(folder / "t.parquet", given.values, 2 if given.twice else 1)
-        model = bf.ScriptedModel(
-            lambda call: len(call.values[0] or "") % 2 == 0, fingerprint="even", batch_size=16_384
-        )
+        marks: list[float] = []  # CPU seconds at every tenth of the values
+        calls = itertools.count()
+
+        def answer(call: bf.ScriptedCall) -> bool:
+            if next(calls) % -(-given.values // 10) == 0:
+                marks.append(time.process_time())
+            return len(call.values[0] or "") % 2 == 0
+
+        model = bf.ScriptedModel(answer, fingerprint="even", batch_size=16_384)
         model.calls = deque(maxlen=10)  # type: ignore[assignment]  # it would keep all requests
         rooms: list[tuple[AnswerSpill, object]] = []
         answers = AnswerSpill.answers
@@ -60,7 +67,8 @@ def main() -> None:
             frame = session.sql("SELECT count(*) AS n FROM t WHERE llm_filter('Even?', x)")
             before, start, began = _peak_mb(), time.perf_counter(), time.process_time()
             (row,) = frame.to_pylist()
-            seconds, work = time.perf_counter() - start, time.process_time() - began
+            seconds, ended = time.perf_counter() - start, time.process_time()
+            work = ended - began
             spilled = max((room.spilled_bytes for room, _ in rooms), default=0)
             stored = (folder / "answers.sqlite").stat().st_size
         asked = frame.trace.usage.values
@@ -69,6 +77,11 @@ def main() -> None:
             f"{work / asked * 1e6:.1f} µs of CPU a value; peak memory {_peak_mb():,.0f} MB "
             f"({before:,.0f} before the query); {spilled / asked:.0f} bytes a value in "
             f"temporary files, {stored / asked:.0f} in the file of stored answers"
+        )
+        tenths = [b - a for a, b in itertools.pairwise([*marks, ended])]
+        shown = ", ".join(f"{tenth * 10 / asked * 1e6:.1f}" for tenth in tenths)
+        print(
+            f"µs of CPU a value in each tenth: {shown}; last over first {tenths[-1] / tenths[0]:.2f}"
         )
 
 
