@@ -123,7 +123,7 @@ style: install
 
 types: install
 	$(BIN)/mypy --strict -p blendfusion
-	$(BIN)/mypy --strict $(wildcard benchmarks/bench_*.py)
+	$(if $(wildcard benchmarks/bench_*.py),$(BIN)/mypy --strict $(wildcard benchmarks/bench_*.py))
 
 stubs: install
 	$(BIN)/python -m blendfusion.udfs.register.stub > udfs/register/python_functions.pyi

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gc
 import os
 import shutil
@@ -23,6 +24,10 @@ import blendfusion as bf
 from blendfusion.models.stores.sqlite_file import OwnConnection
 
 ROOT = Path(__file__).parents[1]
+DOT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
+)
+"""An image of one red dot."""
 SCRIPT = ROOT / "tests" / "support" / "user_script.py"
 
 
@@ -160,6 +165,42 @@ print(session.sql("SELECT c FROM t WHERE llm_filter('q', c)").to_pydict())
 """
     found = run("-c", code)
     assert found.stdout == "{'c': ['a', 'b']}\n", found.stderr
+
+
+@pytest.mark.parametrize("missing", ["PIL", "rapidocr_onnxruntime"])
+def test_text_in_images_names_its_extra(tmp_path: Path, missing: str) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.mkdir()
+    (blocked / f"{missing}.py").write_text(f"raise ImportError({missing!r}, name={missing!r})")
+    image = tmp_path / "a.png"
+    image.write_bytes(DOT)
+    code = (
+        "import sys, blendfusion as bf; session = bf.connect(None, cache=None); "
+        "print(session.read_documents(sys.argv[1], ocr=True).to_pylist()[0]['error'])"
+    )
+    path = os.pathsep.join(filter(None, [str(blocked), os.environ.get("PYTHONPATH")]))
+    found = run("-c", code, str(image), env={**os.environ, "PYTHONPATH": path})
+    if missing != "PIL" and "Pillow" in found.stdout:
+        pytest.skip("Pillow is not installed")
+    assert "pip install 'blendfusion[ocr]'" in found.stdout, found
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize("benchmarks", [0, 1])
+def test_types_are_checked_without_benchmarks(tmp_path: Path, benchmarks: int) -> None:
+    """The archive of sources has none."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "benchmarks").mkdir()
+    for number in range(benchmarks):
+        (tmp_path / "benchmarks" / f"bench_{number}.py").touch()
+    said = subprocess.run(
+        ["make", "-n", "-o", "install", "types"],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+    ).stdout
+    checked = [line.split("--strict ")[1] for line in said.splitlines() if "mypy --strict" in line]
+    assert checked == ["-p blendfusion", *["benchmarks/bench_0.py"] * benchmarks]
 
 
 @pytest.mark.long

@@ -284,8 +284,36 @@ def _greet(place: str) -> None:
                 raise ConnectionError("what answers there is no Ray")
 
 
+_ASKED = {
+    True: "/ray.rpc.RayletDriver/ClusterInfo",
+    False: "/ray.rpc.NodeInfoGcsService/CheckAlive",
+}
+"""A question to a server of Ray that changes nothing: of clients by ``ray://``, and of others."""
+
+
+def _asks_for_token(address: str) -> bool:
+    """Whether a cluster refuses who has no token: Ray itself says that its time is over."""
+    with suppress(ImportError):
+        import grpc
+
+        scheme, _, place = address.rpartition("://")
+        with grpc.insecure_channel(place.partition("?")[0]) as channel:
+            try:
+                channel.unary_unary(_ASKED[scheme == "ray"])(b"", timeout=_HEAD_SECONDS)
+            except grpc.RpcError as refused:
+                return bool(refused.code() == grpc.StatusCode.UNAUTHENTICATED)
+    return False
+
+
 def _unreachable(address: str | None, problem: Exception) -> ModelFailed:
     where = f" at {address}" if address else ""
+    if address and _asks_for_token(address):
+        return ModelFailed(
+            f"the Ray cluster{where} asks for a token, and got none, or another one",
+            hint="Set RAY_AUTH_MODE=token, and the cluster's token as RAY_AUTH_TOKEN or in the file "
+            "~/.ray/auth_token, before the program starts.",
+            foreign=True,
+        )
     return ModelFailed(
         f"the Ray cluster{where} cannot be reached: {_words(problem)}",
         hint="Look whether it runs (ray status). Then end what is left of the connection, "

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -222,6 +223,31 @@ def test_a_place_that_is_no_ray_is_named_before_ray_tries_it(
     ) as raised:
         assert RayWorkers(address).size
     assert "RAY_ADDRESS" in str(raised.value.hint)
+
+
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+@pytest.mark.parametrize("refuses", [True, False])
+def test_a_cluster_that_asks_for_a_token_says_so(ray: FakeRay, scheme: str, refuses: bool) -> None:
+    grpc = pytest.importorskip("grpc", reason="comes with the extra 'ray'")
+    code = grpc.StatusCode.UNAUTHENTICATED if refuses else grpc.StatusCode.UNIMPLEMENTED
+
+    class Server(grpc.GenericRpcHandler):  # type: ignore[misc,name-defined]
+        def service(self, details: object) -> object:
+            return grpc.unary_unary_rpc_method_handler(
+                lambda request, context: context.abort(code, "no")
+            )
+
+    server = grpc.server(ThreadPoolExecutor(1), handlers=[Server()])
+    address = f"{scheme}127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    ray.problem = ConnectionError("connection timeout")
+    said = "asks for a token" if refuses else "cannot be reached: connection timeout"
+    try:
+        with pytest.raises(bf.ModelFailed, match=f"at {address} {said}") as raised:
+            assert RayWorkers(address).size
+    finally:
+        server.stop(None)
+    assert ("RAY_AUTH_TOKEN" in str(raised.value.hint)) == refuses
 
 
 @pytest.mark.parametrize("address", ["h", "ray://h", ":1", "h:port"])
