@@ -43,10 +43,28 @@ class WithoutMetadata(SessionContext):
         if isinstance(data, pa.Table | pa.RecordBatch):
             data = _bare(data)
         elif hasattr(data, "__arrow_c_stream__"):
-            reader = pa.RecordBatchReader.from_stream(data)
+            reader = reader_of(data)
             schema = _bare_schema(reader.schema)
             data = pa.RecordBatchReader.from_batches(schema, map(_bare, reader))
         return super().from_arrow(data, name)
+
+
+def reader_of(data: Any) -> pa.RecordBatchReader:
+    """The batches of an object that gives an Arrow stream."""
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except TypeError:
+        return pa.RecordBatchReader.from_stream(_Unasked(data))
+
+
+class _Unasked:
+    """A stream of an object that takes no schema, as relations of DuckDB before 1.2."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._data.__arrow_c_stream__()
 
 
 def _bare(data: Any) -> Any:

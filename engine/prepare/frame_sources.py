@@ -11,6 +11,7 @@ import pyarrow as pa
 from datafusion import CsvReadOptions, DataFrame, SessionContext
 
 from blendfusion.datafusion.context import OwnContext
+from blendfusion.datafusion.schema_metadata import reader_of
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import ArgumentError, half_a_pair
 from blendfusion.files.foreign_tables import (
@@ -189,7 +190,7 @@ class FrameSources(BaseSession):
                 table_of_pandas(cast("pd.DataFrame", value), preserve_index=False)
             )
         check_types(value)
-        return self.new_table(pa.table(value))
+        return self.new_table(reader_of(value).read_all())
 
     @in_place_of(_source(SessionContext.sql_with_options))  # type: ignore[arg-type]
     def sql_with_options(self) -> None: ...

@@ -195,10 +195,20 @@ class _Stream:
         return self._table.__arrow_c_stream__(schema)
 
 
+class _AskedForNothing(_Stream):
+    """As relations of DuckDB before 1.2."""
+
+    columns = ("a",)
+
+    def __arrow_c_stream__(self) -> object:  # type: ignore[override]
+        return self._table.__arrow_c_stream__()
+
+
 Register = Callable[[bf.Session, str, pa.Table], object]
 WAYS: dict[str, Register] = {
     "a reader": lambda s, name, t: s.from_arrow(t.to_reader(), name=name),
     "a stream": lambda s, name, t: s.from_arrow(_Stream(t), name=name),
+    "a stream without a schema": lambda s, name, t: s.from_arrow(_AskedForNothing(t), name=name),
     "batches": lambda s, name, t: s.register_record_batches(name, [t.to_batches()]),
     "a batch": lambda s, name, t: s.register_batch(name, t.to_batches()[0]),
     "a frame": lambda s, name, t: s.create_dataframe([t.to_batches()], name=name),
@@ -218,6 +228,12 @@ def test_metadata_of_a_schema_does_not_matter(way: str) -> None:
             WHERE k.sector = 'i' AND llm_filter('A?', k.name) AND h.symbol LIKE '%A%'""")
         assert len(rows.to_pylist()) == 36
         assert len(model.calls) == 1
+
+
+def test_a_stream_without_a_schema_is_a_table_of_a_query() -> None:
+    given = _AskedForNothing(pa.table({"a": [1, 2]}))
+    rows = bf.connect(None, cache=None).sql("SELECT sum(a) AS a FROM given").to_pylist()
+    assert (rows, type(given)) == ([{"a": 3}], _AskedForNothing)
 
 
 NUMBERS = [[1.0, 1.0], [1.0, float("nan")], [float("inf"), float("nan")], [0.5, None]]
