@@ -12,7 +12,15 @@ from substrait.proto import Rel as RelMessage
 
 from blendfusion.planner.ir.aggregates import has_order
 from blendfusion.planner.ir.nodes import Expr, Measure, Node
-from blendfusion.run.execution.ranges import EXACT, Masks, Numbers, Range, unknown_range, widen
+from blendfusion.run.execution.ranges import (
+    EXACT,
+    WHOLE,
+    Masks,
+    Numbers,
+    Range,
+    unknown_range,
+    widen,
+)
 
 Places = NDArray[np.int64]
 
@@ -164,11 +172,16 @@ def _sum(rows: MeasureRows, groups: GroupedRows) -> Range:
     low, high = _sums(rows, groups)
     null = groups.sums(rows.certain) == 0
     value = groups.sums(rows.possible) > 0
-    return Range(low, high, null, value, rows.value.kind if _adds(rows) else "other")
+    return Range(low, high, null, value, kind_of_sum(rows.value.kind))
+
+
+def kind_of_sum(kind: str) -> str:
+    """The kind of a sum; narrow numbers have sums of 64 bits."""
+    return {"narrow": "int"}.get(kind, kind) if kind in (*WHOLE, "float") else "other"
 
 
 def _adds(rows: MeasureRows) -> bool:
-    return rows.value.kind in ("int", "float")
+    return rows.value.kind in (*WHOLE, "float")
 
 
 def _sums(rows: MeasureRows, groups: GroupedRows) -> tuple[Numbers, Numbers]:

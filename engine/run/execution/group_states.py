@@ -31,6 +31,7 @@ from blendfusion.run.execution.group_ranges import (
     has_extreme,
     is_bounded,
     is_of_distinct,
+    kind_of_sum,
     range_of_distinct,
     range_of_measure,
     rows_of_measure,
@@ -38,6 +39,7 @@ from blendfusion.run.execution.group_ranges import (
     weight,
 )
 from blendfusion.run.execution.ranges import (
+    WHOLE,
     Masks,
     Numbers,
     Range,
@@ -190,10 +192,10 @@ class GroupStates:
         if isinstance(expr, Field):
             i = expr.index - self.need.n_keys
             found = self.measured[i].take(groups)
-            exact = found.kind in ("int", "bool") or has_extreme(self.need.measures[i])
+            exact = found.kind in (*WHOLE, "bool") or has_extreme(self.need.measures[i])
             return np.asarray((found.single & exact) | self.complete[i][groups])
         found = self.value(expr, groups)
-        exact = found.kind in ("int", "bool")
+        exact = found.kind in (*WHOLE, "bool")
         single = found.single & exact
         assert isinstance(expr, Node)
         if expr.name == "if_then":
@@ -378,7 +380,9 @@ class GroupStates:
             return "other"
         kind = self._column(decisive_value(measure), np.arange(0)).kind
         if measure.name == "avg":
-            return "float" if kind in ("int", "float") else "other"
+            return "float" if kind in (*WHOLE, "float") else "other"
+        if measure.name == "sum":
+            return kind_of_sum(kind)
         return kind
 
     def _ranking(self) -> list[int]:

@@ -23,6 +23,8 @@ Masks = NDArray[np.bool_]
 EXACT = 2.0**53
 """Whole numbers up to here are exact as floating-point numbers."""
 _TINY = 1e-300
+WHOLE = ("int", "narrow", "unsigned")
+"""The kinds of whole numbers."""
 _HUGE = 3e38
 """An infinite number is this or more: NaN, which may be any, is before and behind it."""
 
@@ -32,8 +34,9 @@ class Range:
     """For each row: NULL is possible where ``null``, and a value from ``low`` to ``high`` where
     ``value``. FALSE is 0 and TRUE is 1; anything else but a number is from -inf to inf.
 
-    ``kind``: bool, int, float; rank, a place among the values of a column; or other. With the last
-    two no arithmetic is done.
+    ``kind``: bool, int (of 64 bits), float; narrow and unsigned, other whole numbers; rank, a place
+    among the values of a column; or other. No arithmetic is done but with int and float: DataFusion
+    wraps that of the others around.
     """
 
     low: Numbers
@@ -99,7 +102,9 @@ def kind_of(type_: pa.DataType) -> str:
     if pa.types.is_boolean(type_):
         return "bool"
     if pa.types.is_integer(type_):
-        return "int"
+        if pa.types.is_unsigned_integer(type_):
+            return "unsigned"
+        return "int" if type_.bit_width == 64 else "narrow"
     return "float" if pa.types.is_float64(type_) else "other"
 
 
@@ -117,7 +122,7 @@ def range_of_values(column: pa.Array | pa.ChunkedArray) -> Range:
     numbers = pc.fill_null(pc.cast(whole, pa.float64(), safe=False), 0.0)
     low: Numbers = numbers.to_numpy(zero_copy_only=False).astype(np.float64)
     low, high = np.where(low == np.inf, _HUGE, low), np.where(low == -np.inf, -_HUGE, low)
-    if kind == "other" or (kind == "int" and np.abs(low).max(initial=0.0) > EXACT):
+    if kind == "other" or (kind in WHOLE and np.abs(low).max(initial=0.0) > EXACT):
         low, high = widen(low, high, np.abs(low))
     nan = np.isnan(low)
     if nan.any():  # DataFusion orders NaN behind all numbers, and finds it equal to itself
@@ -374,11 +379,13 @@ def _quotient(a: Range, b: Range) -> tuple[Numbers, Numbers]:
 
 
 def _cast(expr: Node, part: Range) -> Range:
-    to = ExpressionMessage.FromString(expr.template).cast.type.WhichOneof("kind")
-    if part.kind in ("int", "bool") and to in ("i32", "i64", "fp64"):
+    own = ExpressionMessage.FromString(expr.template).cast.type
+    to = own.WhichOneof("kind")
+    is_unsigned = to in ("i32", "i64") and getattr(own, to).type_variation_reference
+    if part.kind in (*WHOLE, "bool") and not is_unsigned and to in ("i32", "i64", "fp64"):
         within = (part.low >= -(2.0**31)) & (part.high < 2.0**31)
         if to != "i32" or bool(within[part.value].all()):
-            kind = "float" if to == "fp64" else "int"
+            kind = {"fp64": "float", "i64": "int"}.get(to, "narrow")
             return Range(part.low, part.high, part.null, part.value, kind)
     if part.kind == "float" and to == "fp64":
         return part

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendfusion.run.execution.group_ranges import MeasureRows
+from blendfusion.run.execution.ranges import WHOLE
 from blendfusion.services.approximate.bounds import Numbers, Places, means, shares, size_of_share
 
 _OF_COUNT = 0.004
@@ -94,7 +95,7 @@ class Estimate:
         self._width = np.where(width > 0, width, 0.0)
         self.binary = np.full(n, self._counts)
         """The groups whose bounds are those of a number of rows, and exact."""
-        if two_values or value.kind in ("int", "bool"):
+        if two_values or value.kind in (*WHOLE, "bool"):
             sometimes = open_ & ~(part.certain & part.value.value & ~part.value.null)
             always = ~np.bincount(group, weights=sometimes, minlength=n).astype(bool)
             from_zero = always if self._of_values else self._least == 0
