@@ -72,8 +72,8 @@ class _Mail:
             for inner in part.iter_parts():
                 self.read(cast(EmailMessage, inner), depth + 1)
         elif kind == "message/delivery-status":
-            inner = [item for each in part.iter_parts() for item in each.items()]
-            fields = "\n".join(f"{name}: {value}" for name, value in inner)
+            found = [item for each in part.iter_parts() for item in each.items()]
+            fields = "\n".join(f"{name}: {value}" for name, value in found)
             self.blocks += [Block("paragraph", fields)] if fields else []
         elif kind == "multipart/alternative":
             self._best([cast(EmailMessage, inner) for inner in part.iter_parts()], depth, attached)
