@@ -108,7 +108,9 @@ class CornerQueries:
         source = self._source
         keys = source.sample(_KEYS, source.randrange(0 if total else 1, 4))
         keys = [source.choice(_ANSWERS) if source.random() < answers else key for key in keys]
-        keys = [key for key in keys if key not in ("7", "'a'")] or ["n"]  # 7 is a place
+        keys = [key for key in dict.fromkeys(keys) if key not in ("7", "'a'")] or [
+            "n"
+        ]  # 7 is a place
         ordered = [f"{key}{source.choice(_ENDS)}" for key in keys]
         return ", ".join([*ordered, f"id{source.choice(_ENDS)}"] if total else ordered)
 
