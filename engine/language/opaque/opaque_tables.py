@@ -171,7 +171,8 @@ def surviving(frame: DataFrame) -> tuple[DataFrame, list[pa.DataType]]:
 
 def surviving_type(kind: pa.DataType) -> pa.DataType | None:
     """The type that represents ``kind`` in a plan: a list for a vector, text for a dictionary of
-    texts; ``kind`` itself for most types; None without one.
+    texts, for no type a boolean, which is compared with nothing else; ``kind`` itself for most
+    types; None without one.
 
     >>> surviving_type(pa.list_(pa.float32(), 3))
     ListType(list<item: float>)
@@ -180,7 +181,7 @@ def surviving_type(kind: pa.DataType) -> pa.DataType | None:
         return surviving_type(kind.value_type)
     if pa.types.is_decimal(kind) and kind.precision <= _MOST_DIGITS:
         return pa.decimal128(kind.precision, kind.scale)
-    return pa.string() if pa.types.is_null(kind) else _surviving_inside(kind)
+    return pa.bool_() if pa.types.is_null(kind) else _surviving_inside(kind)
 
 
 def _surviving_inside(kind: pa.DataType) -> pa.DataType | None:

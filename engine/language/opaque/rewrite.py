@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 from datafusion.plan import LogicalPlan
 
@@ -126,6 +127,11 @@ def _check(frame: BaseFrame, made: DataFrame, leaves: Sequence[Leaf]) -> None:
         text = DataFrame.logical_plan(made).display_indent()
         if "arrow_typeof(" in text:
             raise PlanError("arrow_typeof over a type that Substrait cannot express")
+        if any(pa.types.is_null(kind) for leaf in leaves for kind in leaf.retyped):
+            plans = (DataFrame.optimized_logical_plan(each) for each in (frame, made))
+            before, after = (plan.display_indent().count("AS Utf8") for plan in plans)
+            if after > before:
+                raise PlanError("text made of numbers beside a column without a type")
         if any(leaf.rounds for leaf in leaves) and _ARITHMETIC.search(text):
             raise PlanError("arithmetic with decimals of another width than 128 bits")
 
