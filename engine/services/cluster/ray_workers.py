@@ -294,8 +294,7 @@ _ASKED = {
 def _asks_for_token(address: str) -> bool:
     """Whether a cluster refuses who has no token: Ray itself says that its time is over."""
     with suppress(ImportError):
-        import grpc
-
+        grpc: Any = import_module("grpc")
         scheme, _, place = address.rpartition("://")
         with grpc.insecure_channel(place.partition("?")[0]) as channel:
             try:

@@ -7,6 +7,7 @@ import posixpath
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from blendfusion.services.documents.archives import (
     Attributes,
@@ -72,6 +73,7 @@ class OtherParts:
 
     def _diagram(self, name: str) -> list[Block]:
         texts: list[str] = []
+        inside = 0
 
         def start(tag: str, _: Attributes) -> None:
             nonlocal inside
@@ -87,7 +89,6 @@ class OtherParts:
             if inside > 1 and texts:  # the text of a run, in the text of a point
                 texts[-1] += text
 
-        inside = 0
         parse_part(self.archive, name, start, end, text, _DIAGRAM)
         lines = "\n".join(f"• {' '.join(text.split())}" for text in texts if text.strip())
         return [Block("list", lines)] if lines else []
@@ -103,11 +104,12 @@ class OtherParts:
             raise Unreadable(
                 "charts need python-pptx: pip install 'blendfusion[documents]'"
             ) from None
+        make: Any = Chart
         space = parse_xml(part_bytes(self.archive, name, _MOST_BYTES))
         if space.getroottree().docinfo.doctype:
             raise Unreadable("its XML has a document type, which is refused")
         try:
-            return chart_blocks(Chart(space, None), None)
+            return chart_blocks(make(space, None), None)
         except PythonPptxError as problem:
             raise Unreadable(f"it is damaged ({type(problem).__name__})") from None
 
