@@ -3,9 +3,15 @@ lives (tests/support/ray_scenarios.py)."""
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -55,3 +61,66 @@ def test_an_instance_outlives_what_its_sessions_do(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("name", ENDED)
 def test_what_ends_is_an_error_of_ours(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(name, monkeypatch)[name] in ("right", "ours")
+
+
+def free_port() -> int:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return int(server.getsockname()[1])
+
+
+@contextmanager
+def head_with_clients() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The head of a cluster that serves clients by ``ray://``, and its address."""
+    port, clients = free_port(), free_port()
+    start = f"start --head --block --num-cpus 2 --port {port} --ray-client-server-port {clients}"
+    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
+        head = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "ray.scripts.scripts", *start.split()),
+                *("--include-dashboard=false", f"--temp-dir={folder}"),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            for _ in range(600):
+                with suppress(OSError), socket.create_connection(("127.0.0.1", clients), 1):
+                    break
+                time.sleep(0.2)
+            yield f"ray://127.0.0.1:{clients}", head
+        finally:
+            head.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                head.wait(60)
+            head.kill()
+            head.wait()
+
+
+def part_of(process: int, word: str) -> int:
+    """The first process below another one whose command has a word."""
+    tree = [process]
+    for one in tree:
+        with suppress(OSError):
+            if word in Path(f"/proc/{one}/cmdline").read_text(encoding="utf-8", errors="replace"):
+                return one
+        said = subprocess.run(["pgrep", "-P", str(one)], capture_output=True, text=True)
+        tree += map(int, said.stdout.split())
+    raise LookupError(word)
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="names the processes of the head")
+@pytest.mark.parametrize(
+    ("name", "ends"), [("client", ["right"]), ("client_whose_head_ends", ["right", "ours"])]
+)
+def test_clients_of_a_cluster(name: str, ends: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    ray_or_skip(monkeypatch)
+    monkeypatch.setenv("RAY_raylet_start_wait_time_s", "120")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))  # of the workers of the head, too
+    with head_with_clients() as (address, head):
+        monkeypatch.setenv("SCENARIO_CLIENT", address)
+        monkeypatch.setenv("SCENARIO_HEAD", str(part_of(head.pid, "gcs_server")))
+        assert run(name, monkeypatch)[name] in ends
