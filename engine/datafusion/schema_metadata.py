@@ -54,10 +54,10 @@ def reader_of(data: Any) -> pa.RecordBatchReader:
     try:
         return pa.RecordBatchReader.from_stream(data)
     except TypeError:
-        return pa.RecordBatchReader.from_stream(_Unasked(data))
+        return pa.RecordBatchReader.from_stream(_WithoutSchema(data))
 
 
-class _Unasked:
+class _WithoutSchema:
     """A stream of an object that takes no schema, as relations of DuckDB before 1.2."""
 
     def __init__(self, data: Any) -> None:

@@ -50,8 +50,8 @@ def _openpyxl() -> Any:
 def read_sheet(file: Path, sheet: str | None = None) -> pa.Table:
     """The sheet of that name (None: the first one that holds something); its first row that names
     columns is the header. A column of several types is text. Warns of what was left out: other
-    sheets, a title above the header, values that formulas lack. Raises QueryError for a file that is no spreadsheet, an
-    unknown sheet, and one without a header."""
+    sheets, a title above the header, values that formulas lack. Raises QueryError for a file that
+    is no spreadsheet, an unknown sheet, and one without a header."""
     try:
         book = _openpyxl().load_workbook(file, read_only=True, data_only=True)
     except QueryError:

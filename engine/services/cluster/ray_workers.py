@@ -284,11 +284,11 @@ def _greet(place: str) -> None:
                 raise ConnectionError("what answers there is no Ray")
 
 
-_ASKED = {
+_HARMLESS_METHODS = {
     True: "/ray.rpc.RayletDriver/ClusterInfo",
     False: "/ray.rpc.NodeInfoGcsService/CheckAlive",
 }
-"""A question to a server of Ray that changes nothing: of clients by ``ray://``, and of others."""
+"""Methods of a server of Ray that change nothing: for clients by ``ray://``, and for others."""
 
 
 def _asks_for_token(address: str) -> bool:
@@ -298,7 +298,7 @@ def _asks_for_token(address: str) -> bool:
         scheme, _, place = address.rpartition("://")
         with grpc.insecure_channel(place.partition("?")[0]) as channel:
             try:
-                channel.unary_unary(_ASKED[scheme == "ray"])(b"", timeout=_HEAD_SECONDS)
+                channel.unary_unary(_HARMLESS_METHODS[scheme == "ray"])(b"", timeout=_HEAD_SECONDS)
             except grpc.RpcError as refused:
                 return bool(refused.code() == grpc.StatusCode.UNAUTHENTICATED)
     return False

@@ -55,7 +55,7 @@ def inputs_of(session: RegisteredTables, frame: Frame) -> dict[str, str | None]:
     return digests | dict(_beside_tables(session, frame))
 
 
-def _frames_of(frame: Frame) -> Iterator[BaseFrame]:
+def _frames_of(frame: BaseFrame) -> Iterator[BaseFrame]:
     """The frame, and those from which its calls take labels, examples and samples, which its plan
     does not show."""
     yield frame
