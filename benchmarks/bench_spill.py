@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 import blendfusion as bf
 from blendfusion.models.stores.answer_spill import AnswerSpill
+from blendfusion.types import Request
 
 _AT_ONCE = 100_000
 
@@ -38,7 +39,7 @@ def main() -> None:
         marks: list[float] = []  # CPU seconds at every tenth of the values
         calls = itertools.count()
 
-        def answer(call: bf.ScriptedCall) -> bool:
+        def answer(call: Request) -> bool:
             if next(calls) % -(-given.values // 10) == 0:
                 marks.append(time.process_time())
             return len(call.values[0] or "") % 2 == 0
