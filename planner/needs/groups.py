@@ -14,7 +14,7 @@ from blendfusion.planner.ir.aggregates import (
     of_distinct,
 )
 from blendfusion.planner.ir.builders import fetch_bounds
-from blendfusion.planner.ir.lineage import is_safe_cast
+from blendfusion.planner.ir.lineage import is_safe_cast, may_be_real
 from blendfusion.planner.ir.necessary import never_fails
 from blendfusion.planner.ir.nodes import (
     Block,
@@ -67,7 +67,8 @@ def aggregate_with_need(groups: Rel, above: Sequence[Rel]) -> tuple[Rel, Block, 
         return None
     columns = tuple(inline(e, block.select) for e in columns)
     below = agg.change(lambda e: inline(e, columns))
-    keys, measures = below.keys, below.measures
+    keys, measures = below.keys, tuple(_as_least(m, block) for m in below.measures)
+    below = replace(below, measures=measures)
     if any(needs_model(key) for key in keys) or not all(_may_wait(block, m) for m in measures):
         return None
     read = dict.fromkeys(e for m in measures for e in m.exprs if not literal_like(e))
@@ -104,6 +105,14 @@ def _of_one_row(agg: Aggregation) -> bool:
     orders = {order_of_value(measure) for measure in agg.measures}
     ordered = agg.measures[0].n_sorts or agg.measures[0].name == "any_value"
     return bool(ordered) and len(orders) == 1 and None not in orders
+
+
+def _as_least(measure: Measure, block: Block) -> Measure:
+    """``any_value`` as the least value, which the first rows by value may decide; DataFusion finds
+    another one of infinite numbers."""
+    if measure.name != "any_value" or measure.n_sorts or may_be_real(measure.args[0], block.source):
+        return measure
+    return replace(measure, name="min")
 
 
 def _may_stop(block: Block) -> bool:

@@ -27,6 +27,7 @@ from blendfusion.planner.rules.copied_predicates import copied_predicates
 from blendfusion.planner.rules.costly_predicates_last import costly_predicates_last
 from blendfusion.planner.rules.cross_joins import cross_joins
 from blendfusion.planner.rules.first_rows import first_rows
+from blendfusion.planner.rules.greatest_groups import greatest_groups
 from blendfusion.planner.rules.groups_that_may_pass import groups_that_may_pass
 from blendfusion.planner.rules.implied_predicates import implied_predicates
 from blendfusion.planner.rules.inner_joins import inner_joins
@@ -104,6 +105,7 @@ RULES: tuple[Rule, ...] = (
     Rule("unread_joins", unread_joins, first=True),  # behind it: inner joins drop rows
     Rule("marks_that_matter", marks_that_matter, first=True),  # while a join has its condition
     Rule("rows_of_other_branches", rows_of_other_branches, first=True),  # before they are one block
+    Rule("greatest_groups", greatest_groups, first=True),  # while both readings of them are equal
     Rule("unordered_aggregates", unordered_aggregates, (CALLS,)),  # before an order is a column
     # Before a condition becomes keys, or columns.
     Rule(CONSTANT_TESTS, constant_tests, (CALLS, "block")),
