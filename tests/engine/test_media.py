@@ -252,7 +252,7 @@ def test_pictures_of_one_thing_are_the_same(things: int) -> None:
 
 def test_entities_of_pictures_have_no_name_to_be_kept_under() -> None:
     session = connected(bf.ScriptedModel(viewer))
-    with pytest.raises(bf.QueryError, match="under a name are of texts"):
+    with pytest.raises(bf.QueryError, match="are kept for texts only"):
         session.sql("SELECT llm_same(m, name => 'n') AS one FROM t").collect()
 
 
