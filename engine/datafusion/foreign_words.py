@@ -23,11 +23,12 @@ _PLANNING = re.compile(
 """How messages begin that are about the query, not about its data."""
 _TOKEN = re.compile(
     # A quotation, in which a quote may stand before a letter; an open one ends with the text.
-    r"""(?P<quoted>(?<![\w'"\\])(?:'(?:[^'\\]|\\.|'(?=\w))*+(?:'|\Z)|"(?:[^"\\]|\\.|"(?=\w))*+(?:"|\Z)))"""
+    r"""(?P<quoted>(?<![\w'"\\])(?:'[^'\\]*+(?:(?:\\(?:.|\Z)|'(?=\w))[^'\\]*+)*(?:'|\Z)"""
+    r"""|"[^"\\]*+(?:(?:\\(?:.|\Z)|"(?=\w))[^"\\]*+)*(?:"|\Z)))"""
     r"|(?P<code>`(?:Option|Result)::\w+\(\)`|`(?:None|Some|Err|Ok)`)"
     r"|(?P<type>\b(?:Boolean|U?Int\d+|Float\d+|Decimal\d+|Date\d+|Time\d+|Timestamp|Duration|Interval|(?:Large)?Utf8|"
     r"Utf8View|(?:Large|FixedSize)?(?:Binary|List)|BinaryView|Struct|Map|Dictionary|Null|[iuf](?:8|16|32|64|128))"
-    r"(?:Array|Type)?\b(?:\((?:[\w, ]|\([\w, ]*+\))*+\))?)"
+    r"(?:Array|Type)?\b(?:\([\w, ]*+(?:\([\w, ]*+\)[\w, ]*+)*\))?)"
     r"|(?P<number>[-+]?(?<![\w.])\d(?:[\w.,]*\w)?)"
     r"|(?P<word>[^\s.,;:=<>()\[\]{}!?](?:[^\s,;:=<>()\[\]{}]*[^\s.,;:=<>()\[\]{}!?])?)",
     re.DOTALL,

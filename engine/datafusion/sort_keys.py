@@ -10,7 +10,7 @@ from datafusion import DataFrame
 from datafusion.plan import LogicalPlan
 
 _SORT = re.compile(r"^ *Sort: (.*)$", re.MULTILINE)
-_QUALIFIED = re.compile(r"\b\w++(?:\.\w++)++")
+_QUALIFIED = re.compile(r"\b\w++(?:\.\w++)+")
 """Possessive, and from the first letter of a word: a name may have 100,000 letters."""
 
 

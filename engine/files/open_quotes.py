@@ -37,7 +37,7 @@ def _open_line(text: str, file: CsvFile) -> int | None:
     not begin with one is a character as any other."""
     between, quote = rf"{re.escape(file.delimiter)}\r\n", re.escape(file.quote)
     fields = re.compile(
-        rf"{quote}(?:[^{quote}]++|{quote}{quote})*+{quote}[^{between}]*+|(?P<open>{quote})"
+        rf"{quote}[^{quote}]*+(?:{quote}{quote}[^{quote}]*+)*{quote}(?!{quote})[^{between}]*+|(?P<open>{quote})"
         rf"|[^{quote}{between}][^{between}]*+"
     )
     found = next((field for field in fields.finditer(text) if field["open"]), None)

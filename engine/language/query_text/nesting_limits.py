@@ -26,7 +26,7 @@ half a minute."""
 
 EXPLAINS = re.compile(
     r"(?:(?:\s|--[^\n]*\n|/\*.*?\*/)*"
-    r"\b(?:EXPLAIN|ANALYZE|VERBOSE|FORMAT|INDENT|TREE|PGJSON|GRAPHVIZ)\b)*+",
+    r"\b(?:EXPLAIN|ANALYZE|VERBOSE|FORMAT|INDENT|TREE|PGJSON|GRAPHVIZ)\b)*",
     re.IGNORECASE | re.DOTALL,
 )
 """The words of EXPLAIN before the statement."""
