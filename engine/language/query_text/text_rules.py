@@ -64,6 +64,7 @@ QUERIES = (
         r"\b(?:except|intersect)\b.*?\ball\b", "counted_sets:counted_sets", ("columns", "warn")
     ),
     _DISTINCT_FROM,
+    TextRule(r"\b(?:any|some|all)\s*\(\s*(?:select|with|\()", "set_comparisons:set_comparisons"),
     TextRule(r"\bexists\s*\(|\bin\s*\(\s*(?:select|with)\b", "subquery_values:subquery_values"),
     TextRule(r"\b(?:rollup|cube)\s*\(", "grouped_keys:grouped_keys"),
     _SIMILAR_TO,

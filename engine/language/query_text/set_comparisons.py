@@ -1,0 +1,56 @@
+"""Gives the column of the subquery of ``= ANY (SELECT …)`` a name of its own.
+
+DataFusion 55 takes a column of the subquery for one of the query around it where both have one
+name, as in ``FROM g WHERE n >= ALL (SELECT n FROM g)``, and compares a value with itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot.tokenizer_core import TokenType
+
+from blendfusion.language.query_text.query_tree import Query, Reader, Select
+from blendfusion.language.query_text.repeated_names import alias_of
+from blendfusion.language.query_text.source_map import edit
+
+_OPERATORS = {
+    *(TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)
+}
+_WORDS = ("ANY", "SOME", "ALL")
+_NAME = "compared"
+
+
+def set_comparisons(sql: str) -> str:
+    """``sql`` in which these subqueries have a column with a name of its own."""
+    reader = Reader(sql)
+    edits = [
+        edit
+        for *_, select, _ in reader.selects
+        for query in select.inner
+        if _is_compared(reader, query)
+        for edit in _edits(reader, query)
+    ]
+    return edit(sql, edits).sql if edits else sql
+
+
+def _is_compared(reader: Reader, query: Query) -> bool:
+    at = query.start - 2
+    return reader.word(at) in _WORDS and reader.kind(at - 1) in _OPERATORS
+
+
+def _edits(reader: Reader, query: Query) -> Iterator[tuple[int, int, str]]:
+    """A name of the only item; around other queries a SELECT with one, in which DataFusion refuses
+    a column of the query around it, where it would find other rows for a UNION."""
+    branch, *others = query.branches
+    items = reader.items(branch) if isinstance(branch, Select) and not others else []
+    if len(items) != 1 or reader.kind(items[0][1] - 1) == TokenType.STAR:
+        start, end = reader.span(query.start, query.end)
+        yield start, start, f"SELECT {_NAME} FROM ("
+        yield end, end, f") AS {_NAME} ({_NAME})"
+        return
+    alias = alias_of(reader, *items[0])
+    if alias is not None:
+        yield *reader.span(alias, alias + 1), _NAME
+    else:
+        end = reader.span(*items[0])[1]
+        yield end, end, f" AS {_NAME}"
