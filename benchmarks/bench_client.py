@@ -10,17 +10,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import multiprocessing
 import resource
 import ssl
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from server_process import served
 
 import blendfusion as bf
 
@@ -80,20 +80,6 @@ def _serve(pipe: Connection, seconds: float, certificate: tuple[Path, Path] | No
         await server.serve_forever()
 
     asyncio.run(main())
-
-
-@contextmanager
-def _server(seconds: float, certificate: tuple[Path, Path] | None = None) -> Iterator[str]:
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(
-        target=_serve, args=(theirs, seconds, certificate), daemon=True
-    )
-    process.start()
-    try:
-        yield f"http{'s' * (certificate is not None)}://127.0.0.1:{ours.recv()}/v1"
-    finally:
-        process.kill()
-        process.join()
 
 
 def _texts(count: int, of: str) -> list[str]:
@@ -197,7 +183,7 @@ def main() -> None:
     parser.add_argument("--values", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    with _server(0.0) as url:
+    with served(_serve, 0.0, None) as (url, _):
         best: dict[str, tuple[float, float]] = {}
         clients = _clients(url, 32)
         for ask in clients.values():
@@ -221,7 +207,7 @@ def main() -> None:
         )
     with tempfile.TemporaryDirectory() as folder:
         _over_tls(Path(folder), options.values, options.rounds, plain)
-    with _server(0.05) as url:
+    with served(_serve, 0.05, None) as (url, _):
         _blendfusion(url, _texts(128, "first"), 64)
         _, rate = _milliseconds(lambda texts: _blendfusion(url, texts, 64), 4 * options.values)
         print(
@@ -239,7 +225,7 @@ def _over_tls(folder: Path, values: int, rounds: int, plain: float) -> None:
     command += ["-addext", "subjectAltName=IP:127.0.0.1"]
     subprocess.run(command, check=True, capture_output=True)
     os.environ["SSL_CERT_FILE"] = str(certificate)
-    with _server(0.0, (key, certificate)) as url:
+    with served(_serve, 0.0, (key, certificate), scheme="https") as (url, _):
         _blendfusion(url, _texts(64, "first"), 32)
         cpu = min(
             _milliseconds(lambda texts: _blendfusion(url, texts, 32), values) for _ in range(rounds)

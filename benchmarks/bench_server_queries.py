@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import multiprocessing
 import re
 import subprocess
 import tempfile
@@ -28,6 +27,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from environments import BLENDSQL
+from server_process import served
 
 import blendfusion as bf
 
@@ -184,20 +184,6 @@ async def _write(writer: asyncio.StreamWriter, kind: str, text: str) -> None:
     await writer.drain()
 
 
-@contextmanager
-def _server() -> Iterator[tuple[str, Connection]]:
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(
-        target=_serve, args=(theirs,), daemon=True
-    )
-    process.start()
-    try:
-        yield f"http://127.0.0.1:{ours.recv()}/v1", ours
-    finally:
-        process.kill()
-        process.join()
-
-
 def _sent(pipe: Connection) -> tuple[int, int]:
     """Requests and words since the last time."""
     pipe.send(None)
@@ -252,7 +238,7 @@ def main() -> None:
     parser.add_argument("--peers-folder", type=Path, required=True)
     given = parser.parse_args()
     python, tables = BLENDSQL.python(given.peers_folder), _tables()
-    with _server() as (url, pipe), _peer(python, url, tables) as ask_theirs:
+    with served(_serve) as (url, pipe), _peer(python, url, tables) as ask_theirs:
         totals = {"BlendFusion": [0, 0], "BlendSQL": [0, 0]}
         ask_ours = partial(_ask_ours, url, tables=tables)
         asks: tuple[Callable[[Query], Rows], ...] = ask_ours, ask_theirs

@@ -8,12 +8,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import multiprocessing
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from multiprocessing.connection import Connection
+
+from server_process import served
 
 from blendfusion.apps.cli.bench import texts
 from blendfusion.models.services.http import server_named
@@ -57,24 +56,10 @@ def serve(pipe: Connection, service: float, capacity: int, refuses: bool) -> Non
     asyncio.run(main())
 
 
-@contextmanager
-def serving(service: float, capacity: int, refuses: bool) -> Iterator[str]:
-    here, there = multiprocessing.get_context("spawn").Pipe()
-    process = multiprocessing.get_context("spawn").Process(
-        target=serve, args=(there, service, capacity, refuses), daemon=True
-    )
-    process.start()
-    try:
-        yield f"http://127.0.0.1:{here.recv()}/v1"
-    finally:
-        process.terminate()
-        process.join()
-
-
 def measure(
     values: int, service: float, capacity: int, *, refuses: bool, most: int = 0, adapts: bool = True
 ) -> str:
-    with serving(service, capacity, refuses) as url:
+    with served(serve, service, capacity, refuses) as (url, _):
         model = OpenAIModel("tiny", url, None, Options(concurrency_most=most))
         if not adapts:
             model._server.endpoint.in_flight.note_refusal = lambda sent_at: None  # type: ignore[method-assign]

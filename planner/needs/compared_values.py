@@ -39,7 +39,7 @@ def with_value_keys(plan: Rel) -> Plan | None:
     values = dict.fromkeys(p for e in plan.exprs for p in walk(e) if isinstance(p, Node) and p.rels)
     if not agg.has_one_grouping or not isinstance(block, Block) or not block.calls_here:
         return None
-    if not all(map(_has_one_row, values)) or any(e.rels for e in shown):
+    if not all(map(has_one_row, values)) or any(e.rels for e in shown):
         return None
     if any(read_of_subquery(value, plan.exprs) != (Field(0),) for value in values):
         return None  # less than the value is read of it
@@ -60,7 +60,7 @@ def with_value_keys(plan: Rel) -> Plan | None:
     return project(kept, tuple(inline(e, place) for e in shown))
 
 
-def _has_one_row(value: Node) -> bool:
+def has_one_row(value: Node) -> bool:
     """Whether a subquery has one row with one value, whatever its table has."""
     message = ExpressionMessage.FromString(value.template).subquery
     if message.WhichOneof("subquery_type") != "scalar":

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from substrait.proto import Expression as ExpressionMessage
-
 from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import filter_rows, function, integer_literal, project
 from blendfusion.planner.ir.lineage import may_be_real
@@ -32,6 +30,7 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.sorts import ASC, DESC
 from blendfusion.planner.ir.traversal import asks_anything, transform
 from blendfusion.planner.ir.windows import window
+from blendfusion.planner.needs.compared_values import has_one_row
 from blendfusion.planner.stages.join_partners import exact
 
 _COMPARISONS = {"max": ("equal", "gte"), "min": ("equal", "lte")}
@@ -85,18 +84,13 @@ def _extremes(term: Expr, columns: tuple[Expr, ...], below: Plan) -> Iterator[tu
 def _aggregate_of_all(subquery: Expr, below: Plan) -> tuple[str, Expr] | None:
     """(the name of the aggregate of all rows of ``below`` that a subquery is, what it reads of
     them)"""
-    if not isinstance(subquery, Node) or len(subquery.rels) != 1 or subquery.children:
-        return None
-    message = ExpressionMessage.FromString(subquery.template).subquery
-    if message.WhichOneof("subquery_type") != "scalar":
+    if not isinstance(subquery, Node) or not subquery.rels or not has_one_row(subquery):
         return None
     shown, rows = below_projections(subquery.rels[0])
-    if not isinstance(rows, Rel) or rows.kind != "aggregate" or shown != (Field(0),):
+    assert isinstance(rows, Rel)
+    measure, *others = aggregation(rows).measures
+    if others or shown != (Field(0),):
         return None
-    agg = aggregation(rows)
-    if agg.keys or not agg.one_group_a_row or len(agg.measures) != 1:
-        return None
-    (measure,) = agg.measures
     columns, read = below_projections(rows.inputs[0])
     if len(measure.exprs) != 1 or measure.n_args != 1 or read != below:
         return None

@@ -158,10 +158,8 @@ class Call:
         if self.ingredient.probability:
             return 0.0, 1.0
         constraint = self.task.constraint
-        if constraint.kind != "score" or constraint.scale is None or self.type != self.answer_type:
-            return None
-        low, high = constraint.scale
-        return float(low), float(high)
+        scored = constraint.kind == "score" and self.type == self.answer_type
+        return constraint.scale if scored else None
 
     def targets_with(self, usual: Targets | None) -> Targets | None:
         """The targets of its cascade, where ``usual`` are those of the session. None where it has

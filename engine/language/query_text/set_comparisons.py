@@ -13,9 +13,9 @@ from blendfusion.language.query_text.query_tree import Query, Reader, Select
 from blendfusion.language.query_text.repeated_names import alias_of
 from blendfusion.language.query_text.source_map import edit
 
-_OPERATORS = {
-    *(TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE)
-}
+_OPERATORS = (
+    *(TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE),
+)
 _WORDS = ("ANY", "SOME", "ALL")
 _NAME = "compared"
 
@@ -39,8 +39,9 @@ def _is_compared(reader: Reader, query: Query) -> bool:
 
 
 def _edits(reader: Reader, query: Query) -> Iterator[tuple[int, int, str]]:
-    """A name of the only item; around other queries a SELECT with one, in which DataFusion refuses
-    a column of the query around it, where it would find other rows for a UNION."""
+    """The edits that name the column. The only item of a single SELECT gets an alias. Any other
+    query is wrapped in a SELECT, in which DataFusion refuses columns of the outer query: with them,
+    the rows of a UNION are wrong."""
     branch, *others = query.branches
     items = reader.items(branch) if isinstance(branch, Select) and not others else []
     if len(items) != 1 or reader.kind(items[0][1] - 1) == TokenType.STAR:

@@ -88,7 +88,8 @@ def unknown_range(n: int, *, null: bool | Masks = True) -> Range:
 def between(n: int, low: float, high: float, kind: str) -> Range:
     """``n`` values between two numbers, or NULL."""
     some = np.ones(n, dtype=bool)
-    return Range(np.full(n, float(low)), np.full(n, float(high)), some, some.copy(), kind)
+    first, last = (np.full(n, bound, np.float64) for bound in (low, high))
+    return Range(first, last, some, some.copy(), kind)
 
 
 def truths(true: Masks, false: Masks, null: Masks) -> Range:

@@ -236,12 +236,13 @@ class _Body:
         self._tables: list[CellGrid] = []
         """The open tables; one may stand in a cell of another."""
         self._in_text = self._deleted = self._in_old_style = self._in_mark = 0
-        self._said = 0
+        self._n_texts = 0
         """The number of texts so far."""
         self._alternatives: list[int] = []
-        """The texts before each open choice of forms,"""
+        """For each open choice of forms, the number of texts before it."""
         self._left_out: list[bool] = []
-        """and whether its form for older programs is left out, as another one has text."""
+        """For each open form for older programs, whether it is left out, since another form has
+        text."""
         self._carried: list[str] = []
         """The text of a paragraph whose end is deleted."""
         self._field = _OldField()
@@ -260,9 +261,9 @@ class _Body:
         elif tag == "pPr":
             self._in_mark += 1
         elif tag == "AlternateContent":
-            self._alternatives.append(self._said)
+            self._alternatives.append(self._n_texts)
         elif tag == "Fallback":
-            self._left_out.append(self._alternatives[-1:] != [self._said])
+            self._left_out.append(self._alternatives[-1:] != [self._n_texts])
             self._deleted += self._left_out[-1]
         elif tag == "r":
             self._runs.append(False)
@@ -343,7 +344,7 @@ class _Body:
         if self._others is None or not self._is_seen():
             return
         found = self._others.blocks(kind, attributes.get(name, ""))
-        self._said += len(found)
+        self._n_texts += len(found)
         self._referred += found
         self._add_referred()
 
@@ -353,7 +354,7 @@ class _Body:
     def text(self, text: str) -> None:
         if self._in_text and self._paragraphs and self._is_seen():
             self._paragraphs[-1].parts.append(text)
-            self._said += 1
+            self._n_texts += 1
 
     def end(self, tag: str) -> None:
         if tag == "t":
