@@ -30,6 +30,7 @@ from scripts import comparable, tuples, unordered
 
 import blendfusion as bf
 from blendfusion.language.query_text.counted_sets import counted_sets
+from blendfusion.language.query_text.set_comparisons import set_comparisons
 from blendfusion.models.prompts.canonical import Value
 from blendfusion.udfs.declare.call import Call
 
@@ -151,7 +152,8 @@ def raw(without: str = "", hash_joins: str = "true") -> datafusion.SessionContex
 
 
 def run(context: datafusion.SessionContext, sql: str) -> datafusion.DataFrame:
-    """A query in DataFusion, in which EXCEPT ALL and INTERSECT ALL count equal rows."""
+    """A query in DataFusion, in which EXCEPT ALL and INTERSECT ALL count equal rows, and ANY and
+    ALL compare with the column of their subquery."""
 
     def columns(common: str, relation: str) -> Sequence[str] | None:
         try:
@@ -159,7 +161,7 @@ def run(context: datafusion.SessionContext, sql: str) -> datafusion.DataFrame:
         except Exception:
             return None
 
-    return context.sql(counted_sets(sql, columns, lambda problem: None))
+    return context.sql(set_comparisons(counted_sets(sql, columns, lambda problem: None)))
 
 
 @cache

@@ -31,9 +31,6 @@ CLASSES = {
         "DataFusion moves a predicate that reads no column, such as one of a constant or of a "
         "scalar subquery, below an aggregate without GROUP BY, which has a row of nothing, too"
     ),
-    "equal aliases": (
-        "DataFusion takes [id.]x = ANY (SELECT id.x FROM (…) AS id) for id.x = id.x, <> ALL too"
-    ),
     "lateral": (
         "QUALIFY n, HAVING n and GROUP BY n of a query in FROM are of a column n of a relation before "
         "it in DuckDB, which joins laterally without the word"
@@ -51,10 +48,6 @@ CLASSES = {
 """The differences that are known, each with its cause; all of them without BlendFusion."""
 
 _SET = re.compile(r"\b(UNION|EXCEPT|INTERSECT)\b")
-_EQUAL_ALIASES = re.compile(
-    r"(?<![.\w])(?:(?P<before>\w+)\.)?(?P<column>\w+) (?:= ANY|<> ALL) "
-    r"\(SELECT (?P<alias>\w+)\.(?P=column) FROM .*\) AS (?P=alias)\b"
-)
 _ALIAS = re.compile(r"(?:\bFROM|\bJOIN|,|\)|\w) (?:AS )?(n|x|v|k|b|w|id)\b")
 _GROUPED = re.compile(r"\b(?:GROUP BY|HAVING|QUALIFY) (.*?)(?= ORDER BY| LIMIT|$)")
 _BARE = re.compile(r"(?<![.\w])(n|x|v|k|b|w|id)\b(?![.(\w])")
@@ -76,8 +69,6 @@ def class_of(
         _numbers(duckdb) == _numbers(found) or _types(duckdb) != _types(found)
     ):
         return "types"
-    if any(f["before"] in (None, f["alias"]) for f in _EQUAL_ALIASES.finditer(sql)):
-        return "equal aliases"
     shown = next((name for name, agrees in evidence.items() if agrees()), None)
     if shown is not None:
         return shown
