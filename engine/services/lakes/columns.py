@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from blendfusion.errors import QueryError
 from blendfusion.files.answer_columns import Compute, are_others
+from blendfusion.services.lakes.delta import has_marked_rows, has_other_names
 from blendfusion.services.lakes.tables import delta_at
 from blendfusion.udfs.declare.arguments import quoted_name
 
@@ -49,7 +50,7 @@ class DeltaColumns:
 
     @property
     def schema(self) -> pa.Schema:
-        return self._table.to_pyarrow_dataset().schema
+        return self._dataset().schema
 
     @property
     def version(self) -> int:
@@ -81,7 +82,16 @@ class DeltaColumns:
         return rows
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        yield from self._table.to_pyarrow_dataset().to_batches()
+        yield from self._dataset().to_batches()
+
+    def _dataset(self) -> Any:
+        """The rows. Raises QueryError for a table that the library would read as NULL, or not."""
+        if has_marked_rows(self._table) or has_other_names(self._table):
+            raise QueryError(
+                f"{self._name} cannot be written: its deleted rows are only marked, or its columns "
+                "have other names in files"
+            )
+        return self._table.to_pyarrow_dataset()
 
     def _overwrite(
         self, schema: pa.Schema, made: Callable[[pa.RecordBatch], pa.RecordBatch]

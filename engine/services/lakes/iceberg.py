@@ -9,16 +9,8 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from blendfusion.datafusion.python_table import FilteredRows, ScannedTable, Scanner
-from blendfusion.datafusion.scan_filters import (
-    Application,
-    Constant,
-    Field,
-    Tree,
-    columns_of,
-    conjuncts,
-    expression_of,
-    tree_of,
-)
+from blendfusion.datafusion.scan_filters import Tree, columns_of, expression_of, tree_of
+from blendfusion.services.lakes.pruning import ColumnTest, column_tests
 
 _COMPARISONS = {
     "equal": "EqualTo",
@@ -28,20 +20,16 @@ _COMPARISONS = {
     "greater": "GreaterThan",
     "greater_equal": "GreaterThanOrEqual",
 }
-_PRUNING = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_date)
-"""The types whose comparisons leave out files; others are compared here alone."""
 
 
 class IcebergTable(ScannedTable):
-    """The rows of one snapshot; None: a table without any."""
+    """The rows of one snapshot, by its schema; None: of the newest, by that of the table."""
 
     def __init__(self, table: Any, snapshot: int | None) -> None:
         super().__init__()
         self.table, self.snapshot = table, snapshot
-        scan = table.scan(snapshot_id=snapshot) if snapshot is not None else table.scan()
-        self._schema = pa.schema(
-            [field.remove_metadata() for field in scan.projection().as_arrow()]
-        )
+        shown = table.scan(snapshot_id=snapshot).projection().as_arrow()
+        self._schema = pa.schema([field.remove_metadata() for field in shown])
 
     @property
     def schema(self) -> pa.Schema:
@@ -67,8 +55,6 @@ class IcebergTable(ScannedTable):
         self, columns: Sequence[str], tree: Tree | None, rows: int
     ) -> Iterator[pa.RecordBatch]:
         wanted = pa.schema([self._schema.field(name) for name in columns])
-        if self.snapshot is None:
-            return
         chosen: dict[str, Any] = (
             {} if tree is None else {"row_filter": _pruning(tree, self._schema)}
         )
@@ -89,30 +75,18 @@ def _pruning(tree: Tree, schema: pa.Schema) -> Any:
     from pyiceberg.expressions import AlwaysTrue, And
 
     found: Any = AlwaysTrue()
-    for part in conjuncts(tree):
-        test = _test(part, schema)
-        found = found if test is None else And(found, test)
+    for test in column_tests(tree, schema):
+        found = And(found, _condition(test))
     return found
 
 
-def _test(tree: Tree, schema: pa.Schema) -> Any:
+def _condition(test: ColumnTest) -> Any:
     import pyiceberg.expressions
 
     expressions: Any = pyiceberg.expressions
-    if not isinstance(tree, Application) or not tree.arguments:
-        return None
-    field = tree.arguments[0]
-    if not isinstance(field, Field) or not any(
-        test(schema.field(field.name).type) for test in _PRUNING
-    ):
-        return None
-    if tree.name == "is_valid":
-        return expressions.NotNull(expressions.Reference(field.name))
-    if tree.name == "is_in":
-        members = [member.as_py() for member in tree.members if member.is_valid]
-        return expressions.In(expressions.Reference(field.name), members) if members else None
-    other = tree.arguments[-1]
-    if tree.name not in _COMPARISONS or not isinstance(other, Constant) or not other.value.is_valid:
-        return None
-    kind = getattr(expressions, _COMPARISONS[tree.name])
-    return kind(expressions.Reference(field.name), other.value.as_py())
+    column = expressions.Reference(test.column)
+    if test.name == "is_valid":
+        return expressions.NotNull(column)
+    if test.name == "is_in":
+        return expressions.In(column, test.values)
+    return getattr(expressions, _COMPARISONS[test.name])(column, *test.values)

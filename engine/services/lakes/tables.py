@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import os
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from datafusion.catalog import Table
 
 from blendfusion.errors import ArgumentError, ModelNotFound, QueryError
 from blendfusion.places.lakes import ICEBERG, kind_of_lake, newest_metadata
+from blendfusion.services.lakes.delta import readable
 
 
 class LakeTable(Table):
@@ -58,7 +60,7 @@ def lake_table(
             return _iceberg(_static(place, storage), version, moment)
         delta_there = _delta(place, version, moment, storage)
         name = f"{delta_there.table_uri} {delta_there.metadata().id}"  # another one if made anew
-        return LakeTable(delta_there, f"{name}@{delta_there.version()}")
+        return LakeTable(readable(delta_there), f"{name}@{delta_there.version()}")
     if library is None:
         raise ArgumentError(
             f"a {type(source).__name__} is no table of a lake",
@@ -68,8 +70,8 @@ def lake_table(
         return _iceberg(source, version, moment)
     delta: Any = source
     if version is None and moment is None:
-        return Table(delta)
-    return Table(_delta(delta.table_uri, version, moment, storage))
+        return Table(readable(delta))
+    return Table(readable(_delta(delta.table_uri, version, moment, storage)))
 
 
 def _place(text: str) -> str:
@@ -128,17 +130,22 @@ def _static(place: str, storage: Mapping[str, str]) -> Any:
 def _iceberg(table: Any, version: int | None, moment: datetime.datetime | None) -> Table:
     from blendfusion.services.lakes.iceberg import IcebergTable
 
-    snapshot = table.current_snapshot()
-    if moment is not None:
-        snapshot = table.snapshot_as_of_timestamp(int(moment.timestamp() * 1000))
-    if version is not None:
-        snapshot = table.snapshot_by_id(version)
-    if snapshot is None and (version is not None or moment is not None):
+    if version is None and moment is None:
+        now = copy.copy(table)  # its state is replaced, never changed
+        schema = now.metadata.current_schema_id  # a change of it makes no snapshot
+        name = f"{now.metadata.table_uuid}@{now.metadata.current_snapshot_id}.{schema}"
+        return LakeTable(IcebergTable(now, None), name)
+    snapshot = (
+        table.snapshot_as_of_timestamp(int(moment.timestamp() * 1000))
+        if moment is not None
+        else table.snapshot_by_id(version)
+    )
+    if snapshot is None:
         known = ", ".join(str(entry.snapshot_id) for entry in table.history()) or "none"
         raise QueryError(
             "this table of Iceberg has no such version", hint=f"Its snapshots are: {known}."
         )
-    number = None if snapshot is None else snapshot.snapshot_id
+    number = snapshot.snapshot_id
     return LakeTable(IcebergTable(table, number), f"{table.metadata.table_uuid}@{number}")
 
 

@@ -1,0 +1,143 @@
+"""A version of a table of Delta Lake whose rows DataFusion cannot read by itself."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+
+from blendfusion.datafusion.python_table import FilteredRows, ScannedTable, Scanner
+from blendfusion.datafusion.scan_filters import columns_of, expression_of, tree_of
+from blendfusion.errors import QueryError
+from blendfusion.services.lakes.pruning import ColumnTest, column_tests
+from blendfusion.udfs.declare.arguments import quoted_name
+
+_OPERATORS: Mapping[str, str] = {
+    "equal": "=",
+    "not_equal": "<>",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+}
+_ID = b"PARQUET:field_id"
+
+
+def readable(table: Any) -> Any:
+    """A ``deltalake.DeltaTable`` as DataFusion reads it. Raises QueryError for files whose columns
+    have other names than the log says: the library would read NULL."""
+    if _mapping(table) == "id":
+        _check_names(table)
+    # DataFusion wraps a scan that leaves out deleted rows, which refuses to be wrapped.
+    return MarkedRows(table) if has_marked_rows(table) and hasattr(table, "scan") else table
+
+
+def has_marked_rows(table: Any) -> bool:
+    """Whether rows of a table may be deleted by a mark alone."""
+    return "deletionVectors" in (table.protocol().reader_features or ())
+
+
+def has_other_names(table: Any) -> bool:
+    """Whether columns may have other names in the files of a table."""
+    return _mapping(table) != "none"
+
+
+def _mapping(table: Any) -> str:
+    return str(table.metadata().configuration.get("delta.columnMapping.mode", "none"))
+
+
+class MarkedRows(ScannedTable):
+    """The rows of a table in whose files deleted rows are only marked."""
+
+    def __init__(self, table: Any) -> None:
+        super().__init__()
+        self._table = table
+        shown = pa.schema(table.schema().to_arrow())
+        self._schema = pa.schema([field.remove_metadata() for field in shown])
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def _scan(
+        self, columns: list[str] | None, where: pads.Expression | None, batch_size: int
+    ) -> Scanner:
+        tree = None if where is None else tree_of(where)
+        names = self._schema.names if columns is None else columns
+        read = list(names)
+        if tree is not None:
+            read += sorted(columns_of(tree) - {*read})
+            where = expression_of(tree, self._schema)
+        elif where is not None:
+            read = self._schema.names
+        read = read or self._schema.names[:1]
+        tests = " AND ".join(map(_condition, column_tests(tree, self._schema)))
+        return FilteredRows(self._batches(read, tests or None), self._schema, names, where)
+
+    def _batches(self, columns: Sequence[str], tests: str | None) -> Iterator[pa.RecordBatch]:
+        wanted = pa.schema([self._schema.field(name) for name in columns])
+        for batch in _rows(self._table, columns, tests):
+            yield batch.select(columns).cast(wanted)
+
+
+def _rows(table: Any, columns: Sequence[str] | None, tests: str | None) -> pa.RecordBatchReader:
+    chosen = None if columns is None else [*columns]
+    return pa.RecordBatchReader.from_stream(table.scan(columns=chosen, predicate=tests))
+
+
+def _condition(test: ColumnTest) -> str:
+    column, values = quoted_name(test.column), ", ".join(map(_literal, test.values))
+    if test.name == "is_valid":
+        return f"{column} IS NOT NULL"
+    if test.name == "is_in":
+        return f"{column} IN ({values})"
+    return f"{column} {_OPERATORS[test.name]} {values}"
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, datetime.date):
+        return f"DATE '{value.isoformat()}'"
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
+
+
+def _check_names(table: Any) -> None:
+    from deltalake.fs import DeltaStorageHandler
+
+    files = pa.fs.PyFileSystem(DeltaStorageHandler.from_table(table._table))
+    known = dict(_fields(json.loads(table.schema().to_json())))
+    for path in pa.table(table.get_add_actions())["path"].to_pylist():
+        for number, name in _ids(pq.read_schema(path, filesystem=files)):
+            if known.get(number, name) != name:
+                raise QueryError(
+                    f"'{table.table_uri}' has files whose columns are found by their numbers "
+                    f"alone: '{path}' calls one {name!r}, which deltalake does not read"
+                )
+
+
+def _fields(kind: Any) -> Iterator[tuple[int, str]]:
+    """The numbers and the names in files of the columns in a type of Delta Lake."""
+    if not isinstance(kind, Mapping):
+        return
+    for field in kind.get("fields", ()):
+        about = field["metadata"]
+        if "delta.columnMapping.id" in about:
+            yield about["delta.columnMapping.id"], about["delta.columnMapping.physicalName"]
+        yield from _fields(field["type"])
+    for inner in ("elementType", "keyType", "valueType"):
+        yield from _fields(kind.get(inner))
+
+
+def _ids(fields: Any) -> Iterator[tuple[int, str]]:
+    """The numbers and names of the columns of a schema, or in a type of Arrow."""
+    for at in range(len(fields.names) if isinstance(fields, pa.Schema) else fields.num_fields):
+        field = fields.field(at)
+        number = (field.metadata or {}).get(_ID)
+        if number is not None:
+            yield int(number), field.name
+        if pa.types.is_nested(field.type):
+            yield from _ids(field.type)
