@@ -200,6 +200,21 @@ def _divided(text: str, width: int) -> Iterator[str]:
     yield line
 
 
+def pdf_lines(
+    canvas: Canvas,
+    lines: Sequence[str],
+    left: float,
+    top: float,
+    font: str = "Times-Roman",
+    size: float = 11,
+) -> None:
+    """Draw lines below each other; blanks at their beginning are indents."""
+    for number, line in enumerate(lines):
+        canvas.setFont(font, size)
+        indent = canvas.stringWidth(line[: len(line) - len(line.lstrip())])
+        canvas.drawString(left + indent, top - 1.25 * size * number, line.lstrip())
+
+
 def ligatures(path: Path, author: Author) -> None:
     font = Path(reportlab.__file__).parent / "fonts" / "Vera.ttf"
     pdfmetrics.registerFont(TTFont("Vera", os.fspath(font)))

@@ -55,6 +55,7 @@ a
 ```
 """
 MARKDOWN_BLOCKS = [
+    ("aside", "author: A"),
     ("title", "The mill"),
     ("paragraph", "It grinds every day."),
     ("list", "• wheat\n• rye\n  1. old"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blendfusion.services.documents.blocks import table_text
 
-_WIDEST = 1000
+WIDEST = 1000
 """The columns that a cell may span, as in HTML."""
 
 
@@ -24,6 +24,10 @@ class CellGrid:
         self._below = {column: rows - 1 for column, rows in self._below.items() if rows > 1}
         self._rows.append([])
 
+    def end_group(self) -> None:
+        """No cell spans rows below."""
+        self._below = {}
+
     def begin_cell(self, down: int = 1, across: int = 1) -> None:
         if not self._rows:
             self.begin_row()
@@ -39,7 +43,7 @@ class CellGrid:
     def widen(self, across: int) -> None:
         """Let the current cell span ``across`` columns."""
         if self._rows:
-            self._rows[-1] += [""] * min(across - 1, _WIDEST)
+            self._rows[-1] += [""] * min(across - 1, WIDEST)
 
     def add(self, text: str) -> bool:
         """Put a text into the cell that has begun, if there is one."""

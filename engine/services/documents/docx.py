@@ -13,6 +13,7 @@ from blendfusion.services.documents.cell_grid import CellGrid
 from blendfusion.services.documents.docx_math import MATH, Equation
 from blendfusion.services.documents.docx_numbers import BULLET, Level, Numbering
 from blendfusion.services.documents.docx_parts import OtherParts, relations
+from blendfusion.services.documents.exponents import write_raised
 
 _SPACES = (
     *WORD,
@@ -20,6 +21,7 @@ _SPACES = (
     "http://schemas.openxmlformats.org/markup-compatibility/2006",
     "http://schemas.openxmlformats.org/drawingml/2006/diagram",
     "http://schemas.openxmlformats.org/drawingml/2006/chart",
+    "urn:schemas-microsoft-com:vml",
 )
 """The elements of a text, and of what stands within it."""
 _MARGINS = re.compile(r"word/(header|footer)\d*\.xml")
@@ -141,8 +143,16 @@ def _numbering(archive: zipfile.ZipFile, part: str) -> Numbering:
         elif tag in ("lvl", "lvlOverride"):
             depth = _whole(attributes.get("ilvl", ""))
             level = Level()
-            if tag == "lvl" and not number_list:
+            if tag == "lvl" and number_list:
+                found.overrides[number_list, depth] = level
+            elif tag == "lvl":
                 found.definitions[definition][depth] = level
+        elif tag == "isLgl":
+            level.is_legal = value not in _OFF
+        elif tag == "styleLink":
+            found.named[value] = definition
+        elif tag == "numStyleLink":
+            found.links[definition] = value
         elif tag == "start":
             level.start = _whole(value, 1)
         elif tag == "numFmt":
@@ -203,6 +213,15 @@ class _Paragraph:
 
 
 @dataclass(slots=True)
+class _Run:
+    """An open run of a paragraph, which has ``begins`` parts before it."""
+
+    begins: int
+    is_hidden: bool = False
+    is_raised: bool = False
+
+
+@dataclass(slots=True)
 class _OldField:
     """A box or a choice of a form as Word had them before content controls: its value is in no
     text."""
@@ -246,8 +265,9 @@ class _Body:
         self._carried: list[str] = []
         """The text of a paragraph whose end is deleted."""
         self._field = _OldField()
-        self._runs: list[bool] = []
-        """Whether each open run is hidden."""
+        self._runs: list[_Run] = []
+        self._reading = 0
+        """The number of parts before the reading of a character."""
         self._list = ""
         """The list of the last block."""
         self._referred: list[Block] = []
@@ -266,7 +286,7 @@ class _Body:
             self._left_out.append(self._alternatives[-1:] != [self._n_texts])
             self._deleted += self._left_out[-1]
         elif tag == "r":
-            self._runs.append(False)
+            self._runs.append(_Run(len(self._paragraphs[-1].parts) if self._paragraphs else 0))
         elif tag == "t":
             self._in_text += 1
         elif tag in ("del", "moveFrom"):
@@ -282,6 +302,8 @@ class _Body:
             self._tables[-1].begin_row()
         elif tag == "tc" and self._tables:
             self._tables[-1].begin_cell()
+        elif tag == "gridBefore" and self._tables:
+            self._tables[-1].begin_cell(across=_whole(attributes.get("val", ""), 1))
         elif tag == "gridSpan" and self._tables:
             self._tables[-1].widen(_whole(attributes.get("val", ""), 1))
         elif tag in _OTHERS:
@@ -298,7 +320,9 @@ class _Body:
         elif tag == "numPr":
             paragraph.listed = True
         elif tag == "vanish" and self._runs:
-            self._runs[-1] = value not in _OFF
+            self._runs[-1].is_hidden = value not in _OFF
+        elif tag == "vertAlign" and self._runs:
+            self._runs[-1].is_raised = value == "superscript"
         elif tag.removesuffix("Reference") in _MARKS:
             self._refer(tag.removesuffix("Reference"), attributes.get("id", ""), paragraph)
         elif self._is_seen():
@@ -307,6 +331,13 @@ class _Body:
             paragraph.parts += _SIGNS.get(tag, ())
             if tag == "sym":
                 paragraph.parts += _symbol(attributes.get("char", ""))
+            elif tag == "textpath":
+                paragraph.parts.append(attributes.get("string", ""))
+            elif tag == "rt":
+                self._reading = len(paragraph.parts)
+            elif tag == "rubyBase":  # the reading stands before its characters
+                reading = "".join(paragraph.parts[self._reading :])
+                paragraph.parts[self._reading :] = [f"({reading})"]
 
     def _set_style(self, paragraph: _Paragraph, name: str) -> None:
         style = self._styles.get(name)
@@ -349,7 +380,7 @@ class _Body:
         self._add_referred()
 
     def _is_seen(self) -> bool:
-        return not self._deleted and not (self._runs and self._runs[-1])
+        return not self._deleted and not any(run.is_hidden for run in self._runs[-1:])
 
     def text(self, text: str) -> None:
         if self._in_text and self._paragraphs and self._is_seen():
@@ -360,7 +391,7 @@ class _Body:
         if tag == "t":
             self._in_text -= 1
         elif tag == "r" and self._runs:
-            self._runs.pop()
+            self._end_run(self._runs.pop())
         elif tag == "pPr":
             self._in_mark -= 1
         elif tag in ("del", "moveFrom"):
@@ -382,9 +413,18 @@ class _Body:
             elif text:
                 self._append(Block("table", text))
         elif self._paragraphs and self._is_seen():
-            self._equation.end(tag, self._paragraphs[-1].parts)
+            parts = self._paragraphs[-1].parts
+            self._equation.end(tag, parts)
+            if tag == "rubyBase" and len(parts) > self._reading:
+                parts.append(parts.pop(self._reading))
             if tag == "ffData":
                 self._paragraphs[-1].parts.append(self._field.text())
+
+    def _end_run(self, run: _Run) -> None:
+        if run.is_raised and self._paragraphs:
+            parts = self._paragraphs[-1].parts
+            before, raised = "".join(parts[: run.begins]), "".join(parts[run.begins :])
+            parts[run.begins :] = [write_raised(before, raised)]
 
     def _end_carried(self) -> None:
         if self._carried:

@@ -23,6 +23,8 @@ class Level:
     form: str = "decimal"
     text: str = ""
     start: int = 1
+    is_legal: bool = False
+    """All numbers of its labels are digits."""
 
 
 @dataclass(slots=True)
@@ -33,6 +35,12 @@ class Numbering:
     definitions: dict[str, dict[int, Level]] = field(default_factory=lambda: defaultdict(dict))
     lists: dict[str, str] = field(default_factory=dict)
     """The definition of each list."""
+    overrides: dict[tuple[str, int], Level] = field(default_factory=dict)
+    """The level of a list that states its own."""
+    named: dict[str, str] = field(default_factory=dict)
+    """The definition of each style of lists,"""
+    links: dict[str, str] = field(default_factory=dict)
+    """and the style that a definition stands for."""
     starts: dict[tuple[str, int], int] = field(default_factory=dict)
     """The first number of a level, where a list states its own."""
     _counts: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
@@ -41,8 +49,9 @@ class Numbering:
     def label(self, number_list: str, depth: int) -> str:
         """The label of the next paragraph of a list."""
         definition = self.lists.get(number_list, "")
+        definition = self.named.get(self.links.get(definition, ""), definition)
         levels = self.definitions.get(definition, {})
-        level = levels.get(depth)
+        level = self.overrides.get((number_list, depth), levels.get(depth))
         if level is None or level.form == "bullet":
             return BULLET
         counts = self._counts[definition]
@@ -58,8 +67,10 @@ class Numbering:
 
         def number(found: re.Match[str]) -> str:
             at = int(found[1]) - 1
-            other = levels.get(at, level)
-            return in_form(counts.get(at, other.start), other.form)
+            own = self.overrides.get((number_list, at))
+            other = level if at == depth else own or levels.get(at, level)
+            form = "decimal" if level.is_legal and other is not level else other.form
+            return in_form(counts.get(at, other.start), form)
 
         return _PLACE.sub(number, level.text).strip()
 

@@ -99,7 +99,7 @@ class OtherParts:
             from pptx.exc import PythonPptxError
             from pptx.oxml import parse_xml
 
-            from blendfusion.services.documents.slides import chart_blocks
+            from blendfusion.services.documents.slide_charts import chart_blocks
         except ImportError:
             raise Unreadable(
                 "charts need python-pptx: pip install 'blendfusion[documents]'"

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import codecs
 import re
+from dataclasses import dataclass
 from html.parser import HTMLParser
 
 from blendfusion.services.documents.blocks import Block, Kind
-from blendfusion.services.documents.cell_grid import CellGrid
+from blendfusion.services.documents.cell_grid import WIDEST, CellGrid
+from blendfusion.services.documents.docx_numbers import in_form
+from blendfusion.services.documents.exponents import write_raised
 
 _HIDDEN = {
-    *("script", "style", "template", "noscript", "svg", "iframe", "object", "select"),
-    *("annotation", "annotation-xml"),
+    *("script", "style", "template", "noscript", "svg", "iframe", "object", "datalist"),
+    *("annotation", "annotation-xml", "rp"),
 }
-"""Elements that are not read; the last two repeat a formula in another language."""
+"""Elements that are not read; annotations repeat a formula in another language."""
 _BREAKS = {
     *("p", "div", "section", "article", "main", "blockquote", "figure", "figcaption", "form"),
     *("address", "dl", "dt", "dd", "fieldset", "details", "summary", "hr", "body", "html", "head"),
     *("ul", "ol", "li", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "title", "caption"),
-    *("header", "footer", "nav", "aside", "center"),
+    *("header", "footer", "nav", "aside", "center", "dialog", "hgroup", "search", "menu", "dir"),
+    *("legend", "listing", "xmp", "noframes"),
 }
+_BOXES = {"button", "textarea", "select", "input", "label", "output"}
+"""Elements that stand apart from the text around them, though in its line."""
+_LISTS = ("ul", "ol", "menu", "dir")
+_UNSEEN_INPUTS = ("hidden", "password", "file", "image", "color", "range")
+_FORMS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
+"""The labels of an ordered list of each type."""
 _TITLES = {"h1", "h2", "h3", "h4", "h5", "h6", "title"}
 _DEEPEST_INDENT = 20
 _EDGES: dict[str, Kind] = {
@@ -41,6 +51,18 @@ _WIDER = {
 _SPACE = re.compile(r"\s+")
 
 Attributes = dict[str, str | None]
+
+
+@dataclass(slots=True)
+class _List:
+    """An open list: its last number, how far the next one is from it, and how labels are written;
+    the items open around it."""
+
+    tag: str
+    around: int
+    number: int
+    step: int
+    form: str
 
 
 def html_blocks(data: bytes | str) -> list[Block]:
@@ -103,9 +125,14 @@ class _Reader(HTMLParser):
         self._tables: list[CellGrid] = []
         self._item = ""
         """The tag of the innermost list."""
-        self._lists: list[tuple[str, int, int]] = []
-        """The tag of each open list, its last number, and the items open around it."""
+        self._lists: list[_List] = []
         self._label = ""
+        self._raised: int | None = None
+        """The number of texts before an open raised one."""
+        self._refers = False
+        """Whether that one is a link within the page, as to a note."""
+        self._unchosen = self._in_reading = False
+        """Whether an option that is not chosen, and the reading of a character, is open."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self._hidden:
@@ -116,25 +143,72 @@ class _Reader(HTMLParser):
             return
         if tag == "br":
             self._text.append("\n")
-        elif tag in ("table", "tr", "td", "th"):
+        elif tag in ("table", "tr", "td", "th", "thead", "tbody", "tfoot"):
             self._open_cell(tag, dict(attrs))
         elif tag in _BREAKS:
             self.flush()
             self._open(tag, dict(attrs))
+        else:
+            self._open_inline(tag, dict(attrs))
+
+    def _open_inline(self, tag: str, attributes: Attributes) -> None:
+        if tag in _BOXES:
+            self._text.append(" ")
+        if tag == "input":
+            self._text.append(f"{_value(attributes)} ")
+        elif tag == "img":
+            shown = attributes.get("alt") or ""
+            self._text.append(shown if len(shown) == 1 else f" {shown} ")
+        elif tag == "option":
+            self._unchosen = "selected" not in attributes
+            self._text.append(" ")
+        elif tag == "sup":
+            self._raised, self._refers = len(self._text), False
+        elif tag == "a" and self._raised is not None:
+            self._refers = (attributes.get("href") or "").startswith("#")
+        elif tag == "rt":
+            self._end_reading()
+            self._in_reading = True
+            self._text.append("(")
+
+    def _shut_inline(self, tag: str) -> None:
+        if tag in _BOXES:
+            self._text.append(" ")
+        if tag in ("option", "select"):
+            self._unchosen = False
+        elif tag in ("rt", "ruby"):
+            self._end_reading()
+        elif tag == "sup" and self._raised is not None:
+            before, raised = (
+                "".join(part) for part in (self._text[: self._raised], self._text[self._raised :])
+            )
+            if self._refers and raised.strip().isalnum():
+                raised = f"[{raised.strip()}]"
+            self._text = [before, write_raised(before, raised)]
+            self._raised = None
+
+    def _end_reading(self) -> None:
+        if self._in_reading:
+            self._text.append(")")
+        self._in_reading = False
 
     def _open(self, tag: str, attributes: Attributes) -> None:
         if tag in _TITLES:
             self._titles += 1
-        elif tag in ("ul", "ol"):
-            self._lists.append((tag, _number(attributes, "start", 1) - 1, self._items))
+        elif tag in _LISTS:
+            form = _FORMS.get(attributes.get("type") or "", "decimal") if tag == "ol" else "bullet"
+            step = -1 if "reversed" in attributes else 1
+            if step < 0 and "start" not in attributes:
+                form = "bullet"  # its first number is that of its items, which are not known
+            first = _number(attributes, "start", 1)
+            self._lists.append(_List(tag, self._items, first - step, step, form))
         elif tag == "li":
-            kind, before, around = self._lists[-1] if self._lists else ("ul", 0, 0)
-            number = _number(attributes, "value", before + 1)
-            if self._lists:
-                self._lists[-1] = kind, number, around
-            self._items = around + 1  # the item before may have no end
+            inner = self._lists[-1] if self._lists else _List("ul", 0, 0, 1, "bullet")
+            inner.number = _number(attributes, "value", inner.number + inner.step)
+            self._items = inner.around + 1  # the item before may have no end
+            label = "•" if inner.form == "bullet" else f"{in_form(inner.number, inner.form)}."
             indent = "  " * min(len(self._lists) - 1, _DEEPEST_INDENT)
-            self._label = indent + (f"{number}. " if kind == "ol" else "• ")
+            self._label = f"{indent}{label} "
         elif tag == "pre":
             self._code += 1
         elif tag in _EDGES:
@@ -152,9 +226,11 @@ class _Reader(HTMLParser):
             self._into_cell()
             if tag == "tr":
                 self._tables[-1].begin_row()
+            elif tag in ("td", "th"):
+                down = _number(attributes, "rowspan", 1) or WIDEST  # 0: all rows of its group
+                self._tables[-1].begin_cell(down, _number(attributes, "colspan", 1))
             else:
-                spans = (_number(attributes, name, 1) for name in ("rowspan", "colspan"))
-                self._tables[-1].begin_cell(*spans)
+                self._tables[-1].end_group()
 
     def handle_endtag(self, tag: str) -> None:
         if self._hidden:
@@ -175,12 +251,14 @@ class _Reader(HTMLParser):
         elif tag in _BREAKS:
             self.flush()
             self._shut(tag)
+        else:
+            self._shut_inline(tag)
 
     def _shut(self, tag: str) -> None:
         if tag in _TITLES:
             self._titles = max(0, self._titles - 1)
-        elif tag in ("ul", "ol") and self._lists:
-            self._items = self._lists.pop()[2]
+        elif tag in _LISTS and self._lists:
+            self._items = self._lists.pop().around
         elif tag == "li":
             self._items = max(0, self._items - 1)
         elif tag == "pre":
@@ -190,11 +268,17 @@ class _Reader(HTMLParser):
                 pass
 
     def handle_data(self, data: str) -> None:
-        if not self._hidden:
+        if not self._hidden and not self._unchosen:
             self._text.append(data if self._code else _SPACE.sub(" ", data))
+
+    def unknown_decl(self, data: str) -> None:
+        """A text that may have signs of tags, in XHTML."""
+        if data.startswith("CDATA["):
+            self.handle_data(data.removeprefix("CDATA["))
 
     def flush(self) -> None:
         """The text so far is a block."""
+        self._raised = None
         if self._tables:
             self._text.append(" ")
             return
@@ -224,6 +308,14 @@ class _Reader(HTMLParser):
             return
         if not self._tables[-1].add(text):  # a caption, or text beside the cells
             self.blocks.append(Block("paragraph", text))
+
+
+def _value(attributes: Attributes) -> str:
+    """The text that a field of a form shows."""
+    kind = (attributes.get("type") or "text").lower()
+    if kind in ("checkbox", "radio"):
+        return "☒" if "checked" in attributes else ""
+    return "" if kind in _UNSEEN_INPUTS else attributes.get("value") or ""
 
 
 def _number(attributes: Attributes, name: str, default: int) -> int:

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from blendfusion.services.documents.blocks import Block, Box, union
+from blendfusion.services.documents.code_lines import has_code
 from blendfusion.services.documents.columns import regions
+from blendfusion.services.documents.divided_words import mend_columns
+from blendfusion.services.documents.initials import join_initials
 from blendfusion.services.documents.margins import Edge, edges_of, margins
 from blendfusion.services.documents.paragraphs import blocks_of, notes_of
 from blendfusion.services.documents.ruled_tables import with_tables
@@ -48,13 +51,13 @@ class Page:
         return max(self.words, key=lambda turn: sum(len(w.text) for w in self.words[turn]))
 
     @cached_property
-    def upright(self) -> list[Word]:
+    def upright(self) -> Sequence[Word]:
         """The words of the main direction, turned so that they are read from left to right; a page
         that is written from right to left is mirrored."""
         words = self.words.get(self.turn, [])
         found = words if not self.turn else [self._upright(word, self.turn) for word in words]
         if not self.leftward:
-            return found
+            return join_initials(found)
         return [replace(w, box=self._mirror(w.box), leftward=True) for w in found]
 
     @cached_property
@@ -125,8 +128,10 @@ class Page:
         lines = self.lines if whole else lines_of(with_tables(body, rules, known))
         parts = regions(joined_labels(lines))
         notes = notes_of(parts, {word.raised for word in body if word.raised}, size)
+        code = has_code(body)
         for region in parts:
-            found += blocks_of(region, size, known, notes)
+            found += blocks_of(region, size, known, notes, code)
+        found = mend_columns(found, known)
         if footer:
             found.append(_line_block("footer", footer))
         found = [replace(block, box=self.back(block.box)) for block in found]

@@ -7,9 +7,10 @@ from itertools import pairwise
 from statistics import median
 
 from blendfusion.services.documents.blocks import Block, Kind, table_text, union
+from blendfusion.services.documents.code_lines import code_runs, code_text
 from blendfusion.services.documents.columns import Region
 from blendfusion.services.documents.joined_lines import join_lines
-from blendfusion.services.documents.words import Line, is_item, lines_of
+from blendfusion.services.documents.words import Line, Word, is_item, lines_of
 
 _TITLE_LINES = 4
 _TITLE_CHARACTERS = 250
@@ -28,25 +29,44 @@ def _begins_note(line: Line, notes: Collection[str], body: float) -> bool:
 
 
 def blocks_of(
-    region: Region, body: float, known: Collection[str] = (), notes: Collection[str] = ()
+    region: Region,
+    body: float,
+    known: Collection[str] = (),
+    notes: Collection[str] = (),
+    code: bool = False,
 ) -> list[Block]:
     """The blocks of a region; ``body`` is the height of running text, ``known`` has the words with
-    a hyphen, and ``notes`` the numbers of the page's notes."""
+    a hyphen, and ``notes`` the numbers of the page's notes. ``code``: what is in a font of equal
+    widths is code."""
     if region.rows is not None:
         box = union([word.box for word in region.words])
         return [Block("table", table_text(region.rows), box)]
-    for word in region.words:
-        if word.raised in notes:
-            word.text = f"{word.text.removesuffix(word.raised)}[{word.raised}]"
+    _name_notes(region.words, notes)
     lines = lines_of(region.words)
     begins = [at for at, line in enumerate(lines) if _begins_note(line, notes, body)]
     first = begins[0] if begins else len(lines)
-    found = _text_blocks(lines[:first], body, known)
+    found: list[Block] = []
+    last = 0
+    for start, stop in code_runs(lines[:first]) if code else ():
+        found += _text_blocks(lines[last:start], body, known)
+        box = union([line.box for line in lines[start:stop]])
+        found.append(Block("code", code_text(lines[start:stop]), box))
+        last = stop
+    found += _text_blocks(lines[last:first], body, known)
     for start, stop in pairwise([*begins, len(lines)]):
         number, _, text = join_lines([ln.text for ln in lines[start:stop]], known).partition(" ")
         box = union([line.box for line in lines[start:stop]])
         found.append(Block("footnote", f"[{number}] {text}", box))
     return found
+
+
+def _name_notes(words: Sequence[Word], notes: Collection[str]) -> None:
+    """Write raised digits that refer to notes as such."""
+    for word in words:
+        if word.raised in notes:
+            end = len(word.text) - word.behind
+            before = word.text[: end - len(word.raised)].removesuffix("^")
+            word.text = f"{before}[{word.raised}]{word.text[end:]}"
 
 
 def _text_blocks(lines: Sequence[Line], body: float, known: Collection[str]) -> list[Block]:

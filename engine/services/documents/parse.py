@@ -134,7 +134,8 @@ def _image(path: str) -> Pages:
 
 def _text(data: bytes, kind: str, ask: Ask) -> Pages:
     from blendfusion.services.documents.html import html_blocks
-    from blendfusion.services.documents.plain import markdown_blocks, text_pages
+    from blendfusion.services.documents.markdown import markdown_blocks
+    from blendfusion.services.documents.plain import text_pages
 
     if b"\0" in data[:_TEXT_HEAD] and not data.startswith(_UTF_16):
         raise Unreadable("it is no text: it has zero bytes")

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from blendfusion.services.documents.blocks import Block, Box, Unreadable
+from blendfusion.services.documents.divided_words import first_of, last_of, move_rest
 from blendfusion.services.documents.form_fields import added_texts, join_labels
 from blendfusion.services.documents.page_layout import Page
 from blendfusion.services.documents.pdf_words import UNKNOWN, PageWords, Place
@@ -32,6 +33,9 @@ class PdfFile:
         self._raw: Any = pypdfium2.raw
         self._recognised = recognised
         self._pages: dict[int, Page] = {}
+        self._blocks: dict[int, list[Block]] = {}
+        self._known: dict[int, set[str]] = {}
+        """The words with a hyphen of each page that has blocks."""
         try:
             self._document = pypdfium2.PdfDocument(path)
         except pypdfium2.PdfiumError as problem:
@@ -54,9 +58,40 @@ class PdfFile:
             except Unreadable as problem:
                 yield number, str(problem)
                 continue
-            yield number, page.blocks(number, self._around(number))
+            yield number, self._whole_words(number)
             if page.doubt:
                 yield number, page.doubt
+
+    def _whole_words(self, number: int) -> list[Block]:
+        """The blocks of a page, with the words that its ends divide where they begin."""
+        found = list(self._blocks_of(number))
+        first, last = first_of(found), last_of(found)
+        if first is not None and number > 1:
+            before = self._blocks_of(number - 1)
+            at = last_of(before)
+            if at is not None:
+                found[first] = move_rest(before[at], found[first], self._known[number - 1])[1]
+        if last is not None and number < self.count:
+            after = self._blocks_of(number + 1)
+            at = first_of(after)
+            if at is not None:
+                found[last] = move_rest(found[last], after[at], self._known[number])[0]
+        return [block for block in found if block.text]
+
+    def _blocks_of(self, number: int) -> list[Block]:
+        """The blocks of one page by itself; none where it cannot be read."""
+        if number not in self._blocks:
+            for old in [n for n in self._blocks if n < number - 1]:
+                del self._blocks[old], self._known[old]
+            try:
+                page = self._page(number)
+            except Unreadable:
+                self._blocks[number], self._known[number] = [], set()
+            else:
+                around = self._around(number)
+                self._blocks[number] = page.blocks(number, around)
+                self._known[number] = page.compounds
+        return self._blocks[number]
 
     def _around(self, number: int) -> dict[int, Page]:
         found = {}

@@ -10,6 +10,7 @@ from itertools import repeat
 from typing import Any
 
 from blendfusion.services.documents.blocks import Box, union
+from blendfusion.services.documents.exponents import write_raised
 from blendfusion.services.documents.letters import spell_out
 from blendfusion.services.documents.words import Word
 
@@ -18,8 +19,11 @@ Place = Callable[[float, float, float, float], Box]
 UNKNOWN = "\ufffd"
 """The sign for a glyph whose letter the file does not tell."""
 _DIVIDED = "\x02"  # what PDFium gives for a hyphen at the end of a line
+_GENERATED = ("", "\r\n")
+"""PDFium's signs between characters where the file has none."""
 _IN_BULK = "\ufffe"  # and in the text of a page at once
-_DIGITS = re.compile(r"(?<!\d)[0-9]{1,2}\Z")
+_NUMBER = re.compile(r"(?<=.)([0-9]+)([.,;:!?)\]]*)\Z")
+_RAISED = re.compile(r"[+\-\u2212\u2013]?[0-9]+")
 _OTHER = re.compile(r"[^\s!-~]")
 """A character that may have to be spelled out."""
 _WORD = re.compile(r"[^\s\x02]*\x02|[^\s\x02]+")
@@ -46,7 +50,9 @@ class PageWords:
         firsts, lasts = self._boxes(starts), self._boxes([stop - 1 for _, stop in spans])
         is_plain = _OTHER.search(characters) is None
         each = zip(spans, firsts, lasts, self._styles(starts), strict=True)
-        for (start, stop), first, last, (way, bold) in each:
+        end_before = 0
+        box_before: Box | None = None
+        for (start, stop), first, last, (way, bold, fixed) in each:
             if first and last and not _apart(first, last, way, stop - start):
                 pieces = [(start, stop, _around(first, last))]
             else:
@@ -55,10 +61,19 @@ class PageWords:
                 piece = characters[begin:end]
                 if not is_plain:
                     piece = spell_out(piece.replace(_DIVIDED, "-"))
-                if piece:
-                    raised = "" if way else self._superscript(piece, begin, end)
-                    strong = bold if begin == start else self._style(begin)[1]
-                    found.setdefault(way, []).append(Word(piece, box, strong, raised))
+                if not piece:
+                    continue
+                strong = bold if begin == start else self._style(begin)[1]
+                word = Word(piece, box, strong, fixed=fixed)
+                if not way and (begin, end) == (start, stop) and first and last:
+                    self._find_raised(word, first, last, end)
+                words = found.setdefault(way, [])
+                bare = not way and begin == start and characters[end_before:begin] in _GENERATED
+                if bare and words and box_before and first and _touch(box_before, first):
+                    _continue(words[-1], word, box_before, first)
+                else:
+                    words.append(word)
+            end_before, box_before = stop, last
         return found
 
     def _characters(self, count: int) -> str:
@@ -72,28 +87,28 @@ class PageWords:
         codes = (raw.FPDFText_GetUnicode(text, at) for at in range(count))
         return "".join(chr(code) if 0 < code < 0x110000 else UNKNOWN for code in codes)
 
-    def _styles(self, places: Sequence[int]) -> list[tuple[int, bool]]:
+    def _styles(self, places: Sequence[int]) -> list[tuple[int, bool, bool]]:
         """The styles of characters; those of one object, as a line is, have the same."""
         objects = map(self._object_of, repeat(self._address), places)
-        found: list[tuple[int, bool]] = []
-        style, before = (0, False), None
+        found: list[tuple[int, bool, bool]] = []
+        style, before = (0, False, False), None
         for at, what in zip(places, objects, strict=True):
             if what is None or what != before:
                 style, before = self._style(at), what
             found.append(style)
         return found
 
-    def _style(self, at: int) -> tuple[int, bool]:
-        """The direction of a character in quarter turns, and whether its font is bold."""
+    def _style(self, at: int) -> tuple[int, bool, bool]:
+        """The direction of a character in quarter turns, whether its font is bold, and whether the
+        letters of that have one width."""
         raw, text, name = self._raw, self._text, self._name
         angle = raw.FPDFText_GetCharAngle(text, at)
         way = -(round(angle / (math.pi / 2)) + self._turn) % 4 if angle >= 0 else 0  # clockwise
-        if raw.FPDFText_GetFontWeight(text, at) >= 600:
-            return way, True
         length = raw.FPDFText_GetFontInfo(text, at, name, len(name), self._flags)
         # A longer name is not written.
         lower = name.value.lower() if 0 < length <= len(name) else b""
-        return way, b"bold" in lower or b"black" in lower
+        bold = b"bold" in lower or b"black" in lower or raw.FPDFText_GetFontWeight(text, at) >= 600
+        return way, bold, bool(self._flags.value & 1) or b"courier" in lower
 
     def _boxes(self, places: Sequence[int]) -> list[Box | None]:
         """The boxes of characters; None where PDFium knows none."""
@@ -124,17 +139,54 @@ class PageWords:
         if boxes:
             yield begin, stop, union(boxes)
 
-    def _superscript(self, piece: str, first: int, last: int) -> str:
-        """The digits at the end of a word that stand higher than its beginning."""
-        digits = _DIGITS.search(piece) if piece[-1].isdigit() else None
-        if digits is None or last - first <= len(digits[0]):
-            return ""
-        start, end = self._boxes([first, last - 1])
-        if start is None or end is None:
-            return ""
-        height = end[3] - end[1]
-        smaller = height <= 0.9 * (start[3] - start[1])
-        return digits[0] if smaller and end[3] <= start[3] - 0.3 * height else ""
+    def _find_raised(self, word: Word, first: Box, last: Box, end: int) -> None:
+        """Find the digits at the end of a word that stand higher than its beginning; its last
+        character is before the place ``end``."""
+        number = _NUMBER.search(word.text)
+        if number is None:
+            return
+        digits, behind = number.groups()
+        if not behind and not _is_raised(first, last):
+            return
+        stop = end - len(behind)
+        count = 0
+        for box in reversed(self._boxes(range(stop - len(digits), stop))):
+            if box is None or not _is_raised(first, box):
+                break
+            count += 1
+        if count:
+            before = word.text[: number.end(1) - count]
+            word.raised, word.behind = digits[-count:], len(behind)
+            word.text = before + write_raised(before, word.raised) + behind
+
+
+def _is_raised(first: Box, box: Box) -> bool:
+    """Whether a character is smaller than another, and stands higher."""
+    height = box[3] - box[1]
+    return height <= 0.9 * (first[3] - first[1]) and box[3] <= first[3] - 0.3 * height
+
+
+def _touch(before: Box, first: Box) -> bool:
+    """Whether no blank is between two characters, as where the line of the second is raised."""
+    height, other = sorted([before[3] - before[1], first[3] - first[1]])
+    if height < 0.45 * other:
+        return False
+    shared = min(before[3], first[3]) - max(before[1], first[1])
+    return -0.2 * height <= first[0] - before[2] <= 0.1 * height and shared >= 0.3 * height
+
+
+def _continue(word: Word, rest: Word, before: Box, first: Box) -> None:
+    """Add the rest of a word."""
+    text = rest.text
+    if rest.raised:
+        word.raised, word.behind = rest.raised, rest.behind
+    elif word.raised:
+        word.behind += len(text)
+    elif _is_raised(before, first) and (digits := _RAISED.match(text)):
+        word.raised, word.behind = digits[0], len(text) - len(digits[0])
+        text = write_raised(word.text, text)
+    word.text += text
+    word.box = _around(word.box, rest.box)
 
 
 def _by_address(function: Any) -> Any:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from blendfusion.services.documents.docx_math import Equation
 from blendfusion.services.documents.docx_numbers import BULLET, in_form
+from blendfusion.services.documents.exponents import write_raised
 
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-_TEXTS = (f"{_DRAWING}t", f"{_MATH}t")
+_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math"
+_TEXTS = (f"{_DRAWING}t", f"{_MATH}}}t")
 _INDENT = "  "
 _FORMS = {
     "arabic": "decimal",
@@ -37,13 +40,48 @@ def paragraphs_of(frame: Any, are_items: bool) -> list[tuple[str, bool]]:
 
 def _text_of(paragraph: Any) -> str:
     """Its text, that of its fields and formulas too."""
-    parts = []
-    for element in paragraph.iter():
+    parts: list[str] = []
+    equation, raised, begins = Equation(), False, 0
+    for event, element in _walk(paragraph):
+        space, _, tag = str(element.tag).rpartition("}")
+        if space == _MATH:
+            if event == "start":
+                equation.start(tag, element.get(f"{_MATH}}}val"), parts)
+            else:
+                equation.end(tag, parts)
+        if event == "start":
+            if tag in ("r", "fld"):
+                begins, raised = len(parts), False
+            elif tag == "rPr":
+                raised = _whole(element.get("baseline", "0")) > 0
+            continue
         if element.tag in _TEXTS:
             parts.append(element.text or "")
         elif element.tag == f"{_DRAWING}br":
             parts.append("\n")
+        elif tag in ("r", "fld") and raised:
+            parts[begins:] = [write_raised("".join(parts[:begins]), "".join(parts[begins:]))]
     return "".join(parts).strip()
+
+
+def _walk(element: Any) -> Iterator[tuple[str, Any]]:
+    """The elements within one, where they start and where they end."""
+    open_ones = [iter([element])]
+    around: list[Any] = []
+    while open_ones:
+        inner = next(open_ones[-1], None)
+        if inner is None:
+            open_ones.pop()
+            if around:
+                yield "end", around.pop()
+            continue
+        yield "start", inner
+        around.append(inner)
+        open_ones.append(iter(inner))
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _label(properties: Any, is_item: bool, depth: int, counts: dict[int, int]) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 from blendfusion.services.documents.archives import MOST_BYTES, open_archive
 from blendfusion.services.documents.blocks import Ask, Block, Box, Kind, Unreadable, table_text
+from blendfusion.services.documents.slide_charts import chart_blocks
+from blendfusion.services.documents.slide_comments import comments_of
 from blendfusion.services.documents.slide_lists import paragraphs_of
 
 _POINT = 12_700
@@ -63,7 +65,8 @@ class _Shape:
 
 
 class _Slide:
-    """The blocks of a slide: its title, its other shapes as they are read, the speaker's notes."""
+    """The blocks of a slide: its title, its other shapes as they are read, the speaker's notes, and
+    comments."""
 
     def __init__(self, slide: Any) -> None:
         self._slide = slide
@@ -85,6 +88,10 @@ class _Slide:
             notes = "\n".join(text for text, _ in paragraphs_of(frame, False)) if frame else ""
             if notes:
                 found.append(Block("footnote", notes))
+        try:
+            found += comments_of(self._slide)
+        except _damages() as problem:
+            self.problems.append(f"a comment is damaged ({type(problem).__name__})")
         return found
 
     def _shapes(self, shapes: Iterable[Any], around: Box | None) -> Iterator[_Shape]:
@@ -152,7 +159,8 @@ def _in_reading_order(shapes: Iterable[_Shape]) -> list[_Shape]:
 def _blocks_of(shape: _Shape) -> list[Block]:
     inner, box = shape.shape, shape.box
     if getattr(inner, "has_table", False):
-        return _table([[cell.text for cell in row.cells] for row in inner.table.rows], box)
+        text = table_text([[_cell_text(cell) for cell in row.cells] for row in inner.table.rows])
+        return [Block("table", text, box)] if text else []
     if getattr(inner, "has_chart", False):
         return chart_blocks(inner.chart, box)
     if inner.has_text_frame:
@@ -175,39 +183,8 @@ def _texts(shape: _Shape) -> list[Block]:
     return found
 
 
-def _table(rows: list[list[str]], box: Box | None) -> list[Block]:
-    text = table_text(rows)
-    return [Block("table", text, box)] if text else []
-
-
-def chart_blocks(chart: Any, box: Box | None) -> list[Block]:
-    """The title of a chart, and its values as a table with a row for each category."""
-    found: list[Block] = []
-    if chart.has_title and chart.chart_title.has_text_frame:
-        found.append(Block("paragraph", chart.chart_title.text_frame.text, box))
-    for plot in chart.plots:
-        series = [*plot.series]
-        head = ["", *(one.name or "" for one in series)]
-        values = [[*one.values] for one in series]
-        categories = [str(category) for category in plot.categories]
-        longest = max([len(categories), *map(len, values)], default=0)
-        rows = [
-            [_at(categories, at), *(_cell_text(_at(column, at)) for column in values)]
-            for at in range(longest)
-        ]
-        found += _table([head, *rows], box)
-    return found
-
-
-def _at(values: list[Any], at: int) -> Any:
-    return values[at] if at < len(values) else ""
-
-
-def _cell_text(value: Any) -> str:
-    """A number as it is written; nothing where there is none."""
-    if value is None:
-        return ""
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+def _cell_text(cell: Any) -> str:
+    return "\n".join(text for text, _ in paragraphs_of(cell.text_frame, False))
 
 
 def _diagram(shape: Any, box: Box | None) -> list[Block]:

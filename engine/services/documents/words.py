@@ -23,15 +23,18 @@ LEFTWARD = re.compile(
 @dataclass(slots=True)
 class Word:
     """A word, or a piece that is not cut further: ``rows`` has the cells of a table. ``raised``
-    are the digits at its end that stand higher and may refer to a note. ``leftward``: it is one of
-    a page that is written from right to left, whose places are those in a mirror."""
+    are digits in it that stand higher and may refer to a note; ``behind`` characters follow them.
+    ``leftward``: it is one of a page that is written from right to left, whose places are those in
+    a mirror. ``fixed``: the letters of its font have one width."""
 
     text: str
     box: Box
     bold: bool = False
     raised: str = ""
+    behind: int = 0
     rows: list[list[str]] | None = None
     leftward: bool = False
+    fixed: bool = False
     height: float = field(init=False, repr=False, compare=False)
     middle: float = field(init=False, repr=False, compare=False)
 
@@ -175,7 +178,9 @@ def joined_labels(lines: Sequence[Line]) -> list[Word]:
                         union([waiting.box, word.box]),
                         word.bold,
                         raised=word.raised,
+                        behind=word.behind,
                         leftward=word.leftward,
+                        fixed=word.fixed,
                     )
                 else:
                     found.append(waiting)

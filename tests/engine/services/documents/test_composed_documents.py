@@ -14,7 +14,7 @@ import blendfusion as bf
 from blendfusion.services.documents.docx import docx_pages
 from blendfusion.services.documents.html import decode, decode_as, html_blocks
 from blendfusion.services.documents.mail import mail_pages
-from blendfusion.services.documents.plain import markdown_blocks
+from blendfusion.services.documents.markdown import markdown_blocks
 
 MATH = "http://schemas.openxmlformats.org/officeDocument/2006/math"
 

@@ -19,8 +19,8 @@ from blendfusion.services.documents.chunks import cut_chunks
 from blendfusion.services.documents.docx import docx_pages
 from blendfusion.services.documents.html import html_blocks
 from blendfusion.services.documents.joined_lines import join_lines
+from blendfusion.services.documents.markdown import markdown_blocks
 from blendfusion.services.documents.pdf import PdfFile
-from blendfusion.services.documents.plain import markdown_blocks
 
 
 def pdf_blocks(path: Path) -> list[Block]:
