@@ -35,6 +35,8 @@ from blendfusion.planner.ir.traversal import asks_anything
 T = TypeVar("T")
 _EXACT = frozenset(("bool", "i8", "i16", "i32", "i64", "decimal", "string", "date"))
 """Kinds of types whose values are equal everywhere, or nowhere."""
+_OF_THEIR_ARGUMENTS = ("min", "max", "sum")
+"""Aggregates that are floating-point numbers only where what they read is."""
 _DICTIONARY = 1
 """The variation of maps as which DataFusion writes the type of dictionaries."""
 
@@ -86,12 +88,31 @@ def may_be_real(expr: Expr, plan: Plan) -> bool:
             message.cast.type if message.HasField("cast") else message.scalar_function.output_type
         )
         return kind.WhichOneof("kind") not in _EXACT
-    found = _read_of(expr, plan)
-    return found is None or _types(found[0])[found[1]].WhichOneof("kind") not in _EXACT
+    found = _copied_from(expr, plan)
+    if found is None:
+        return True
+    origin, i = found
+    if origin.kind == "read":
+        return _types(origin)[i].WhichOneof("kind") not in _EXACT
+    agg = aggregation(origin)
+    place = i - agg.n_before_measures
+    if place < 0:
+        return i >= len(agg.keys) or may_be_real(agg.keys[i], origin.inputs[0])
+    measure = agg.measures[place]
+    of_argument = measure.name in _OF_THEIR_ARGUMENTS and may_be_real(
+        measure.args[0], origin.inputs[0]
+    )
+    return measure.name != "count" and (measure.name not in _OF_THEIR_ARGUMENTS or of_argument)
 
 
 def _read_of(expr: Expr, plan: Plan) -> tuple[Rel, int] | None:
     """The read whose column ``expr`` copies, and the number of the column."""
+    found = _copied_from(expr, plan)
+    return found if found is not None and found[0].kind == "read" else None
+
+
+def _copied_from(expr: Expr, plan: Plan) -> tuple[Rel, int] | None:
+    """The read, or the aggregate, whose column ``expr`` copies, and the number of the column."""
     while True:
         expr = cast_to_text(expr) or expr
         if not isinstance(expr, Field):
@@ -100,7 +121,7 @@ def _read_of(expr: Expr, plan: Plan) -> tuple[Rel, int] | None:
             expr, plan = plan.select[expr.index], plan.source
         elif not isinstance(plan, Rel):
             return None
-        elif plan.kind == "read":
+        elif plan.kind in ("read", "aggregate"):
             return plan, expr.index
         elif plan.kind == "project":
             expr, plan = plan.exprs[expr.index], plan.inputs[0]

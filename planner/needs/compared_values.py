@@ -24,6 +24,7 @@ from blendfusion.planner.ir.nodes import (
     through_projection,
     walk,
 )
+from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.needs.reads import read_of_subquery
 
 
@@ -41,7 +42,9 @@ def with_value_keys(plan: Rel) -> Plan | None:
         return None
     if not all(map(has_one_row, values)) or any(e.rels for e in shown):
         return None
-    if any(read_of_subquery(value, plan.exprs) != (Field(0),) for value in values):
+    if any(map(asks_anything, (value.rels[0] for value in values))) and any(
+        read_of_subquery(value, plan.exprs) != (Field(0),) for value in values
+    ):
         return None  # less than the value is read of it
     n, width = len(agg.keys), block.source.width
     source = block.source

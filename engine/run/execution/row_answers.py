@@ -55,12 +55,20 @@ _ORDERED = (pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal, 
 def codes_of(columns: Sequence[Column], n: int) -> Places | None:
     """A number for each row, equal for equal values of all columns; None for columns of a type
     that has no hash, or that DataFusion may tell apart otherwise."""
-    if any(pa.types.is_floating(column.type) for column in columns):
+    if not all(map(_is_told_apart, columns)):
         return None
     codes = equal_rows.codes_of(columns, n)
     if codes is None or len(columns) < 2:
         return codes
     return np.asarray(np.unique(codes, return_inverse=True)[1].reshape(-1))
+
+
+def _is_told_apart(column: Column) -> bool:
+    """Whether values that differ are different ones in groups, too: no -0.0, and no NaN."""
+    if not pa.types.is_floating(column.type):
+        return True
+    numbers = np.asarray(pc.cast(column, pa.float64()).drop_null())
+    return not bool((np.isnan(numbers) | ((numbers == 0) & np.signbit(numbers))).any())
 
 
 def places_of(column: Column, direction: Direction) -> Places | None:
