@@ -66,6 +66,14 @@ def numbering(expr: Expr) -> WindowOrder | None:
     return order_of(expr) if isinstance(expr, Node) and expr.name in NUMBERS else None
 
 
+def reads_partition(window: Node) -> bool:
+    """Whether a window reads one argument of all rows of a partition."""
+    function = ExpressionMessage.FromString(window.template).window_function
+    bounds = (function.lower_bound.WhichOneof("kind"), function.upper_bound.WhichOneof("kind"))
+    whole = bounds == ("unbounded", "unbounded") and not function.sorts
+    return whole and len(window.children) == len(function.partitions) + 1
+
+
 def first_ranks(term: Expr) -> tuple[Expr, int]:
     """(a rank, the number of first ranks for which ``term`` may hold; 0 if it tells none)"""
     if not isinstance(term, Node) or not term.children:

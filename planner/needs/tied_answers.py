@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import TypeAlias
 
+from blendfusion.planner.ir.aggregates import Aggregation, aggregate, aggregation
 from blendfusion.planner.ir.builders import case, conjunction, function, integer_literal, project
+from blendfusion.planner.ir.lineage import may_be_real
 from blendfusion.planner.ir.nodes import (
     Block,
     Direction,
     Expr,
     Field,
     Plan,
+    Rel,
     Take,
     all_fields,
     asks,
     asks_model,
+    block_below,
+    inline,
+    is_volatile,
     needs_model,
     substitute,
 )
@@ -35,6 +42,10 @@ class Places:
     end: int | None = None
     by: str = "rank"
     """The window that counts the places down to ``end``: rank or dense_rank."""
+
+
+Order: TypeAlias = tuple[tuple[Expr, ...], Sequence[Expr], Places]
+"""(the keys by which rows are ordered, what is read of them beside, the places that are wanted)"""
 
 
 def spares_answers(keys: Sequence[Expr]) -> bool:
@@ -95,3 +106,23 @@ def candidates(block: Block, keys: Sequence[Expr], places: Places) -> Plan:
     directions = tuple(places.directions[: len(cheap)])
     own = plain(Take(places.end, places.partitions, cheap, directions, ties=len(cheap)))
     return rows if own is None else with_takes(rows, [own])
+
+
+def spare_in_groups(plan: Rel, order_of: Callable[[Aggregation], Order | None]) -> Plan | None:
+    """An aggregate over a block that reads the answers of an order only where these tell rows
+    apart; None if none is spared, or one is read otherwise. No rows of branches: DataFusion refuses
+    windows over those in which a key is constant."""
+    found = block_below(plan.inputs[0])
+    if found is None or "set" in found[1].source.kinds:
+        return None
+    columns, block = found
+    agg = aggregation(plan).change(lambda e: inline(e, columns))
+    by, others, places = order_of(agg) or ((), (), Places(()))
+    if not spares_answers(by) or any(map(needs_model, others)):
+        return None
+    if any(is_volatile(e) or e.rels for e in (*by, *others)):
+        return None
+    if any(may_be_real(key, block.source) for key in agg.keys if not needs_model(key)):
+        return None
+    rows, known, _ = with_answers(candidates(block, by, places), by, places)
+    return aggregate(rows, agg.change(lambda e: substitute(e, known.get)))

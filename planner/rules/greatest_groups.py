@@ -18,12 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from substrait.proto import Expression as ExpressionMessage
-
 from blendfusion.planner.ir.aggregates import aggregation
-from blendfusion.planner.ir.builders import filter_rows, function, integer_literal, project
+from blendfusion.planner.ir.builders import filter_rows, function, project
 from blendfusion.planner.ir.joins import join_type, terms_of
-from blendfusion.planner.ir.lineage import answer_columns, may_be_real
 from blendfusion.planner.ir.nodes import (
     Expr,
     Field,
@@ -31,25 +28,27 @@ from blendfusion.planner.ir.nodes import (
     Plan,
     Rel,
     StoredRows,
-    all_fields,
     below_projections,
     conjuncts,
     fields,
     has_window,
     inline,
-    is_volatile,
     over,
     shift,
     side_of,
     with_input,
 )
-from blendfusion.planner.ir.sorts import ASC, DESC
 from blendfusion.planner.ir.traversal import Change, asks_anything, from_top, with_subplans
-from blendfusion.planner.ir.windows import order_of, window
-from blendfusion.planner.needs.compared_values import has_one_row
+from blendfusion.planner.ir.windows import order_of, reads_partition
+from blendfusion.planner.needs.numbered_groups import (
+    extreme_of,
+    extreme_of_all,
+    first_groups,
+    is_count,
+    may_be_numbered,
+)
 from blendfusion.planner.stages.join_partners import exact
 
-_DIRECTIONS = {"max": DESC, "min": ASC}
 _FIRST = {"equal": ("max", "min"), "gte": ("max",), "lte": ("min",)}
 """Comparisons of a value that hold for none but the greatest or the least one."""
 _NOT_FIRST = {"lt": "max", "gt": "min"}
@@ -85,24 +84,14 @@ def _of_filter(plan: Rel) -> Plan | None:
 
 def _of_subquery(groups: Plan, value: Expr, other: Expr, comparison: str) -> Plan | None:
     """The groups whose value compares well with that of a subquery over the same groups."""
-    found = _aggregate_of_all(other)
+    found = extreme_of_all(other)
     columns, below = below_projections(groups)
     if found is None or found[0] not in _FIRST.get(comparison, ()) or exact(groups) is None:
         return None
     inner, read = below_projections(found[2])
     if read != below or inline(found[1], inner) != inline(value, columns):
         return None
-    return _first(groups, value, found[0]) if _are_numbered(groups, value) else None
-
-
-def _aggregate_of_all(subquery: Expr) -> tuple[str, Expr, Plan] | None:
-    """(the name of the aggregate of all rows that a subquery is, what it reads of them, these)"""
-    if not isinstance(subquery, Node) or not subquery.rels or not has_one_row(subquery):
-        return None
-    shown, rows = below_projections(subquery.rels[0])
-    assert isinstance(rows, Rel)
-    extreme = _extreme(rows)
-    return None if extreme is None or shown != (Field(0),) else (*extreme, rows.inputs[0])
+    return first_groups(groups, value, found[0]) if may_be_numbered(groups, value) else None
 
 
 def _of_window(
@@ -118,7 +107,7 @@ def _of_window(
     if not isinstance(greatest, Node) or any(map(has_window, others)):
         return None
     name = greatest.name.removeprefix("window:")
-    if name not in _FIRST.get(comparison, ()) or not _is_of_all(greatest):
+    if name not in _FIRST.get(comparison, ()) or not reads_partition(greatest):
         return None
     if any(column.index in fields(inline(term, columns)) for term in rest):
         return None
@@ -127,22 +116,11 @@ def _of_window(
     groups = windowed.inputs[0]
     if inline(inline(value, columns), windowed.exprs) != own:
         return None
-    if not _are_numbered(groups, own, partitions):
+    if not may_be_numbered(groups, own, partitions):
         return None
-    kept = project(_first(groups, own, name, partitions), _with(windowed.exprs, column.index, own))
+    shown = tuple(own if e == greatest else e for e in windowed.exprs)
+    kept = project(first_groups(groups, own, name, partitions), shown)
     return project(kept, columns)
-
-
-def _with(exprs: tuple[Expr, ...], place: int, new: Expr) -> tuple[Expr, ...]:
-    return (*exprs[:place], new, *exprs[place + 1 :])
-
-
-def _is_of_all(window: Node) -> bool:
-    """Whether a window reads one argument of all rows of a partition."""
-    function = ExpressionMessage.FromString(window.template).window_function
-    bounds = (function.lower_bound.WhichOneof("kind"), function.upper_bound.WhichOneof("kind"))
-    whole = bounds == ("unbounded", "unbounded") and not function.sorts
-    return whole and len(window.children) == len(function.partitions) + 1
 
 
 def _of_join(plan: Rel) -> Plan | None:
@@ -179,35 +157,19 @@ def _with_first(plan: Plan, value: Expr, name: str, same: Expr, groups: Plan) ->
         marked = any(i >= left.width for i in fields(own))
         new = None if marked else _with_first(left, own, name, same, groups)
         return None if new is None else over(plan, below, with_input(below, 0, new))
-    if below != groups or own != same or exact(plan) is None or not _are_numbered(plan, value):
+    if below != groups or own != same or exact(plan) is None or not may_be_numbered(plan, value):
         return None
-    return _first(plan, value, name) if _is_count(own, below) else None
-
-
-def _is_count(value: Expr, groups: Plan) -> bool:
-    """Whether a value is a count, which is never NULL."""
-    agg = aggregation(_aggregate_below(groups))
-    place = value.index - agg.n_before_measures if isinstance(value, Field) else -1
-    return place >= 0 and agg.measures[place].name == "count"
+    return first_groups(plan, value, name) if is_count(own, below) else None
 
 
 def _of_aggregate(plan: Rel) -> Plan | None:
-    agg, extreme = aggregation(plan), _extreme(plan)
+    agg, extreme = aggregation(plan), extreme_of(plan)
     if extreme is None or not agg.one_group_a_row:
         return None
     name, value = extreme
-    if not _are_numbered(plan.inputs[0], value, agg.keys):
+    if not may_be_numbered(plan.inputs[0], value, agg.keys):
         return None
-    return plan.with_inputs(_first(plan.inputs[0], value, name, agg.keys, "row_number"))
-
-
-def _extreme(plan: Rel) -> tuple[str, Expr] | None:
-    """(the name of the only measure of an aggregate, its argument) for one of ``_DIRECTIONS``"""
-    found = {(m.name, m.exprs) for m in aggregation(plan).measures}
-    if len(found) != 1:
-        return None
-    ((name, exprs),) = found
-    return (name, exprs[0]) if name in _DIRECTIONS and len(exprs) == 1 else None
+    return plan.with_inputs(first_groups(plan.inputs[0], value, name, agg.keys, "row_number"))
 
 
 def _compared(term: Expr) -> Iterator[tuple[Expr, Expr, str]]:
@@ -216,43 +178,6 @@ def _compared(term: Expr) -> Iterator[tuple[Expr, Expr, str]]:
         one, other = term.children
         yield one, other, term.name
         yield other, one, _MIRRORED.get(term.name, term.name)
-
-
-def _are_numbered(plan: Plan, value: Expr, partitions: tuple[Expr, ...] = ()) -> bool:
-    """Whether ``plan`` has groups that can be numbered by ``value`` in parts of equal keys before
-    all answers are known."""
-    columns, below = below_projections(plan)
-    groups = _aggregate_below(below)
-    if groups is None or not aggregation(groups).one_group_a_row:
-        return False
-    own = inline(value, columns)
-    n = len(aggregation(groups).keys)
-    if is_volatile(own) or own.rels or may_be_real(own, below):
-        return False
-    plain = {Field(i) for i in {*range(n)} - answer_columns(groups)}
-    return len(plain) == n and {inline(e, columns) for e in partitions} <= plain
-
-
-def _aggregate_below(plan: Plan) -> Rel | None:
-    """The aggregate below filters of groups."""
-    while isinstance(plan, Rel) and plan.kind == "filter":
-        plan = plan.inputs[0]
-    return plan if isinstance(plan, Rel) and plan.kind == "aggregate" else None
-
-
-def _first(
-    groups: Plan,
-    value: Expr,
-    extreme: str,
-    partitions: tuple[Expr, ...] = (),
-    number: str = "rank",
-) -> Plan:
-    """The groups with the first number in each partition; those with a rank have a value."""
-    rank = window(number, partitions, (value,), (_DIRECTIONS[extreme],))
-    ranked = project(groups, (*all_fields(groups.width), rank))
-    is_first = function("equal", (Field(groups.width), integer_literal(1)))
-    has_value = (function("is_not_null", (value,)),) if number == "rank" else ()
-    return project(filter_rows(ranked, (is_first, *has_value)), all_fields(groups.width))
 
 
 _READERS: dict[str, Callable[[Rel], Plan | None]] = {

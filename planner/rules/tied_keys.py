@@ -10,8 +10,9 @@ safe:   a row that is alone with its ``a`` has the same number whatever its answ
 
 from __future__ import annotations
 
-from blendfusion.planner.ir.aggregates import aggregate, aggregation
-from blendfusion.planner.ir.lineage import may_be_real
+from functools import partial
+
+from blendfusion.planner.ir.aggregates import Aggregation
 from blendfusion.planner.ir.nodes import (
     Block,
     Node,
@@ -19,19 +20,16 @@ from blendfusion.planner.ir.nodes import (
     Rel,
     all_fields,
     below_projections,
-    block_below,
     fields,
     has_window,
     inline,
-    is_volatile,
     needs_model,
-    substitute,
     windows,
 )
 from blendfusion.planner.ir.sorts import ASC
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.ir.windows import numbering, order_of
-from blendfusion.planner.needs.tied_answers import Places, candidates, spares_answers, with_answers
+from blendfusion.planner.needs.tied_answers import Order, Places, spare_in_groups
 from blendfusion.planner.needs.tied_numbers import spare_numbers
 
 
@@ -47,7 +45,8 @@ def tied_keys(plan: Plan) -> Plan:
     grouped = plan.inputs[0]
     if not isinstance(grouped, Rel) or grouped.kind != "aggregate":
         return plan
-    new = _spare_keys(grouped, set().union(*map(fields, plan.exprs)))
+    read = set().union(*map(fields, plan.exprs))
+    new = spare_in_groups(grouped, partial(_keys_read, read=read))
     return plan if new is None else plan.with_inputs(new)
 
 
@@ -60,22 +59,10 @@ def _is_gated(number: Node, rows: Plan) -> bool:
     return any(isinstance(key, Node) and key.name == "if_then" and needs_model(key) for key in keys)
 
 
-def _spare_keys(plan: Rel, read: set[int]) -> Plan | None:
-    """An aggregate of which only the columns ``read`` are shown; None if no answer is spared."""
-    found = block_below(plan.inputs[0])
-    if found is None or "set" in found[1].source.kinds:
-        return None  # as in tied_rows
-    columns, block = found
-    agg = aggregation(plan).change(lambda e: inline(e, columns))
-    others = [e for m in agg.measures for e in m.exprs]
+def _keys_read(agg: Aggregation, read: set[int]) -> Order | None:
+    """The order of the keys of groups of which only the columns ``read`` are shown."""
     shown = [agg.keys[i] for i in read if i < len(agg.keys)]
-    if not agg.has_one_grouping or any(map(needs_model, (*shown, *others))):
+    if not agg.has_one_grouping or any(map(needs_model, shown)):
         return None
     by = tuple(sorted(agg.keys, key=needs_model))
-    if not spares_answers(by) or any(is_volatile(e) or e.rels for e in (*by, *others)):
-        return None
-    if any(may_be_real(key, block.source) for key in by if not needs_model(key)):
-        return None
-    places = Places((ASC,) * len(by))
-    rows, known, _ = with_answers(candidates(block, by, places), by, places)
-    return aggregate(rows, agg.change(lambda e: substitute(e, known.get)))
+    return by, [e for m in agg.measures for e in m.exprs], Places((ASC,) * len(by))

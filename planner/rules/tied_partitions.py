@@ -13,26 +13,21 @@ safe:   a row that is alone with its ``a`` has the same number whatever its answ
 
 from __future__ import annotations
 
-from blendfusion.planner.ir.aggregates import aggregate, aggregation, order_of_first
-from blendfusion.planner.ir.lineage import may_be_real
+from blendfusion.planner.ir.aggregates import Aggregation, order_of_first
 from blendfusion.planner.ir.nodes import (
     Field,
     Plan,
     Rel,
     all_fields,
     below_projections,
-    block_below,
     conjuncts,
     has_window,
     inline,
-    is_volatile,
-    needs_model,
-    substitute,
     windows,
 )
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.ir.windows import first_ranks
-from blendfusion.planner.needs.tied_answers import Places, candidates, spares_answers, with_answers
+from blendfusion.planner.needs.tied_answers import Order, Places, spare_in_groups
 from blendfusion.planner.needs.tied_numbers import is_first, spare_numbers
 
 
@@ -40,7 +35,7 @@ def tied_partitions(plan: Plan) -> Plan:
     if not isinstance(plan, Rel) or not asks_anything(plan):
         return plan
     if plan.kind == "aggregate":
-        return _aggregate(plan)
+        return spare_in_groups(plan, _order_read) or plan
     if plan.kind == "project":
         own = next((w for e in plan.exprs for w in windows(e) if is_first(w)), None)
         new = None if own is None else spare_numbers(plan, own, 1, (), all_fields(plan.width))
@@ -60,23 +55,11 @@ def tied_partitions(plan: Plan) -> Plan:
     return plan
 
 
-def _aggregate(plan: Rel) -> Plan:
-    found = block_below(plan.inputs[0])
-    if found is None or "set" in found[1].source.kinds:
-        return plan  # as in tied_rows
-    columns, block = found
-    agg = aggregation(plan).change(lambda e: inline(e, columns))
+def _order_read(agg: Aggregation) -> Order | None:
+    """The order of whose first row all aggregates have the value."""
     orders = {order_of_first(measure) for measure in agg.measures}
-    if not agg.one_group_a_row or len(orders) != 1 or any(m.filter for m in agg.measures):
-        return plan
-    order = orders.pop()
-    if order is None or not spares_answers(order[0]):
-        return plan
-    by, others = order[0], [*agg.keys, *(e for m in agg.measures for e in m.exprs[m.n_sorts :])]
-    if any(map(needs_model, others)) or any(is_volatile(e) or e.rels for e in (*by, *others)):
-        return plan
-    if any(may_be_real(key, block.source) for key in agg.keys):
-        return plan
-    places = Places(order[1], agg.keys, end=1)
-    rows, known, _ = with_answers(candidates(block, by, places), by, places)
-    return aggregate(rows, agg.change(lambda e: substitute(e, known.get)))
+    order = orders.pop() if len(orders) == 1 else None
+    if order is None or not agg.one_group_a_row or any(m.filter for m in agg.measures):
+        return None
+    others = [*agg.keys, *(e for m in agg.measures for e in m.exprs[m.n_sorts :])]
+    return order[0], others, Places(order[1], agg.keys, end=1)
