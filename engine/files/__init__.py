@@ -1,1 +1,1 @@
-"""Files as tables: by their paths, in folders, compressed, as spreadsheets, and on servers."""
+"""Files as tables: by their paths, in folders, compressed, and on servers."""

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Any
 
 from blendfusion.errors import QueryError
 from blendfusion.files.texts import COMPRESSIONS
+from blendfusion.services import offers
 
 KINDS = {
     ".csv": "csv",
@@ -51,6 +53,15 @@ def format_of(name: str) -> Format:
             f"{', '.join(COMPRESSIONS)}.",
         )
     return Format(kind, extension, compression)
+
+
+def module_for(kind: str) -> Any:
+    """The module of a service that reads files of a kind, and perhaps writes them. Raises
+    QueryError."""
+    found = offers("formats").get(kind)
+    if found is None:
+        raise QueryError(f"{kind} needs a service of blendfusion/services, which is not installed")
+    return found()
 
 
 def kind_of_all(names: Sequence[str], place: str) -> str:

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from datafusion import SessionContext
 
 from blendfusion.datafusion.file_errors import INFERRED_ROWS
@@ -24,11 +23,10 @@ from blendfusion.files.conversions import (
 )
 from blendfusion.files.csv_files import CsvOptions
 from blendfusion.files.csv_tables import csv_table
-from blendfusion.files.formats import Format, format_of, kind_of_all
+from blendfusion.files.formats import Format, format_of, kind_of_all, module_for
 from blendfusion.files.json_kinds import Kinds, need_conversion, wrong_line
 from blendfusion.files.objects import list_objects, store_error
 from blendfusion.files.parts import Form, Table, parts_of
-from blendfusion.files.spreadsheets import read_sheet
 from blendfusion.files.texts import (
     check_encoding,
     encoding_of,
@@ -263,18 +261,8 @@ def _register(
         )
     elif kind in ("parquet", "arrow"):
         typed_table(kind, listing, new_folder, _content).register(catalog, name)
-    elif kind == "xlsx":
-        sheets = [read_sheet(file.path, reading.sheet) for file in listing.files]
-        sheet = pa.concat_tables(sheets, promote_options="permissive")
-        catalog.register_record_batches(name, [sheet.to_batches() or [_empty_batch(sheet.schema)]])
     else:
-        from blendfusion.files.lance_table import lance_table
-
-        catalog.register_table(name, lance_table(listing.base))
-
-
-def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
+        module_for(kind).register(catalog, name, listing, reading.sheet)
 
 
 def _content(file: File) -> Any:

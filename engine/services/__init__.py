@@ -34,6 +34,9 @@ class Service:
     tables: Mapping[str, str] = field(default_factory=dict)
     """Its tables of ``information_schema`` (``usage``: of ``blendfusion``): functions of a session
     and of the ingredients by name that return Arrow tables."""
+    formats: Mapping[str, str] = field(default_factory=dict)
+    """The modules of its kinds of files: ``register(catalog, name, listing, sheet)`` makes a table
+    of some."""
     prices: Mapping[str, str] = field(default_factory=dict)
     """Its lists of prices: functions that return prices by the names of models."""
     statements: Mapping[str, str] = field(default_factory=dict)

@@ -20,8 +20,8 @@ from blendfusion.apps.cli.screens import SCREEN_ROWS, Rows, first_screen, report
 from blendfusion.apps.cli.text_tables import GAP, draw_table
 from blendfusion.apps.page_writers import WRITERS
 from blendfusion.errors import QueryError
+from blendfusion.files.formats import module_for
 from blendfusion.files.row_writers import flat
-from blendfusion.files.spreadsheets import write_sheet
 from blendfusion.places.whole_file import replacing
 from blendfusion.redaction import printable
 from blendfusion.run.observe.progress import count_noun
@@ -212,7 +212,7 @@ def _write_file(rows: Rows, style: Format, file: Path, compression: str | None) 
             return _write_rows(rows, style, sink)
     table = _whole(rows)
     if style == "xlsx":
-        write_sheet(flat(table), file)
+        module_for("xlsx").write_sheet(flat(table), file)
     else:
         with file.open("w", encoding="utf-8", newline="") as text:
             _draw(table, text, full_cells=True, screen_width=_FILE_WIDTH)

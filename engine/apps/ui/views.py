@@ -15,8 +15,8 @@ from blendfusion.apps.page_writers import WRITERS, is_number
 from blendfusion.apps.ui.cells import cell, column_cells
 from blendfusion.datafusion.arrow_layouts import plain_type
 from blendfusion.errors import QueryError
+from blendfusion.files.formats import module_for
 from blendfusion.files.row_writers import flat, text_of
-from blendfusion.files.spreadsheets import write_sheet
 
 _TOP = 8
 """The values of a summary, the most frequent ones."""
@@ -131,7 +131,7 @@ def file_of(table: pa.Table, style: str) -> tuple[bytes, str]:
     if style == "xlsx":
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "rows.xlsx")
-            write_sheet(flat(table), file)
+            module_for("xlsx").write_sheet(flat(table), file)
             return file.read_bytes(), _KINDS[style]
     content = io.BytesIO()
     WRITERS[style]([table], content)

@@ -3,7 +3,7 @@
 from blendfusion.services import Service
 
 SERVICE = Service(
-    needs=("models.services.shared_stores",),
+    needs=("models.services.shared_stores", "services.scans"),
     session="session:Clustering",
     workers="cluster:cluster_of",
 )

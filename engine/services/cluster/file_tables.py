@@ -12,9 +12,9 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from blendfusion.files.conversions import PREFIX
-from blendfusion.files.lance_table import RegisteredLance, opened_table
 from blendfusion.services.cluster.divide import Files
 from blendfusion.services.cluster.messages import FileTable
+from blendfusion.services.scans.lance_table import RegisteredLance, opened_table
 
 _METHODS = {
     "register_parquet": (".parquet", "file_type=parquet"),

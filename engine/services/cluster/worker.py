@@ -13,7 +13,6 @@ from blendfusion.datafusion.one_sort import SPLITS_SORTS
 from blendfusion.datafusion.parquet_statistics import SETTING
 from blendfusion.datafusion.substrait_io import batches_of, frame_of
 from blendfusion.errors import BlendFusionError
-from blendfusion.files.lance_table import RegisteredLance
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.pipeline import Chunks, Counts, run
 from blendfusion.run.execution.scratch_context import Workbench
@@ -47,6 +46,7 @@ from blendfusion.services.cluster.remote_dispatcher import (
     memory_of,
 )
 from blendfusion.services.cluster.worker_models import WorkerModels
+from blendfusion.services.scans.lance_table import RegisteredLance
 from blendfusion.udfs.register.parse_money import parse_money_function
 
 _TIME_ZONE = "datafusion.execution.time_zone"

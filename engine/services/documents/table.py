@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from blendfusion.datafusion.python_table import Scan, ScannedTable, Scanner
 from blendfusion.datafusion.scan_run import ScanRun, current_run
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.planner.ir.document_tables import COLUMNS, Documents
@@ -17,6 +16,7 @@ from blendfusion.services.documents.chunks import cut_chunks, words_left_out
 from blendfusion.services.documents.parse import ENDINGS, IMAGES
 from blendfusion.services.documents.process import PageRead, Reader
 from blendfusion.services.documents.pruning import left_by
+from blendfusion.services.scans.python_table import Scan, ScannedTable, Scanner
 
 BOX = pa.struct([(side, pa.float64()) for side in ("left", "top", "right", "bottom")])
 _WORDS, _NUMBER = pa.string(), pa.int32()

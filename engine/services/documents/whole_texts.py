@@ -13,7 +13,6 @@ from datafusion import SessionContext
 from datafusion.catalog import Table
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.datafusion.python_table import ScannedTable, Scanner
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, UNNAMED_SCHEMA
 from blendfusion.errors import QueryError, connect_with
 from blendfusion.files.conversions import folder_of
@@ -27,6 +26,7 @@ from blendfusion.places.folders import File, list_files
 from blendfusion.places.remote import LOCAL, download, local_path, scheme_of
 from blendfusion.services.documents.pruning import left_by
 from blendfusion.services.documents.tables_in_queries import with_table
+from blendfusion.services.scans.python_table import ScannedTable, Scanner
 
 if TYPE_CHECKING:
     from blendfusion.prepare.frame_sources import FrameSources

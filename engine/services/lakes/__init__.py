@@ -3,5 +3,8 @@
 from blendfusion.services import Service
 
 SERVICE = Service(
-    session="session:LakeReading", versions="versions:with_versions", columns="columns:table_of"
+    needs=("services.scans",),
+    session="session:LakeReading",
+    versions="versions:with_versions",
+    columns="columns:table_of",
 )

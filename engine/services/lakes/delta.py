@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
-from blendfusion.datafusion.python_table import FilteredRows, ScannedTable, Scanner
-from blendfusion.datafusion.scan_filters import columns_of, expression_of, tree_of
 from blendfusion.errors import QueryError
 from blendfusion.services.lakes.pruning import ColumnTest, column_tests
+from blendfusion.services.scans.python_table import FilteredRows, ScannedTable, Scanner
+from blendfusion.services.scans.scan_filters import columns_of, expression_of, tree_of
 from blendfusion.udfs.declare.arguments import quoted_name
 
 _OPERATORS: Mapping[str, str] = {

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from blendfusion.datafusion.python_table import FilteredRows, ScannedTable, Scanner
-from blendfusion.datafusion.scan_filters import Tree, columns_of, expression_of, tree_of
 from blendfusion.services.lakes.pruning import ColumnTest, column_tests
+from blendfusion.services.scans.python_table import FilteredRows, ScannedTable, Scanner
+from blendfusion.services.scans.scan_filters import Tree, columns_of, expression_of, tree_of
 
 _COMPARISONS = {
     "equal": "EqualTo",

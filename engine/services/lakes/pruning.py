@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from blendfusion.datafusion.scan_filters import Application, Constant, Field, Tree, conjuncts
+from blendfusion.services.scans.scan_filters import Application, Constant, Field, Tree, conjuncts
 
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 _PRUNING = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_date)

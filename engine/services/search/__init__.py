@@ -3,6 +3,7 @@
 from blendfusion.services import Service
 
 SERVICE = Service(
+    needs=("services.scans",),
     session="session:Searching",
     names={"IndexReport": "build"},
     relations={"llm_search": "sources:rewrite_searches"},

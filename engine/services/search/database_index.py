@@ -12,10 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from blendfusion.errors import ArgumentError, QueryError
-from blendfusion.files.lance_table import StorageOptions, opened_table, place_of, require_lance
 from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.planner.ir.lineage import Column
 from blendfusion.planner.ir.search_tables import MODES, Mode, Search
+from blendfusion.services.scans.lance_table import (
+    StorageOptions,
+    opened_table,
+    place_of,
+    require_lance,
+)
 from blendfusion.services.search.folder import State
 from blendfusion.services.search.index import Index
 from blendfusion.services.search.snapshot import DECIMALS, SCORE, Snapshot, candidates, with_scores

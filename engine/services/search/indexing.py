@@ -15,9 +15,9 @@ from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
 from blendfusion.datafusion.arrow_types import is_text
 from blendfusion.datafusion.context import OwnContext
 from blendfusion.errors import QueryError, by_surface, close_matches
-from blendfusion.files.lance_table import require_lance
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.models.stores.store_names import user_cache
+from blendfusion.services.scans.lance_table import require_lance
 from blendfusion.services.search.build import ROW, TEXT, TEXT_HASH, VECTOR, IndexReport, build
 from blendfusion.services.search.folder import Folder, Spec
 from blendfusion.services.search.snapshot import RANK, SCORE

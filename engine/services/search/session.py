@@ -14,12 +14,12 @@ from blendfusion.errors import QueryError
 from blendfusion.prepare.frame_sources import FrameSources
 
 if TYPE_CHECKING:
-    from blendfusion.files.lance_table import StorageOptions
     from blendfusion.frame import Frame
     from blendfusion.models.embedders.cache import Stored
     from blendfusion.models.embedders.embedder import Vectors
     from blendfusion.planner.ir.search_tables import Mode
     from blendfusion.planner.rules.similar_first import Pays
+    from blendfusion.services.scans.lance_table import StorageOptions
     from blendfusion.services.search.build import IndexReport
     from blendfusion.services.search.indexes import Indexes
 
@@ -65,7 +65,7 @@ class Searching(FrameSources):
         Columns and filters go into Lance's own scan; every query reads the latest version. Raises
         QueryError if there is none, ModelNotFound without the extra 'search'.
         """
-        from blendfusion.files.lance_table import lance_table
+        from blendfusion.services.scans.lance_table import lance_table
 
         self.register_table(name, lance_table(path, storage_options))
         self.note_registration("register_lance", name, path, {"storage_options": storage_options})
@@ -143,7 +143,7 @@ class Searching(FrameSources):
     def open_index(self, name: str, path: str | os.PathLike[str] | None = None) -> None:
         """Make the index in ``path``, built by any session, searchable as ``name``. Raises
         QueryError if there is none."""
-        from blendfusion.files.lance_table import require_lance
+        from blendfusion.services.scans.lance_table import require_lance
         from blendfusion.services.search.indexing import default_path
 
         require_lance()

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from datafusion.catalog import SchemaProvider, Table
 
-from blendfusion.datafusion.python_table import ScannedTable, Scanner, scan_of
 from blendfusion.planner.ir.search_tables import Search
+from blendfusion.services.scans.python_table import ScannedTable, Scanner, scan_of
 
 if TYPE_CHECKING:
     from blendfusion.services.search.indexes import Indexes

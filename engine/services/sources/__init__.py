@@ -3,6 +3,7 @@
 from blendfusion.services import Service
 
 SERVICE = Service(
+    needs=("services.scans",),
     session="session:Attaching",
     destinations="write_statements",
     columns="columns:table_of",

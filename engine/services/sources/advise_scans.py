@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import pyarrow as pa
 from datafusion.plan import LogicalPlan
 
-from blendfusion.datafusion.scan_filters import Application, Constant, Field, Tree, conjuncts
+from blendfusion.services.scans.scan_filters import Application, Constant, Field, Tree, conjuncts
 from blendfusion.services.sources.plan_conditions import membership, rename_columns, tree_of
 from blendfusion.services.sources.remote_table import KeyQuery, RemoteTable
 from blendfusion.services.sources.scan_advice import NONE, Advice, Grouping, Key, SortKey

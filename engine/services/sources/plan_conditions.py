@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from datafusion import Expr
 
-from blendfusion.datafusion.scan_filters import Application, Constant, Field, Tree
+from blendfusion.services.scans.scan_filters import Application, Constant, Field, Tree
 
 _OPERATORS = {
     "AND": "and_kleene",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from sqlglot import exp
 
-from blendfusion.datafusion.scan_filters import Application, Constant, Field, Tree, conjuncts
+from blendfusion.services.scans.scan_filters import Application, Constant, Field, Tree, conjuncts
 from blendfusion.services.sources.database import Column
 from blendfusion.services.sources.scan_advice import SortKey
 from blendfusion.services.sources.sort_keys import order_keys

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from sqlglot import exp
 
-from blendfusion.datafusion.python_table import FilteredRows, Scan, ScannedTable, Scanner
-from blendfusion.datafusion.scan_filters import (
+from blendfusion.services.scans.python_table import FilteredRows, Scan, ScannedTable, Scanner
+from blendfusion.services.scans.scan_filters import (
     Application,
     Field,
     Tree,

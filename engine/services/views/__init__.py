@@ -3,7 +3,7 @@
 from blendfusion.services import Service
 
 SERVICE = Service(
-    needs=("services.replay",),
+    needs=("services.replay", "services.scans"),
     session="session:ViewKeeping",
     versions="versions:with_versions",
     statements={

@@ -21,7 +21,7 @@ class LanceColumns:
         self._session, self._name, self.place = session, name, place
 
     def _open(self) -> Any:
-        from blendfusion.files.lance_table import opened_table
+        from blendfusion.services.scans.lance_table import opened_table
 
         return opened_table(self.place)
 
@@ -80,7 +80,7 @@ class LanceColumns:
         return rows
 
     def show(self) -> None:
-        from blendfusion.files.lance_table import RegisteredLance
+        from blendfusion.services.scans.lance_table import RegisteredLance
 
         if self._session.lance_place(self._name) == self.place:
             quoted = quoted_name(self._name)

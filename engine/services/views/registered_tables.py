@@ -38,7 +38,7 @@ class RegisteredTables(FrameSources):
         place = self.lance_place(name)
         if place is None:
             return None
-        from blendfusion.files.lance_table import opened_table
+        from blendfusion.services.scans.lance_table import opened_table
 
         table = opened_table(place)
         files = [file.path for part in table.get_fragments() for file in part.data_files()]

@@ -16,7 +16,7 @@ from datafusion import SessionContext
 import blendfusion as bf
 from blendfusion.apps.cli.results import page_of, write
 from blendfusion.files.reading import register_file
-from blendfusion.files.spreadsheets import read_sheet
+from blendfusion.services.spreadsheets.sheets import read_sheet
 
 ODD = pa.table(
     {

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from blendfusion.datafusion.scan_errors import ScanError
-from blendfusion.datafusion.scan_filters import expression_of, has_lists, tree_of
 from blendfusion.errors import BlendFusionError
+from blendfusion.services.scans.scan_filters import expression_of, has_lists, tree_of
 
 
 class Scanner(Protocol):

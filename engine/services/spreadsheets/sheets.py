@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from datafusion import SessionContext
 
+from blendfusion.datafusion.substrait_io import batches_of
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.files.csv_head import check_names
+from blendfusion.places.folders import Listing
 from blendfusion.places.notes import note, quote_first
 
 _TITLE_ROWS = 20
@@ -45,6 +48,13 @@ def _openpyxl() -> Any:
             "XLSX files need the package openpyxl", hint="pip install 'blendfusion[xlsx]'"
         ) from problem
     return openpyxl
+
+
+def register(catalog: SessionContext, name: str, listing: Listing, sheet: str | None) -> None:
+    """Register the sheets of workbooks as one table: see ``read_sheet``."""
+    sheets = [read_sheet(file.path, sheet) for file in listing.files]
+    whole = pa.concat_tables(sheets, promote_options="permissive")
+    catalog.register_record_batches(name, [batches_of(whole)])
 
 
 def read_sheet(file: Path, sheet: str | None = None) -> pa.Table:

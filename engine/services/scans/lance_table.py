@@ -16,15 +16,23 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from datafusion.catalog import Table
 
-from blendfusion.datafusion.python_table import Scan, ScannedTable, Scanner
 from blendfusion.errors import ModelNotFound, QueryError, close_matches
+from blendfusion.services.scans.python_table import Scan, ScannedTable, Scanner
 
 if TYPE_CHECKING:
     import lance
+    from datafusion import SessionContext
+
+    from blendfusion.places.folders import Listing
 
 
 StorageOptions: TypeAlias = Mapping[str, str]
 """Options of an object store, such as its endpoint and keys, as LanceDB names them."""
+
+
+def register(catalog: SessionContext, name: str, listing: Listing, sheet: str | None) -> None:
+    """Register the Lance table in a folder."""
+    catalog.register_table(name, lance_table(listing.base))
 
 
 def lance_table(

@@ -10,7 +10,7 @@ import pyarrow.dataset as pads
 import pytest
 
 import blendfusion as bf
-from blendfusion.datafusion.scan_filters import columns_of, conjuncts, expression_of, tree_of
+from blendfusion.services.scans.scan_filters import columns_of, conjuncts, expression_of, tree_of
 
 F = pc.field
 TABLE = pa.table(
