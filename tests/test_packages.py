@@ -32,10 +32,9 @@ ORDER = """
     udfs.ask udfs.services.columns udfs.functions udfs.evaluate udfs.joins udfs.register
     planner.ir planner.run_switches
     planner.explain planner.stages planner.needs planner.rules planner
-    places
+    places services
     datafusion.arrow_types datafusion.substrait files.united_types
     datafusion
-    services
     language language.query_text
     language.doubts
     files

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from blendfusion.datafusion.columns import columns_listed
 from blendfusion.datafusion.foreign_words import foreign, text_of
-from blendfusion.datafusion.other_systems import form_remedy, function_remedy
 from blendfusion.errors import (
     BlendFusionError,
     QueryError,
@@ -21,6 +20,7 @@ from blendfusion.errors import (
     table_of,
 )
 from blendfusion.redaction import Redaction
+from blendfusion.services import parts
 from blendfusion.udfs.declare.arguments import sql_string
 from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, VALUE
 from blendfusion.udfs.declare.call_registry import CALLS, readable
@@ -206,7 +206,8 @@ def _function(text: str, context: SessionContext, query: str) -> QueryError | No
     known = {n for n in (*context.udfs(), *context.udafs(), *context.udwfs()) if n not in CALLS}
     known |= set(known_ingredients())
     near = close_matches(name, known)
-    hint = _OTHERWISE.get(name.lower()) or function_remedy(name, query)
+    remedies = (module.function_remedy(name, query) for module in parts("remedies"))
+    hint = _OTHERWISE.get(name.lower()) or next(filter(None, remedies), None)
     hint = hint or (near if "mean" in near else _LISTED)
     if re.match(r"ai[._]", name, re.IGNORECASE):
         hint = _OF_WAREHOUSES
@@ -224,10 +225,32 @@ _OF_WAREHOUSES = (
 )
 
 
+_FORMS = (
+    (
+        r"comparison operation (?:Boolean = \w+|\w+ = Boolean)",
+        "",
+        "A BOOLEAN is true or false: write it alone, WHERE llm_filter('…', text), or behind NOT.",
+    ),
+    (
+        r"temporal operation Interval\(\w+\) \* |temporal operation \w+ \* Interval",
+        "",
+        "A number of days is added as it is: day + llm_int('How many days?', text).",
+    ),
+    (
+        r"only be .* by string index or",
+        "in brackets stand the names of a frame's columns: frame['text'], frame[['id', 'text']]",
+        "For rows write frame.filter(col('stars') < 3), frame.limit(10), frame.limit(1, offset=5).",
+    ),
+)
+
+
 def form_error(text: str, _context: object = None, _query: str = "") -> QueryError | None:
     """The error of a form that DataFusion lacks, or None if ``text`` is about something else."""
-    found = form_remedy(text)
-    return None if found is None else QueryError(found[0] or words(text), hint=found[1])
+    for pattern, message, hint in (*_FORMS, *(form for s in parts("remedies") for form in s.FORMS)):
+        found = re.search(pattern, text)
+        if found is not None:
+            return QueryError(found.expand(message) or words(text), hint=found.expand(hint))
+    return None
 
 
 def _grouping_error(text: str, _context: object, query: str) -> QueryError | None:

@@ -49,6 +49,9 @@ class Service:
     name)`` deletes one."""
     dialects: str = ""
     """The module that translates the queries of other systems: see ``prepare.translators``."""
+    remedies: str = ""
+    """The module of what to write here for what other systems have: ``FORMS`` (a pattern of
+    DataFusion's message, ours, the hint), and ``function_remedy(name, query)``."""
     dialect_names: tuple[str, ...] = ()
     """The names of these systems."""
     versions: str = ""

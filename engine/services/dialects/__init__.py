@@ -7,6 +7,7 @@ SERVICE = Service(
     names={"open_during": "suql.open_during"},
     function="suql.open_during:open_during_function",
     dialects="dispatch",
+    remedies="other_systems",
     dialect_names=(
         *("blendsql", "suql", "mysql", "snowflake", "bigquery", "databricks"),
         *("pg-jev", "jevql", "duckdb-jev", "duckdb-jev-structs", "anofox", "greptimedb"),

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from blendfusion.datafusion.call_arguments import plain_arguments
 from blendfusion.errors import remedy_for, table_of
+from blendfusion.services.dialects.call_arguments import plain_arguments
 
 _FUNCTIONS = {
     "year month day hour minute second quarter week": "date_part('{name}', day)",
@@ -62,7 +62,7 @@ _JSON = (
     "a field is column['key']."
 )
 _JSON_FUNCTION = re.compile(r"json|^get_path$")
-_FORMS = (
+FORMS = (
     (r"Unsupported JOIN operator Anti\(", "there is no ANTI JOIN", "Write LEFT ANTI JOIN."),
     (r"Unsupported JOIN operator Semi\(", "there is no SEMI JOIN", "Write LEFT SEMI JOIN."),
     (
@@ -162,21 +162,6 @@ _FORMS = (
         "CAST takes no format",
         "Write to_date(text, '%d/%m/%Y'), or to_char(day, '%d/%m/%Y').",
     ),
-    (
-        r"comparison operation (?:Boolean = \w+|\w+ = Boolean)",
-        "",
-        "A BOOLEAN is true or false: write it alone, WHERE llm_filter('…', text), or behind NOT.",
-    ),
-    (
-        r"temporal operation Interval\(\w+\) \* |temporal operation \w+ \* Interval",
-        "",
-        "A number of days is added as it is: day + llm_int('How many days?', text).",
-    ),
-    (
-        r"only be .* by string index or",
-        "in brackets stand the names of a frame's columns: frame['text'], frame[['id', 'text']]",
-        "For rows write frame.filter(col('stars') < 3), frame.limit(10), frame.limit(1, offset=5).",
-    ),
 )
 
 
@@ -232,13 +217,3 @@ def _fits(words: Sequence[str], given: Sequence[str]) -> bool:
 
 def _own_word(own: Mapping[str, str], at: re.Match[str]) -> str:
     return own[at[0]]
-
-
-def form_remedy(text: str) -> tuple[str, str] | None:
-    """The problem ('': as ``text`` states it) and the remedy of DataFusion's message about a form
-    that it lacks; None for another message."""
-    for pattern, message, hint in _FORMS:
-        found = re.search(pattern, text)
-        if found is not None:
-            return found.expand(message), found.expand(hint)
-    return None

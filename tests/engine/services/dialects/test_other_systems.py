@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import blendfusion as bf
-from blendfusion.datafusion import other_systems
+from blendfusion.services.dialects import other_systems
 
 ASKS = "llm_filter('Is it broken?', text)"
 
