@@ -211,6 +211,18 @@ class Task:
     """The most tokens of the reason that the model writes before its answer; 0: it writes none."""
 
     @property
+    def options_query(self) -> str | None:
+        """The subquery that gives the options of the answers, if one does."""
+        choice = self.constraint.item or self.constraint
+        return None if choice.of_group else choice.query
+
+    @property
+    def subqueries(self) -> tuple[str, ...]:
+        """The subqueries that give the options, the examples and the sample."""
+        queries = (self.options_query, self.examples_query, self.sample_query)
+        return tuple(query for query in queries if query is not None)
+
+    @property
     def in_full(self) -> Task:
         """This question with complete answers, whatever the query compares them with."""
         if not self.constraint.decides:

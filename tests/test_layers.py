@@ -117,7 +117,6 @@ FACES = {
 """The names, by their modules, that only what lies above the record ``Engine`` imports."""
 BELOW_ENGINE = [
     ROOT / "engine" / "prepare" / "function_registry.py",
-    *sorted((ROOT / "engine" / "prepare").glob("subquery_*.py")),
     ROOT / "engine" / "prepare" / "result_names.py",
     *(
         file

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from datafusion import ScalarUDF, SessionContext, udf
@@ -18,6 +18,7 @@ from blendfusion.language.query_text.stored_calls import ASK, with_stored_calls
 from blendfusion.language.query_text.typed_query import TypedQuery
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.planner.run_switches import COMPARISON_STOP
+from blendfusion.services import parts
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.ask.media import NAME_OF_BYTES
 from blendfusion.udfs.declare.call import BYTES, Call
@@ -27,7 +28,7 @@ from blendfusion.udfs.register.user_functions import known_ingredients, names_a_
 
 if TYPE_CHECKING:
     from blendfusion.datafusion.context import OwnContext
-    from blendfusion.run.engine import Engine, Reading
+    from blendfusion.run.engine import Engine, Reading, Subqueries
     from blendfusion.run.hooks import BaseFrame
     from blendfusion.udfs.ask.dispatcher import Dispatcher
     from blendfusion.udfs.register.udf import DispatcherSource
@@ -75,9 +76,7 @@ class KnownCalls:
         self.granted: Container[str] | None = None
         """The names of the functions that queries may call; None: all."""
         self._name_of_media: ScalarUDF | None = None
-        self._option_frames: dict[str, BaseFrame] = {}
-        self._labelled_frames: dict[Task, BaseFrame] = {}
-        self._sample_frames: dict[Task, BaseFrame] = {}
+        self._subqueries: dict[tuple[str, object], BaseFrame] = {}
 
     def reading(
         self,
@@ -125,60 +124,23 @@ class KnownCalls:
             self._register(engine, call)
             if call.models:
                 engine.models.of(call.model_names(targets_in(options)), options)
-            if call.options_query is not None:
-                frame = self.option_frame(engine, call.options_query)
-                self._option_frames[call.options_query] = frame
-            if call.task.examples_query is not None:
-                self._labelled_frames[call.task] = self.labelled_frame(engine, call.task)
-            if call.task.sample_query is not None:
-                self._sample_frames[call.task] = self.sample_frame(engine, call.task)
+            if call.task.subqueries:
+                self._subqueries |= _subqueries().frames_of(engine, call.task, {})
 
     def settle(self, engine: Engine, calls: Iterable[Call], dispatcher: Dispatcher) -> None:
         """Read the options, examples and samples that subqueries give to ``calls``; ``dispatcher``
         answers the calls in these subqueries."""
-        for call in calls:
-            task, options, examples = call.task, call.options_query, call.task.examples_query
-            sample = task.sample_query
-            if (options, examples, sample) == (None,) * 3 or dispatcher.is_settled(task):
-                continue
-            from blendfusion.prepare.subquery_examples import read_examples
-            from blendfusion.prepare.subquery_options import read_options
-            from blendfusion.prepare.subquery_sample import read_sample
+        for task in (call.task for call in calls):
+            if task.subqueries and not dispatcher.is_settled(task):
+                frames = self.subqueries(engine, task)
+                dispatcher.settle(task, _subqueries().settled_task(task, frames, dispatcher))
 
-            if options is not None:
-                found = read_options(self.option_frame(engine, options), options, dispatcher)
-                task = _with_options(task, found)
-            if examples is not None:
-                rows = self.labelled_frame(engine, call.task)
-                picked = read_examples(rows, examples, task, dispatcher)
-                task = replace(task, examples=picked, examples_query=None)
-            if sample is not None:
-                rows = self.sample_frame(engine, call.task)
-                task = replace(
-                    task, sample=read_sample(rows, sample, dispatcher), sample_query=None
-                )
-            dispatcher.settle(call.task, task)
-
-    def labelled_frame(self, engine: Engine, task: Task) -> BaseFrame:
-        """The rows of which some become the examples of ``task``: see
-        ``labelled_rows.labelled_frame``."""
-        from blendfusion.prepare.subquery_examples import labelled_frame
-
-        known = self._labelled_frames.get(task)
-        return known or labelled_frame(engine, task.examples_query or "", task)
-
-    def sample_frame(self, engine: Engine, task: Task) -> BaseFrame:
-        """The rows of the sample of ``task``: see ``subquery_sample.sample_frame``."""
-        from blendfusion.prepare.subquery_sample import sample_frame
-
-        known = self._sample_frames.get(task)
-        return known or sample_frame(engine, task.sample_query or "", len(task.columns))
-
-    def option_frame(self, engine: Engine, query: str) -> BaseFrame:
-        """The options that the subquery of a call gives: see ``option_values.option_frame``."""
-        from blendfusion.prepare.subquery_options import option_frame
-
-        return self._option_frames.get(query) or option_frame(engine, query)
+    def subqueries(self, engine: Engine, task: Task) -> Subqueries:
+        """The frames of the subqueries that give ``task`` its options, examples and sample."""
+        if not task.subqueries:
+            return {}
+        found: Subqueries = _subqueries().frames_of(engine, task, self._subqueries)
+        return found
 
     def know(self, engine: Engine, text: str) -> None:
         """Register the calls whose functions are named in ``text``, a part of a plan."""
@@ -213,13 +175,11 @@ class KnownCalls:
         self._registered.add(call.name)
 
 
-def _with_options(task: Task, options: Sequence[str] | None) -> Task:
-    """``task`` with these for the options that its subquery gave; None: with texts."""
-    constraint = task.constraint
-    if options is None:
-        choice = Constraint("text")
-    else:
-        choice = replace(constraint.item or constraint, query=None, options=tuple(options))
-    if constraint.item is not None:
-        choice = replace(constraint, item=choice)
-    return replace(task, constraint=choice)
+def _subqueries() -> Any:
+    """The module of the service that reads subqueries of calls. Raises QueryError."""
+    for module in parts("subqueries"):
+        return module
+    raise QueryError(
+        "options, examples or a sample from a subquery need the service "
+        "blendfusion/services/subqueries, which is not installed"
+    )

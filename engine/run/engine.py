@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from blendfusion.udfs.ask.named_results import NamedResults
 
@@ -67,6 +67,10 @@ class Reading(Protocol):
     ) -> TypedQuery: ...
 
 
+Subqueries: TypeAlias = "Mapping[tuple[str, object], BaseFrame]"
+"""Frames by what they give: ``options`` with their query, ``examples`` or a ``sample`` with the task."""
+
+
 class Calls(Protocol):
     """The calls that a session has met: see ``KnownCalls``."""
 
@@ -96,16 +100,8 @@ class Calls(Protocol):
         """The function of the names of bytes."""
         ...
 
-    def option_frame(self, engine: Engine, query: str) -> BaseFrame:
-        """The options that the subquery of a call gives."""
-        ...
-
-    def sample_frame(self, engine: Engine, task: Task) -> BaseFrame:
-        """The rows of the sample of ``task``."""
-        ...
-
-    def labelled_frame(self, engine: Engine, task: Task) -> BaseFrame:
-        """The rows of which some become the examples of ``task``."""
+    def subqueries(self, engine: Engine, task: Task) -> Subqueries:
+        """The frames of the subqueries that give ``task`` its options, examples and sample."""
         ...
 
 

@@ -52,6 +52,9 @@ class Service:
     remedies: str = ""
     """The module of what to write here for what other systems have: ``FORMS`` (a pattern of
     DataFusion's message, ours, the hint), and ``function_remedy(name, query)``."""
+    subqueries: str = ""
+    """The module of subqueries that give calls their options, examples and samples:
+    ``frames_of(engine, task, known)``, and ``settled_task(task, frames, dispatcher)``."""
     dialect_names: tuple[str, ...] = ()
     """The names of these systems."""
     versions: str = ""

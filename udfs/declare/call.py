@@ -206,13 +206,6 @@ class Call:
         columns = self.task.columns if self.comparing is None else self.comparing.columns
         return self.to_sql([name or "…" for name in columns])
 
-    @property
-    def options_query(self) -> str | None:
-        """The subquery that gives the options of the call's answers, if one does."""
-        constraint = self.task.constraint
-        choice = constraint.item or constraint
-        return None if choice.of_group else choice.query
-
     def to_sql(self, values: Sequence[str]) -> str:
         """The call as SQL, with these texts for its values."""
         ingredient, shown = self.ingredient, dict(self.shown)

@@ -212,7 +212,7 @@ class RowWise:
 
     def _is_never_true(self, expr: Expr) -> bool:
         """Whether no answer makes a condition true, by options that the planner did not know."""
-        if not any(ask.call.options_query for ask in asks(expr)):
+        if not any(ask.call.task.options_query for ask in asks(expr)):
             return False
         if expr not in self._possible:
             found = outcomes(

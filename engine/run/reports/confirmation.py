@@ -51,14 +51,10 @@ def demand(expected: str, above: int) -> None:
 def _with_options(frame: BaseFrame) -> Iterator[BaseFrame]:
     """The frames that a run of ``frame`` runs: first those that its calls take options, examples
     and samples from."""
-    queries = dict.fromkeys(c.options_query for c in frame.prepared.calls)
-    for query in queries:
-        if query is not None:
-            yield from _with_options(frame.engine.calls.option_frame(frame.engine, query))
-    for task in dict.fromkeys(c.task for c in frame.prepared.calls):
-        if task.examples_query is not None:
-            yield from _with_options(frame.engine.calls.labelled_frame(frame.engine, task))
-        if task.sample_query is not None:
-            yield from _with_options(frame.engine.calls.sample_frame(frame.engine, task))
+    known, engine = frame.engine.calls, frame.engine
+    tasks = dict.fromkeys(call.task for call in frame.prepared.calls)
+    found = {k: inner for task in tasks for k, inner in known.subqueries(engine, task).items()}
+    for inner in found.values():
+        yield from _with_options(inner)
     if frame.prepared.calls:
         yield frame

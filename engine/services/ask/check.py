@@ -179,9 +179,8 @@ def _outside(session: FrameSources, frame: Frame, tables: Collection[str]) -> st
     read = sorted(scans(frame.logical_plan()))
     found = next((s.split()[0] for s in read if table_of(s.casefold(), folded) is None), None)
     for call in frame.prepared.calls:
-        task = call.task
-        for query in (call.options_query, task.examples_query, task.sample_query):
-            if found is None and query:
+        for query in call.task.subqueries:
+            if found is None:
                 found = _outside(session, session.sql(query, read_only=True), tables)
     return found
 

@@ -198,7 +198,7 @@ def most_of_rows(block: Block, rows: int, rowwise: RowWise) -> dict[Ask, int]:
 def _asks_once_a_row(ask: Ask, rowwise: RowWise) -> bool:
     """Whether a call asks at most one question about each row, and one about each value."""
     call, task = ask.call, ask.call.task
-    several = call.check or task.reasoning or task.consistency > 1 or call.options_query
+    several = call.check or task.reasoning or task.consistency > 1 or task.options_query
     usual = type(call.ingredient.kind) is RowQuestion and ask.domain is None and asks_model(ask)
     return usual and not several and rowwise.dispatcher.certain(task) is None
 

@@ -45,7 +45,8 @@ def check_examples_apart(session: BaseSession, trace: Trace) -> None:
     for task, values, _ in trace.batches:
         shown = {_spell(example.values) for example in task.examples}
         if task.examples_query is not None:
-            table = session.calls.labelled_frame(session.engine, task).to_arrow_table()
+            frames = session.calls.subqueries(session.engine, task)
+            table = frames["examples", task].to_arrow_table()
             rows = zip(*(column.to_pylist() for column in table.columns[:-1]), strict=True)
             shown |= set(map(_spell, rows))
         both = sum(_spell(row) in shown for row in values)

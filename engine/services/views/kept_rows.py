@@ -200,9 +200,8 @@ def key_of(block: Block) -> str | None:
 def _is_plain(call: Call) -> bool:
     """Whether an answer of a call depends on its values and literals alone."""
     kind, task = call.ingredient.kind, call.task
-    queries = call.options_query, task.examples_query, task.sample_query
     beside = kind.whole_column or kind.has_body or kind.images or kind.audio or call.in_bytes
-    return queries == (None,) * 3 and not (beside or task.images or call.review or call.calibrated)
+    return not (task.subqueries or beside or task.images or call.review or call.calibrated)
 
 
 def _form(expr: Expr) -> tuple[object, ...]:

@@ -61,12 +61,8 @@ def _frames_of(frame: BaseFrame) -> Iterator[BaseFrame]:
     yield frame
     known, engine = frame.engine.calls, frame.engine
     for call in frame.prepared.calls:
-        if call.options_query is not None:
-            yield from _frames_of(known.option_frame(engine, call.options_query))
-        if call.task.examples_query is not None:
-            yield from _frames_of(known.labelled_frame(engine, call.task))
-        if call.task.sample_query is not None:
-            yield from _frames_of(known.sample_frame(engine, call.task))
+        for inner in known.subqueries(engine, call.task).values():
+            yield from _frames_of(inner)
 
 
 def plan_text(frame: Frame) -> str:

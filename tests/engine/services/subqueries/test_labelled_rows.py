@@ -7,8 +7,8 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.models.prompts.prompt import render
+from blendfusion.services.subqueries.example_selection import EXAMPLES, pick
 from blendfusion.types import Constraint, Example, Task
-from blendfusion.udfs.ask.example_selection import EXAMPLES, pick
 
 LABELLED = {"said": ["good", "fine", "bad", "awful"], "label": [True, True, False, False]}
 

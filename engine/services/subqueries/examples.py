@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from blendfusion.errors import QueryError
 from blendfusion.models.embedders.cache import UnknownVectorError
 from blendfusion.models.prompts.parse_reply import read_answer
-from blendfusion.prepare.subquery_arguments import option_text, rows_of, text_rows
+from blendfusion.services.subqueries.example_selection import pick
+from blendfusion.services.subqueries.subquery_rows import option_text, rows_of, text_rows
 from blendfusion.types import Constraint, Example, Task
-from blendfusion.udfs.ask.example_selection import pick
 from blendfusion.udfs.declare.sample import filled_rows
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from blendfusion.errors import QueryError
-from blendfusion.prepare.subquery_arguments import option_text, rows_of, text_rows
+from blendfusion.services.subqueries.subquery_rows import option_text, rows_of, text_rows
 from blendfusion.udfs.declare.sample import sample_rows
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
-from blendfusion.prepare.subquery_arguments import option_text, standing_alone, text_columns
 from blendfusion.run.reports.trace import AnswerWarning
+from blendfusion.services.subqueries.subquery_rows import option_text, standing_alone, text_columns
 from blendfusion.udfs.declare.arguments import INFERRED
 
 if TYPE_CHECKING:
