@@ -68,7 +68,8 @@ class Reading(Protocol):
 
 
 Subqueries: TypeAlias = "Mapping[tuple[str, object], BaseFrame]"
-"""Frames by what they give: ``options`` with their query, ``examples`` or a ``sample`` with the task."""
+"""Frames by what they give: ``options`` with their query, ``examples`` or a ``sample`` with the
+task."""
 
 
 class Calls(Protocol):

@@ -1,4 +1,4 @@
-"""The subqueries of tasks: their frames before a run, and the tasks with what a run reads of them."""
+"""The subqueries of tasks: frames before a run, and the tasks with what a run reads of these."""
 
 from __future__ import annotations
 
