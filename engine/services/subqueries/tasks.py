@@ -13,13 +13,14 @@ from blendfusion.types import Constraint, Task
 
 if TYPE_CHECKING:
     from blendfusion.run.engine import Engine, Subqueries
+    from blendfusion.run.hooks import BaseFrame
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 
 def frames_of(engine: Engine, task: Task, known: Subqueries) -> Subqueries:
     """The frames of the subqueries of a task, ``known`` ones or new ones. Nothing runs. Raises
     QueryError for a query that does not stand alone or has other columns."""
-    found = {}
+    found: dict[tuple[str, object], BaseFrame] = {}
     if task.options_query is not None:
         one = "options", task.options_query
         found[one] = known.get(one) or option_frame(engine, task.options_query)
