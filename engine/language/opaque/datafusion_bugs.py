@@ -5,8 +5,9 @@ groups become comparisons: see ``datafusion.substrait.truth_test_bug``. A CASE a
 column: see ``datafusion.substrait.case_key_bug``. A limit with an offset gets a filter above it:
 see ``planner.stages.offset_bug``. A query that Substrait cannot carry runs as it is. Branches of
 unions are sorted together: see ``datafusion.one_sort``. Conditions that would make a key of an
-order look constant are hidden: see ``datafusion.substrait.constant_bug``. Casts of decimals stay
-in comparisons: see ``datafusion.kept_casts``. A sum beside one number of distinct values
+order look constant are hidden: see ``datafusion.substrait.constant_bug``. So are columns that are
+constant below grouping sets and outer joins alone: see ``datafusion.substrait.constant_columns``.
+Casts of decimals stay in comparisons: see ``datafusion.kept_casts``. A sum beside one number of distinct values
 gets the type that it has there, which DataFusion compares with a literal of the type without them.
 """
 
@@ -41,7 +42,7 @@ def may_meet_bug(plan: str) -> bool:
     forms = (_MAY_BE_RIGHT, _CASE_KEY, _SUM_AND_DISTINCT)
     found = any(form.search(plan) for form in forms) or _tests_truth(plan)
     found = found or _orders_skipped_rows(plan) or _may_drop_keys(plan) or _may_lose_casts(plan)
-    return found or may_split_sorts(plan)
+    return found or _may_mistake_constants(plan) or may_split_sorts(plan)
 
 
 def without_bugs(frame: BaseFrame) -> DataFrame:
@@ -77,6 +78,14 @@ def _may_drop_keys(plan: str) -> bool:
     return may_drop_keys(plan)
 
 
+def _may_mistake_constants(plan: str) -> bool:
+    if "Join:" not in plan and "Aggregate:" not in plan:
+        return False
+    from blendfusion.datafusion.substrait.constant_columns import may_mistake_constants
+
+    return may_mistake_constants(plan)
+
+
 def _mend(frame: BaseFrame) -> DataFrame:
     """A frame of the same rows that has been through Substrait, or DataFusion's own."""
     plain = with_kept_casts(frame.engine.tables, DataFrame(frame.df))
@@ -85,12 +94,14 @@ def _mend(frame: BaseFrame) -> DataFrame:
     refused = bool(_CASE_KEY.search(text)) and _is_refused(plain)
     skips = _orders_skipped_rows(text)
     sums = bool(_SUM_AND_DISTINCT.search(text)) and _has_decimals(plain)
-    may_drop = _may_drop_keys(text)
-    if not (tests_truth or refused or skips or sums or may_drop or _MAY_BE_RIGHT.search(text)):
+    may_drop, constants = _may_drop_keys(text), _may_mistake_constants(text)
+    known = tests_truth or refused or skips or sums
+    if not (known or may_drop or constants or _MAY_BE_RIGHT.search(text)):
         return plain
     from blendfusion.datafusion.bridge import through_substrait
     from blendfusion.datafusion.substrait.case_key_bug import with_computed_cases
     from blendfusion.datafusion.substrait.constant_bug import drops_keys, with_hidden_conditions
+    from blendfusion.datafusion.substrait.constant_columns import with_hidden_constants
     from blendfusion.datafusion.substrait.write import write
     from blendfusion.datafusion.substrait_io import frame_of
     from blendfusion.planner.ir.traversal import transform
@@ -102,10 +113,14 @@ def _mend(frame: BaseFrame) -> DataFrame:
         plan = plain.optimized_logical_plan()
         optimized = plan.display_indent()
         drops = may_drop and drops_keys(optimized)
-        if not (tests_truth or refused or skips or sums or drops or _RIGHT.search(optimized)):
+        known = known or drops or bool(_RIGHT.search(optimized))
+        if not (known or constants):
             return plain
         root = through_substrait(frame.engine.tables, plan)
-        turned = transform(root.plan, lambda join: as_left_join(readable(join)), ("join",))
+        shown = with_hidden_constants(root.plan) if constants else root.plan
+        if shown is root.plan and not known:
+            return plain
+        turned = transform(shown, lambda join: as_left_join(readable(join)), ("join",))
         turned = with_computed_cases(turned) if refused else turned
         turned = transform(turned, with_barrier, ("fetch",)) if skips else turned
         turned = with_hidden_conditions(turned) if drops else turned

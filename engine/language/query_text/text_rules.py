@@ -41,6 +41,7 @@ class TextRule(NamedTuple):
 REPEATED_NAME = "require unique expression names"
 """A part of DataFusion's message for a name that two columns have."""
 
+_SUBQUERY = r"\bexists\s*\(|\bin\s*\(\s*(?:select|with)\b"
 _DISTINCT_FROM = TextRule(r"\bdistinct\s+from\b", "distinct_from:distinct_from")
 _SIMILAR_TO = TextRule(r"\bsimilar\b", "similar_to:similar_to")
 
@@ -65,7 +66,8 @@ QUERIES = (
     ),
     _DISTINCT_FROM,
     TextRule(r"\b(?:any|some|all)\s*\(\s*(?:select|with|\()", "set_comparisons:set_comparisons"),
-    TextRule(r"\bexists\s*\(|\bin\s*\(\s*(?:select|with)\b", "subquery_values:subquery_values"),
+    TextRule(_SUBQUERY, "subquery_values:subquery_values"),
+    TextRule(_SUBQUERY, "subquery_conditions:subquery_conditions", ("columns",)),
     TextRule(r"\b(?:rollup|cube)\s*\(", "grouped_keys:grouped_keys"),
     _SIMILAR_TO,
 )

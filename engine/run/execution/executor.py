@@ -23,6 +23,7 @@ from blendfusion.datafusion.partitions import in_turn
 from blendfusion.datafusion.scan_run import ScanRun
 from blendfusion.datafusion.substrait.case_key_bug import REFUSAL, with_computed_cases
 from blendfusion.datafusion.substrait.constant_bug import with_hidden_conditions
+from blendfusion.datafusion.substrait.constant_columns import with_hidden_constants
 from blendfusion.datafusion.substrait_io import batches_of, relation_of
 from blendfusion.datafusion.unnamed_tables import HIDDEN_CATALOG, STAGE_SCHEMA
 from blendfusion.errors import BlendFusionError, PlanError
@@ -292,7 +293,7 @@ class Execution:
     def _frame(self, source: Plan, *, named: bool = False) -> DataFrame:
         if source.width == 0:  # a batch without columns would lose its number of rows
             source = project(source, (boolean_literal(True),))
-        source = with_hidden_conditions(source)
+        source = with_hidden_constants(with_hidden_conditions(source))
         try:
             with self._fed.bind(self._parts):
                 return with_one_sort(self._context, self._views.frame(source, named=named))

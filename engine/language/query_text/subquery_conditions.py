@@ -1,0 +1,286 @@
+"""Writes conditions on subqueries that DataFusion 55 gets wrong in other words.
+
+It has IN and EXISTS as joins that know TRUE and FALSE alone: below NOT, OR, CASE or IS NULL, a NULL
+in the subquery or beside it counts as no match. It refuses NOT IN of a subquery that reads the query
+around it. And it looks for rows of ``EXISTS (SELECT count(*) … )`` and ``IN (SELECT max(n) …)`` in
+the groups by what such a subquery reads, of which there is none where no row is found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sqlglot.tokenizer_core import TokenType
+
+from blendfusion.language.query_text.lateral import Columns
+from blendfusion.language.query_text.query_tree import Query, Reader, Select
+from blendfusion.language.query_text.repeated_names import alias_of
+from blendfusion.language.query_text.source_map import edit
+
+_MOST = 32
+"""Each round rewrites one of them."""
+_MARK = "/* three-valued */"
+"""Stands behind IN where the condition was rewritten."""
+_CLAUSES = ("WHERE", "HAVING", "ON", "QUALIFY")
+_GROUPS = {"GROUP", "QUALIFY", "WINDOW"}
+_BEFORE = {*_CLAUSES, "AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "SELECT", "BY"}
+_ENDS = {
+    *("WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH", "QUALIFY", "WINDOW"),
+    *("UNION", "EXCEPT", "INTERSECT", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL"),
+}
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
+_COMPARISONS = (
+    *(TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE),
+)
+_AGGREGATE = re.compile(
+    r"(?:count|sum|avg|mean|min|max|median|first_value|last_value|nth_value|array_agg|string_agg|"
+    r"(?:bool|bit)_\w+|(?:stddev|var|covar|regr|approx)\w*|corr|grouping)",
+    re.IGNORECASE,
+)
+
+
+def subquery_conditions(sql: str, columns: Columns) -> str:
+    """``sql`` in which these conditions have their rows."""
+    for _ in range(_MOST):
+        text = _rewrite_one(Reader(sql), columns)
+        if text is None:
+            break
+        sql = text
+    return sql
+
+
+def _rewrite_one(reader: Reader, columns: Columns) -> str | None:
+    for *_, select, _ in reader.selects:
+        for query in select.inner:
+            opening, at = query.start - 1, query.start - 2
+            if opening not in reader.close or select.items[0] <= at < select.items[1]:
+                continue
+            if reader.word(at) == "EXISTS":
+                text = _exists(reader, query, columns)
+                if text is not None:
+                    place = reader.span(at, reader.close[opening] + 1)
+                    return str(edit(reader.text, [(*place, text)]).sql)
+            if reader.word(at) == "IN" and not _is_marked(reader, at):
+                found = _in(reader, query, columns)
+                if found is not None:
+                    start, text = found
+                    place = reader.span(start, reader.close[opening] + 1)
+                    return str(edit(reader.text, [(*place, text)]).sql)
+    return None
+
+
+def _is_marked(reader: Reader, at: int) -> bool:
+    return _MARK in reader.text[reader.tokens[at].end + 1 : reader.tokens[at + 1].start]
+
+
+def _reads_outside(reader: Reader, query: Query, columns: Columns) -> bool:
+    """Whether a subquery cannot be planned by itself."""
+    common = reader.visible_tables(query.start)
+    return columns(common, f"({reader.source_text(query.start, query.end)}\n)") is None
+
+
+# --- EXISTS -----------------------------------------------------------------------------------------
+
+
+def _exists(reader: Reader, query: Query, columns: Columns) -> str | None:
+    """EXISTS of one row of all rows, or of rows behind others, as a value of a subquery."""
+    branch = _single(query)
+    if branch is None:
+        return None
+    rows = str(reader.source_text(branch.items[1], branch.end))
+    if _is_one_row(reader, branch):
+        if query.end > branch.end or not _reads_outside(reader, query, columns):
+            return None
+        having = _clause(reader, branch, "HAVING")
+        if having is None:
+            return f"((SELECT count(*) {rows}) >= 0)"
+        before = reader.source_text(branch.items[1], having)
+        return f"coalesce((SELECT {reader.source_text(having + 1, branch.end)} {before}), FALSE)"
+    offset = query.end - 2
+    is_last = reader.word(offset) == "OFFSET" and reader.kind(query.end - 1) == TokenType.NUMBER
+    plain = not _words(reader, branch) & {*_GROUPS, "HAVING"} and not _is_distinct(reader, branch)
+    if is_last and branch.end == offset and plain and _reads_outside(reader, query, columns):
+        return f"((SELECT count(*) {rows}) > {reader.tokens[query.end - 1].text})"
+    return None
+
+
+def _single(query: Query) -> Select | None:
+    """The SELECT of a query that has no other, and nothing before it."""
+    branch, *others = query.branches or [None]
+    return branch if isinstance(branch, Select) and not others and not query.common else None
+
+
+def _words(reader: Reader, branch: Select) -> set[str]:
+    places = range(branch.items[1], branch.end)
+    return {reader.word(at) for at in places if not reader.depth(branch.items[1], at)}
+
+
+def _clause(reader: Reader, branch: Select, word: str) -> int | None:
+    """Where a clause of a SELECT begins."""
+    at = branch.items[1]
+    while at < branch.end:
+        if reader.word(at) == word:
+            return at
+        at = reader.close.get(at, at) + 1
+    return None
+
+
+def _is_distinct(reader: Reader, branch: Select) -> bool:
+    return reader.word(branch.items[0]) == "DISTINCT"
+
+
+def _is_one_row(reader: Reader, branch: Select) -> bool:
+    """Whether a SELECT computes an aggregate of all of its rows."""
+    words = _words(reader, branch)
+    if words & _GROUPS or not words & {"FROM"}:
+        return False
+    return "HAVING" in words or _has_aggregate(reader, *branch.items)
+
+
+def _has_aggregate(reader: Reader, start: int, end: int) -> bool:
+    """Whether an aggregate is called among tokens, outside of subqueries."""
+    at = start
+    while at < end:
+        if reader.opens(at) and reader.is_query(at, reader.close[at] + 1):
+            at = reader.close[at] + 1
+            continue
+        if reader.opens(at) and _AGGREGATE.fullmatch(reader.word(at - 1)):
+            behind = reader.close[at] + 1
+            if reader.word(behind) == "FILTER" and reader.opens(behind + 1):
+                behind = reader.close[behind + 1] + 1
+            if reader.word(behind) != "OVER":
+                return True
+        at += 1
+    return False
+
+
+# --- IN ---------------------------------------------------------------------------------------------
+
+
+def _in(reader: Reader, query: Query, columns: Columns) -> tuple[int, str] | None:
+    """(where an IN with its left side starts, what stands in its place)"""
+    at = query.start - 2
+    negated = reader.word(at - 1) == "NOT"
+    start = _left_side(reader, at - negated)
+    end = reader.close[query.start - 1] + 1
+    if start == at - negated:
+        return None
+    value = str(reader.source_text(start, at - negated))
+    inner = str(reader.source_text(query.start, query.end))
+    outside, place = _reads_outside(reader, query, columns), _place(reader, start, end)
+    if not outside and place == ("negated term" if negated else "term"):
+        return None
+    branch = _single(query)
+    is_value = branch is not None and query.end == branch.end and _is_one_row(reader, branch)
+    if branch and is_value and _clause(reader, branch, "HAVING") is None:
+        return start, f"({value} {'<>' if negated else '='} ({inner}))"
+    if place is None or (place in ("term", "positive") and not negated):
+        return None
+    if not outside and place == ("term" if negated else "negated term"):
+        return None
+    nulls = _nulls(reader, query, outside=outside)
+    if nulls is None:
+        return None
+    text = (
+        f"CASE WHEN {value} IN {_MARK} ({inner}) THEN TRUE WHEN NOT EXISTS ({inner}) THEN FALSE "
+        f"WHEN ({value}) IS NULL OR {nulls} THEN NULL ELSE FALSE END"
+    )
+    return start, f"(NOT {text})" if negated else f"({text})"
+
+
+def _left_side(reader: Reader, end: int) -> int:
+    """Where the expression starts that ends before an IN."""
+    at = end - 1
+    while at >= 0:
+        if at in reader.open:
+            at = reader.open[at] - 1
+            continue
+        if reader.word(at) == "END":
+            return end  # a CASE: what belongs to it is not known here
+        kind = reader.kind(at)
+        if kind in (*_OPENING, *_COMPARISONS, TokenType.COMMA) or reader.word(at) in _BEFORE:
+            return at + 1
+        at -= 1
+    return end
+
+
+def _place(reader: Reader, start: int, end: int) -> str | None:
+    """What is read of a condition: 'term', or 'negated term' of its NOT, below AND alone;
+    'positive', where NULL is FALSE, below AND and OR; 'open' elsewhere. None outside of clauses of
+    conditions."""
+    negated = connected = either = False
+    while True:
+        first, last = _begin_of_part(reader, start), _end_of_part(reader, end)
+        if first is None:
+            return None
+        if reader.word(start - 1) == "NOT" and start > first:
+            if negated or connected:
+                return "open"
+            negated, start = True, start - 1
+            continue
+        words = {reader.word(at) for at in _at_top(reader, first, last) if not start <= at < end}
+        begins = start == first or reader.word(start - 1) in ("AND", "OR")
+        ends = end == last or reader.word(end) in ("AND", "OR")
+        if not (begins and ends) or "CASE" in words:
+            return "open"
+        connected = connected or start > first or end < last
+        either = either or "OR" in words
+        if reader.word(first - 1) in _CLAUSES:
+            if negated:
+                return "open" if either else "negated term"
+            return "positive" if either else "term"
+        if not reader.opens(first - 1) or reader.is_called(first - 1):
+            return "open"
+        start, end = first - 1, last + 1
+
+
+def _begin_of_part(reader: Reader, at: int) -> int | None:
+    """Behind the bracket or the word of the clause around a place; None in a list."""
+    at -= 1
+    while at >= 0:
+        if reader.word(at) in _CLAUSES or reader.kind(at) in _OPENING:
+            return at + 1
+        if reader.kind(at) == TokenType.COMMA or reader.word(at) in ("SELECT", "BY"):
+            return None
+        at = reader.open.get(at, at) - 1
+    return None
+
+
+def _end_of_part(reader: Reader, at: int) -> int:
+    while at < len(reader.tokens) and at not in reader.open:
+        if reader.word(at) in _ENDS or reader.kind(at) in (TokenType.COMMA, TokenType.SEMICOLON):
+            break
+        at = reader.close.get(at, at) + 1
+    return at
+
+
+def _at_top(reader: Reader, first: int, last: int) -> Iterator[int]:
+    while first < last:
+        yield first
+        first = reader.close.get(first, first) + 1
+
+
+def _nulls(reader: Reader, query: Query, *, outside: bool) -> str | None:
+    """Whether a subquery has a NULL, as a condition; None if that cannot be written."""
+    if not outside:
+        inner = reader.source_text(query.start, query.end)
+        return f"EXISTS (SELECT 1 FROM ({inner}) AS found(value) WHERE found.value IS NULL)"
+    branch = _single(query)
+    items = reader.items(branch) if branch else []
+    if branch is None or query.end > branch.end or len(items) != 1:
+        return None
+    start, end = items[0]
+    window = any(reader.word(at) == "OVER" for at in range(start, end))
+    if window or _words(reader, branch) & {*_GROUPS, "HAVING"}:
+        return None
+    if reader.kind(end - 1) == TokenType.STAR:
+        return None
+    alias = alias_of(reader, start, end)
+    if alias is not None:
+        end = alias - (reader.word(alias - 1) == "AS")
+    test = f"({reader.source_text(start, end)}) IS NULL"
+    stop = branch.where[0] if branch.where else branch.end
+    rows = reader.source_text(branch.items[1], stop)
+    if branch.where:
+        test = f"({reader.source_text(stop + 1, branch.where[1])}) AND {test}"
+    return f"EXISTS (SELECT 1 {rows} WHERE {test})"
