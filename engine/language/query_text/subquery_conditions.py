@@ -28,6 +28,7 @@ _ENDS = {
     *("WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH", "QUALIFY", "WINDOW"),
     *("UNION", "EXCEPT", "INTERSECT", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL"),
 }
+_OF_CASE = ("WHEN", "THEN", "ELSE")
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _COMPARISONS = (
     *(TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE),
@@ -221,7 +222,7 @@ def _place(reader: Reader, start: int, end: int) -> str | None:
         words = {reader.word(at) for at in _at_top(reader, first, last) if not start <= at < end}
         begins = start == first or reader.word(start - 1) in ("AND", "OR")
         ends = end == last or reader.word(end) in ("AND", "OR")
-        if not (begins and ends) or "CASE" in words:
+        if not (begins and ends):
             return "open"
         connected = connected or start > first or end < last
         either = either or "OR" in words
@@ -229,29 +230,51 @@ def _place(reader: Reader, start: int, end: int) -> str | None:
             if negated:
                 return "open" if either else "negated term"
             return "positive" if either else "term"
+        if _is_searched(reader, first - 1) and reader.word(last) == "THEN":
+            return "open" if negated else "positive"
         if not reader.opens(first - 1) or reader.is_called(first - 1):
             return "open"
         start, end = first - 1, last + 1
 
 
 def _begin_of_part(reader: Reader, at: int) -> int | None:
-    """Behind the bracket or the word of the clause around a place; None in a list."""
-    at -= 1
+    """Behind the bracket, the word of a clause or that of a CASE around a place; None in a list."""
+    at, cases = at - 1, 0
     while at >= 0:
-        if reader.word(at) in _CLAUSES or reader.kind(at) in _OPENING:
+        word = reader.word(at)
+        cases += (word == "END") - (word == "CASE")
+        if word in _CLAUSES or reader.kind(at) in _OPENING:
             return at + 1
-        if reader.kind(at) == TokenType.COMMA or reader.word(at) in ("SELECT", "BY"):
+        if cases < 0 or (word in _OF_CASE and not cases):
+            return at + 1
+        if reader.kind(at) == TokenType.COMMA or word in ("SELECT", "BY"):
             return None
         at = reader.open.get(at, at) - 1
     return None
 
 
 def _end_of_part(reader: Reader, at: int) -> int:
+    cases = 0
     while at < len(reader.tokens) and at not in reader.open:
-        if reader.word(at) in _ENDS or reader.kind(at) in (TokenType.COMMA, TokenType.SEMICOLON):
+        word = reader.word(at)
+        cases += (word == "CASE") - (word == "END")
+        if word in _ENDS or reader.kind(at) in (TokenType.COMMA, TokenType.SEMICOLON):
+            break
+        if cases < 0 or (word in _OF_CASE and not cases):
             break
         at = reader.close.get(at, at) + 1
     return at
+
+
+def _is_searched(reader: Reader, at: int) -> bool:
+    """Whether at ``at`` stands WHEN of a CASE of conditions, which takes NULL for FALSE."""
+    if reader.word(at) != "WHEN":
+        return False
+    cases = 0
+    while at >= 0 and cases >= 0:
+        at = reader.open.get(at, at) - 1
+        cases += (reader.word(at) == "END") - (reader.word(at) == "CASE")
+    return reader.word(at) == "CASE" and reader.word(at + 1) == "WHEN"
 
 
 def _at_top(reader: Reader, first: int, last: int) -> Iterator[int]:

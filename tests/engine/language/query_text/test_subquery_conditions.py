@@ -105,6 +105,8 @@ def test_rows(condition: str, session: bf.Session, database: duckdb.DuckDBPyConn
         "n NOT IN (SELECT n FROM u) AND k = 1",
         "NOT (n IN (SELECT n FROM u)) AND (k = 1 OR b)",
         "(n IN (SELECT n FROM u WHERE u.k = t.k) OR b) AND k = 1",
+        "CASE WHEN n IN (SELECT n FROM u WHERE u.k = t.k) OR b THEN k ELSE CASE WHEN b THEN 1 END END = 1",
+        "CASE WHEN CASE WHEN b THEN b END AND k IN (SELECT n FROM u) THEN b WHEN b THEN b END",
         "EXISTS (SELECT 1 FROM u WHERE u.k = t.k) OR NOT EXISTS (SELECT count(*) FROM u)",
     ],
 )
