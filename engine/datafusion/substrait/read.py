@@ -85,6 +85,8 @@ class _Reader:
             assert len(inputs) == 1
             columns = (*all_fields(inputs[0].width), *exprs)
             if emit is not None:
+                if max(emit, default=0) >= len(columns):
+                    raise PlanError("a single grouping set, the number of which is a column")
                 columns = tuple(columns[i] for i in emit)
             return Rel("project", b"", inputs, columns, len(columns))
         if kind == "join" and not body.HasField("expression"):

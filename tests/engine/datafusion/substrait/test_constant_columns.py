@@ -115,3 +115,13 @@ def test_no_group_ends_before_its_last_row(sets: str, condition: str) -> None:
     assert (
         unordered(list(tuples(session.sql(query.format(condition)).to_arrow_table()))) == expected
     )
+
+
+def test_a_single_set_without_keys() -> None:
+    """Substrait has no number of one set, which DataFusion's plan reads."""
+    session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None, progress="off")
+    session.from_arrow(FEW, name="t")
+    frame = session.sql(
+        f"SELECT count(*) AS c FROM t WHERE TRUE{ASKED} GROUP BY GROUPING SETS (())"
+    )
+    assert frame.to_pylist() == [{"c": 40}]
