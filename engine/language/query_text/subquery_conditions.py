@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.lateral import Columns
-from blendfusion.language.query_text.query_tree import Query, Reader, Select
+from blendfusion.language.query_text.query_tree import Query, Reader, Select, Source
 from blendfusion.language.query_text.repeated_names import alias_of
 from blendfusion.language.query_text.source_map import edit
 
@@ -28,6 +28,8 @@ _ENDS = {
     *("WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH", "QUALIFY", "WINDOW"),
     *("UNION", "EXCEPT", "INTERSECT", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL"),
 }
+_OF_ROWS = ("EXISTS", "IN", "ANY", "SOME", "ALL")
+_WITHOUT = ("AND", "OR", "NOT", "IS", "NULL", "TRUE", "FALSE", "BETWEEN", "IN")
 _OF_CASE = ("WHEN", "THEN", "ELSE")
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _COMPARISONS = (
@@ -48,6 +50,13 @@ def subquery_conditions(sql: str, columns: Columns) -> str:
             break
         sql = text
     return sql
+
+
+def held_conditions(sql: str, columns: Columns) -> str:
+    """``sql`` in which conditions on values of subqueries alone stay above aggregates."""
+    reader = Reader(sql)
+    edits = [part for *_, select, _ in reader.selects for part in _held(reader, select, columns)]
+    return str(edit(sql, edits).sql) if edits else sql
 
 
 def _rewrite_one(reader: Reader, columns: Columns) -> str | None:
@@ -78,6 +87,37 @@ def _reads_outside(reader: Reader, query: Query, columns: Columns) -> bool:
     """Whether a subquery cannot be planned by itself."""
     common = reader.visible_tables(query.start)
     return columns(common, f"({reader.source_text(query.start, query.end)}\n)") is None
+
+
+def _held(reader: Reader, select: Select, columns: Columns) -> Iterator[tuple[int, int, str]]:
+    """The conditions of a SELECT that read values of subqueries alone, above what may be an
+    aggregate of all rows, each below EXISTS."""
+    having = _clause(reader, select, "HAVING")
+    clauses = [(having, select.end)] if having and _is_one_row(reader, select) else []
+    if select.where and any(_may_be_one_row(reader, source) for source in select.sources):
+        clauses.append(select.where)
+    for word, end in clauses:
+        for first, last in reader.conjuncts(word + 1, end):
+            inner = [q for q in select.inner if first <= q.start < last]
+            inside = {at for q in inner for at in range(q.start, q.end)}
+            outside = [at for at in range(first, last) if at not in inside]
+            if not inner or any(reader.word(q.start - 2) in _OF_ROWS for q in inner):
+                continue
+            if any(reader.is_name(at) and reader.word(at) not in _WITHOUT for at in outside):
+                continue
+            if not any(_reads_outside(reader, query, columns) for query in inner):
+                start, stop = reader.span(first, last)
+                yield start, stop, f"EXISTS (SELECT 1 WHERE {reader.source_text(first, last)})"
+
+
+def _may_be_one_row(reader: Reader, source: Source) -> bool:
+    """Whether an aggregate of all rows is in a relation of the query."""
+    name = reader.name(source.end - 1) if source.kind == "table" else None
+    common = [c for query, _ in reader.scopes() for c in query.common]
+    relations = [source.query, *(c.query for c in common if reader.name(c.name) == name)]
+    below = (part for query in relations if query is not None for part, _ in query.walk())
+    branches = (branch for query in below for branch in query.branches)
+    return any(isinstance(b, Select) and _is_one_row(reader, b) for b in branches)
 
 
 # --- EXISTS -----------------------------------------------------------------------------------------

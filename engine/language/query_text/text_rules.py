@@ -69,6 +69,11 @@ QUERIES = (
     TextRule(r"\b(?:any|some|all)\s*\(\s*(?:select|with|\()", "set_comparisons:set_comparisons"),
     TextRule(_SUBQUERY, "subquery_values:subquery_values"),
     TextRule(_SUBQUERY, "subquery_conditions:subquery_conditions", ("columns",)),
+    TextRule(
+        r"\b(?:where|having)\b.*\(\s*(?:select|with)\b",
+        "subquery_conditions:held_conditions",
+        ("columns",),
+    ),
     TextRule(r"\b(?:rollup|cube)\s*\(", "grouped_keys:grouped_keys"),
     _SIMILAR_TO,
 )

@@ -99,6 +99,30 @@ def test_rows(condition: str, session: bf.Session, database: duckdb.DuckDBPyConn
 
 
 @pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) AS c FROM t HAVING (SELECT max(u.n) FROM u) > {}",
+        "SELECT max(t.n) AS c FROM t WHERE ⟦0⟧ HAVING (SELECT max(u.n) FROM u WHERE ⟦1⟧) > {}",
+        "SELECT c FROM (SELECT count(*) AS c FROM t WHERE ⟦0⟧) AS q WHERE (SELECT max(u.n) FROM u) > {}",
+        "WITH q AS (SELECT sum(n) AS c FROM t) SELECT c FROM q WHERE {} < (SELECT max(u.n) FROM u)",
+        "WITH q AS (SELECT sum(n) AS c FROM t) SELECT c FROM q WHERE NOT ((SELECT max(n) FROM u) BETWEEN 0 "
+        "AND {} OR (SELECT min(n) FROM u WHERE ⟦1⟧) IS NULL) AND c > 1",
+    ],
+)
+@pytest.mark.parametrize("bound", [2, 100])
+def test_an_aggregate_of_all_rows_is_dropped(
+    query: str, bound: int, session: bf.Session, database: duckdb.DuckDBPyConnection
+) -> None:
+    plain, asked = (
+        query.replace("⟦0⟧", calls[0]).replace("⟦1⟧", calls[1]).format(bound)
+        for calls in (PLAIN, ASKED)
+    )
+    expected = database.execute(plain).fetchall()
+    for text in (plain, asked):
+        assert list(tuples(session.sql(text).to_arrow_table())) == expected, text
+
+
+@pytest.mark.parametrize(
     "condition",
     [
         "n IN (SELECT n FROM u) OR k = 1",
