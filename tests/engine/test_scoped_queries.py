@@ -31,6 +31,11 @@ from scripts import comparable, tuples, unordered
 import blendfusion as bf
 from blendfusion.language.query_text.counted_sets import counted_sets
 from blendfusion.language.query_text.set_comparisons import set_comparisons
+from blendfusion.language.query_text.subquery_conditions import (
+    held_conditions,
+    subquery_conditions,
+)
+from blendfusion.language.query_text.using_columns import using_columns
 from blendfusion.models.prompts.canonical import Value
 from blendfusion.udfs.declare.call import Call
 
@@ -152,8 +157,9 @@ def raw(without: str = "", hash_joins: str = "true") -> datafusion.SessionContex
 
 
 def run(context: datafusion.SessionContext, sql: str) -> datafusion.DataFrame:
-    """A query in DataFusion, in which EXCEPT ALL and INTERSECT ALL count equal rows, and ANY and
-    ALL compare with the column of their subquery."""
+    """A query in DataFusion, in which EXCEPT ALL and INTERSECT ALL count equal rows, ANY and ALL
+    compare with the column of their subquery, and IN and EXISTS know NULL and aggregates of no
+    row."""
 
     def columns(common: str, relation: str) -> Sequence[str] | None:
         try:
@@ -161,7 +167,9 @@ def run(context: datafusion.SessionContext, sql: str) -> datafusion.DataFrame:
         except Exception:
             return None
 
-    return context.sql(set_comparisons(counted_sets(sql, columns, lambda problem: None)))
+    sql = using_columns(counted_sets(sql, columns, lambda problem: None), columns)
+    sql = subquery_conditions(set_comparisons(sql), columns)
+    return context.sql(held_conditions(sql, columns))
 
 
 @cache

@@ -147,8 +147,10 @@ def _exists(reader: Reader, query: Query, columns: Columns) -> str | None:
 
 def _single(query: Query) -> Select | None:
     """The SELECT of a query that has no other, and nothing before it."""
-    branch, *others = query.branches or [None]
-    return branch if isinstance(branch, Select) and not others and not query.common else None
+    if len(query.branches) != 1 or query.common:
+        return None
+    (branch,) = query.branches
+    return branch if isinstance(branch, Select) else None
 
 
 def _words(reader: Reader, branch: Select) -> set[str]:
