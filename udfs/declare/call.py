@@ -161,6 +161,16 @@ class Call:
         scored = constraint.kind == "score" and self.type == self.answer_type
         return constraint.scale if scored else None
 
+    @property
+    def gives_shares(self) -> bool:
+        """Whether a result is the probability of each option."""
+        return self.confidence == "all" and not self.is_struct
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a result is a number between bounds, or consists of such numbers."""
+        return self.gives_shares or self.bounds is not None
+
     def targets_with(self, usual: Targets | None) -> Targets | None:
         """The targets of its cascade, where ``usual`` are those of the session. None where it has
         none: a cascade needs many values that are asked one by one, and decides by probabilities of

@@ -15,6 +15,9 @@ from blendfusion.planner.ir.nodes import Ask, Expr, Node, asks, fields, walk
 if TYPE_CHECKING:
     from blendfusion.planner.rules.constant_tests import Outcomes
 
+_NAMING = ("equal", "singular_or_list", "get_field", "map_extract")
+"""Functions whose operands are an answer, and options of it."""
+
 
 def noting(outcomes: Outcomes, note: Callable[[str], None]) -> Outcomes:
     """``outcomes``, with a warning to ``note`` about each condition that no answer makes true."""
@@ -51,9 +54,10 @@ def _kind(ask: Ask) -> str:
 
 
 def _compared_texts(expr: Expr) -> Iterator[tuple[Ask, str]]:
-    """The answers from closed sets, with the texts that they are to equal."""
+    """The answers from closed sets, with the texts that they are to equal, and the probabilities of
+    all options, with those whose probability is taken."""
     for part in walk(expr):
-        if isinstance(part, Node) and part.name in ("equal", "singular_or_list"):
+        if isinstance(part, Node) and part.name in _NAMING:
             of = [e for e in part.children if isinstance(e, Ask) and e.call.task.constraint.options]
             texts = [text for e in part.children if isinstance(text := literal(e), str)]
             yield from ((ask, text) for ask in of[:1] for text in texts)

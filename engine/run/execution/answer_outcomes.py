@@ -41,7 +41,7 @@ def _by_ranges(expr: Expr, evaluate: Evaluate) -> frozenset[bool | None] | None:
     calls = [ask.call for ask in asks(expr)]
     if not all(call.ingredient.kind.asks_model for call in calls):
         return None
-    if all(call.bounds is None for call in calls):
+    if not any(call.is_bounded for call in calls):
         return None
     one = pa.table({"0": [0]})
     literals = {part for part in plain_parts(expr) if not fields(part)}

@@ -15,7 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from substrait.proto import Expression as ExpressionMessage
 
+from blendfusion.models.constraints.constraint import possible_answers
+from blendfusion.planner.ir.builders import literal
 from blendfusion.planner.ir.nodes import Ask, Expr, Node
+from blendfusion.run.execution.number_functions import NUMBER_FUNCTIONS, NumberFunction
 
 Numbers = NDArray[np.float64]
 Masks = NDArray[np.bool_]
@@ -157,7 +160,25 @@ def range_of(expr: Expr, leaf: Leaf, n: int) -> Range:
         return unknown_range(n)
     if expr.name == "cast":
         return _cast(expr, range_of(expr.children[0], leaf, n))
+    if (shares := _share(expr, n)) is not None:
+        return shares
     return _FUNCTIONS[expr.name]([range_of(child, leaf, n) for child in expr.children])
+
+
+def _share(expr: Node, n: int) -> Range | None:
+    """The probability of one option of a call that gives those of all; None of anything else."""
+    if expr.name == "array_element" and isinstance(expr.children[0], Node):
+        expr = expr.children[0] if literal(expr.children[1]) == 1 else expr
+        if expr.name != "map_extract":
+            return None
+    ask, *keys = expr.children or (expr,)
+    if not isinstance(ask, Ask) or len(keys) != 1 or literal(keys[0]) is None:
+        return None
+    if not ask.call.gives_shares:
+        return None
+    constraint = ask.call.task.constraint
+    known = constraint.query is not None or literal(keys[0]) in possible_answers(constraint)
+    return between(n, 0.0, 1.0, "float") if known else _nothing(n)
 
 
 def range_of_answers(ask: Ask, n: int, present: Masks) -> Range:
@@ -379,6 +400,33 @@ def _quotient(a: Range, b: Range) -> tuple[Numbers, Numbers]:
     return np.where(crosses, -np.inf, low), np.where(crosses, np.inf, high)
 
 
+def _of_number(compute: NumberFunction) -> Callable[[Sequence[Range]], Range]:
+    """The range of a function of a floating-point number and, if it has one, a constant."""
+
+    def find(parts: Sequence[Range]) -> Range:
+        a, *others = parts
+        null, value = a.null.copy(), a.value.copy()
+        for other in others:
+            null, value = null | other.null, value & other.value
+        constant = {float(low) for o in others for low in o.low} or {0.0}
+        known = all(bool((o.single & o.value).all()) for o in others) and len(constant) == 1
+        if a.kind != "float" or not known:
+            return _where_valid(unknown_range(len(a), null=null), value)
+        with np.errstate(all="ignore"):
+            low, high = compute(a.low, a.high, constant.pop())
+        unbounded = ~np.isfinite([a.low, a.high, low, high]).all(axis=0)
+        low, high = np.where(low == 0, -_TINY, low), np.where(high == 0, _TINY, high)
+        low, high = np.where(unbounded, -np.inf, low), np.where(unbounded, np.inf, high)
+        return Range(low, high, null, value, "float")
+
+    return find
+
+
+def _null_if(parts: Sequence[Range]) -> Range:
+    a, b = parts
+    return Range(a.low, a.high, a.null | (a.value & b.value), a.value, a.kind)
+
+
 def _cast(expr: Node, part: Range) -> Range:
     own = ExpressionMessage.FromString(expr.template).cast.type
     to = own.WhichOneof("kind")
@@ -390,6 +438,11 @@ def _cast(expr: Node, part: Range) -> Range:
             return Range(part.low, part.high, part.null, part.value, kind)
     if part.kind == "float" and to == "fp64":
         return part
+    if part.kind == "float" and not is_unsigned and to in ("i32", "i64"):
+        low, high = np.trunc(part.low), np.trunc(part.high)
+        if bool((np.maximum(np.abs(low), np.abs(high)) < 2.0**31)[part.value].all()):
+            kind = "int" if to == "i64" else "narrow"
+            return Range(low, high, part.null, part.value, kind)
     return _where_valid(unknown_range(len(part), null=part.null), part.value)
 
 
@@ -423,5 +476,7 @@ _FUNCTIONS: dict[str, Callable[[Sequence[Range]], Range]] = {
     "subtract": _arithmetic(_difference),
     "multiply": _arithmetic(_product),
     "divide": _arithmetic(_quotient),
-    "cast": lambda parts: unknown_range(len(parts[0])),
+    "nullif": _null_if,
+    **{name: _of_number(compute) for name, compute in NUMBER_FUNCTIONS.items()},
+    **dict.fromkeys(("cast", "get_field", "array_element"), lambda ps: unknown_range(len(ps[0]))),
 }

@@ -67,4 +67,4 @@ def may_decide_rows(expr: Expr) -> bool:
     found = [*asks(expr)]
     plain = all(ask.call.ingredient.kind.asks_model and ask.domain is None for ask in found)
     beside = any(fields(part) for part in plain_parts(expr))
-    return plain and beside and any(ask.call.bounds is not None for ask in found)
+    return plain and beside and any(ask.call.is_bounded for ask in found)
