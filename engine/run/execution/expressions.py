@@ -187,8 +187,7 @@ class RowWise:
         predicate = self._in_steps(expr)
         if predicate is None:
             return self.column(expr, rows)
-        states = RowStates(predicate, *self._known_parts(predicate, rows))
-        decisions = states.decide()
+        states, decisions = self._states(predicate, rows)
         while (found := self._next_atom(predicate, decisions, rows)) is not None:
             i, chosen = found
             self._fill(states.known[i], predicate.atoms[i], chosen, rows)
@@ -230,8 +229,8 @@ class RowWise:
         decided = ~possible | certain
         if predicate is None or not len(rows):
             return np.asarray(decided | self.known_rows(expr, rows))
-        matters = RowStates(predicate, *self._known_parts(predicate, rows)).decide().matters
-        return np.asarray(decided | ~matters.any(axis=0))
+        _, decisions = self._states(predicate, rows)
+        return np.asarray(decided | ~decisions.matters.any(axis=0))
 
     def rows_that_ask(self, expr: Expr, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """(the rows on which a predicate asks some question unless answers are stored, the rows on
@@ -245,8 +244,7 @@ class RowWise:
         open_ = possible & ~certain
         if predicate is None or not len(rows):
             return open_, certain
-        known = self._known_parts(predicate, rows, stored=False)
-        decisions = RowStates(predicate, *known).decide()
+        decisions = self._known_parts(predicate, rows).decide()
         return np.asarray(open_ & decisions.matters.any(axis=0)), certain | decisions.true
 
     def _in_steps(self, expr: Expr) -> TruthTable | None:
@@ -255,11 +253,8 @@ class RowWise:
             self._truth_tables[expr] = None if self.cascades((expr,)) else truth_table(expr)
         return self._truth_tables[expr]
 
-    def _known_parts(
-        self, predicate: TruthTable, rows: Rows, *, stored: bool = True
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The values of the parts without calls, and those of atoms that need no question; but for
-        NULL, only if these are ``stored``."""
+    def _known_parts(self, predicate: TruthTable, rows: Rows) -> RowStates:
+        """The values of the parts without calls, and NULL for atoms that need no question."""
         tests = [test for test in predicate.present if test is not None]
         values = map(_truths, self.columns([*predicate.cheap, *tests], rows))
         of = dict(zip([*predicate.cheap, *tests], values, strict=True))
@@ -269,19 +264,23 @@ class RowWise:
         for i, test in enumerate(predicate.present):
             if test is not None:
                 known[i, of[test] != TRUE] = NULL
+        return RowStates(predicate, cheap, known)
+
+    def _states(self, predicate: TruthTable, rows: Rows) -> tuple[RowStates, Decisions]:
+        """(what is known of the parts of a predicate, with stored answers; what that decides)"""
+        states = self._known_parts(predicate, rows)
+        decisions = states.decide()
         looked_up = [
             i
             for i, atom in enumerate(predicate.atoms)
-            if stored and all(self.dispatcher.lookup.any_answer(ask.call) for ask in asks(atom))
+            if all(self.dispatcher.lookup.any_answer(ask.call) for ask in asks(atom))
         ]
-        if looked_up:
-            matters = RowStates(predicate, cheap, known).decide().matters
-            for i in looked_up:
-                waiting = np.flatnonzero(matters[i])
-                answered = waiting[self.known_rows(predicate.atoms[i], rows.take(waiting))]
-                wanted = np.isin(np.arange(len(rows)), answered)
-                self._fill(known[i], predicate.atoms[i], wanted, rows)
-        return cheap, known
+        for i in looked_up:
+            waiting = np.flatnonzero(decisions.matters[i])
+            answered = waiting[self.known_rows(predicate.atoms[i], rows.take(waiting))]
+            wanted = np.isin(np.arange(len(rows)), answered)
+            self._fill(states.known[i], predicate.atoms[i], wanted, rows)
+        return states, states.decide() if looked_up else decisions
 
     def _fill(self, codes: np.ndarray, atom: Expr, wanted: np.ndarray, rows: Rows) -> None:
         """Evaluate ``atom`` on the rows that are ``wanted``."""

@@ -1,13 +1,16 @@
 """Random queries with several questions about a text: as many requests as a count over all
 completions of the answers says, no more values than one by one, and equal rows.
 
-Rows with a text in common may cost a value more. One by one, an expression is asked about all rows
-before the next one, so that the answer about a row may spare another row a question. Let ``A(a) AND
-B(c)`` stand before ``C(a) AND B(c)`` and ``CASE WHEN NOT A(a) THEN E(a) END``, and two rows have one
-text in ``c``, where ``A`` is true of the first only. The second row then needs ``E``, and needs
-``C`` unless ``B`` is false, which the first row is just asking. Asked with ``E``, ``C`` is a value
-too many if ``B`` is false; asked later, a request too many if it is true. No order of the questions
-is free of both, so the fewest requests count, and the values over many queries."""
+Only rows with a text in common may cost a value more: one by one, an expression is asked about all
+rows before the next one, so that the answer about a row may spare another row a question. Nothing
+can be free of that and of further requests (``SMALLEST``). Let two rows have the texts ``t`` and
+``u``; the first asks ``A(t)``, and tests ``B(t) AND C(u)``; the second asks ``C(u)``, and tests
+``D(u) AND A(t)``. Two requests are enough for any answers: ``A`` and ``B`` about ``t``, ``C`` and
+``D`` about ``u``. One by one, ``A`` and ``C`` come first; then ``B`` is asked only where ``C`` is
+true, and ``D`` only where ``A`` is. Whatever the order is, one text comes first, say ``t``. If that
+request has ``B``, it has a value too many where ``C`` turns out false; if not, there is a request
+too many where ``C`` is true. So in each query the fewest requests count, and the values in all
+queries together."""
 
 from __future__ import annotations
 
@@ -270,11 +273,7 @@ class Case:
 @pytest.mark.parametrize("in_common", [False, True])
 def test_requests_are_as_many_as_a_count_by_hand(cases: int, in_common: bool) -> None:
     """``--cases 100000`` runs 5,000 queries; ``FUSED_FROM`` draws others. ``in_common``: rows have
-    texts in common.
-
-    One by one, the parts of a condition are asked in the order that decides most rows of a chunk;
-    beside other questions, fewer rows may be open. In one of a thousand queries that costs a value
-    more; all queries together cost none."""
+    texts in common; without these, no query asks a value more."""
     decisions = Decisions(odds)
     draw = random.Random(int(os.environ.get("FUSED_FROM", 45)))
     more: list[int] = []
@@ -303,8 +302,32 @@ def test_requests_are_as_many_as_a_count_by_hand(cases: int, in_common: bool) ->
             assert frame.to_pylist() == one_by_one.to_pylist(), case.sql
             more.append(frame.trace.values - one_by_one.trace.values)
             assert len(server.bodies) - before == case.requests(table), (number, case.sql)
+            assert in_common or more[-1] <= 0, (number, case.sql)
     assert sum(more) <= 0
     assert sum(n > 0 for n in more) <= 0.002 * len(more)
+
+
+SMALLEST = """SELECT CASE WHEN n = 1 THEN A ELSE C END AS x,
+    CASE WHEN n = 1 AND B AND C THEN 1 WHEN n = 2 AND D AND A THEN 2 END AS y FROM r"""
+
+
+@pytest.mark.parametrize("truth", [True, False])
+def test_the_smallest_query_that_costs_values_more(truth: bool) -> None:
+    columns = dict(zip("ABCD", "ttuu", strict=True))
+    words = _spaced(SMALLEST)
+    query = "".join(f"llm_filter('Is it {w}?', {columns[w]})" if w in columns else w for w in words)
+    found = []
+    with serving(Decisions(lambda *_: [0.9, 0.1] if truth else [0.1, 0.9]).systemone) as server:
+        jev = f"systemone:jev@{server.url.removesuffix('/v1')}"
+        for model in (jev, bf.ScriptedModel(lambda call: truth)):
+            session = bf.connect(model, cache=None, progress="off", rules_off="predicate_order")
+            session.from_pydict({"n": [1, 2], "t": ["t", "t"], "u": ["u", "u"]}, "r")
+            frame = session.sql(query)
+            found.append((frame.to_pylist(), frame.trace.values))
+        assert len(server.bodies) == 2
+    (rows, values), (one_by_one, fewest) = found
+    assert rows == one_by_one
+    assert (values, fewest) == (4, 4 if truth else 2)
 
 
 WHICH = "llm_map('Is it 9?', a, options => ['p', 'q', 'r'])"
