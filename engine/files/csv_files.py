@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blendfusion.files.csv_head import Head, delimiter_of, first_record, head_of
+from blendfusion.files.csv_head import (
+    Head,
+    delimiter_of,
+    first_record,
+    head_of,
+    stated_delimiter,
+)
 from blendfusion.files.csv_lines import CsvFile
 from blendfusion.files.formats import Format, format_of
 from blendfusion.files.texts import HEAD_BYTES, encoding_of, read_head, write_utf8
@@ -84,6 +90,8 @@ def _head(text: str, options: CsvOptions, *, is_cut: bool) -> Head:
         text = "".join(line for line in lines if not line.startswith(options.comment))
     if options.has_header:
         return head_of(text, options.delimiter, quote=options.quote, is_cut=is_cut)
-    delimiter = options.delimiter or delimiter_of(text, is_cut)
+    line, stated = stated_delimiter(text.removeprefix("\ufeff"))
+    text = text.removeprefix("\ufeff")[len(line) :]
+    delimiter = options.delimiter or stated or delimiter_of(text, is_cut)
     cells = first_record(text, delimiter, options.quote)
-    return Head(delimiter, tuple(f"column_{n}" for n in range(1, len(cells) + 1)))
+    return Head(delimiter, tuple(f"column_{n}" for n in range(1, len(cells) + 1)), line)

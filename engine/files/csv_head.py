@@ -16,6 +16,7 @@ _DELIMITERS = ",;\t|"
 _BLANKS = " \t\r\n,;|"
 _MOST_TITLE_LINES = 10
 _COMPARED_ROWS = 20
+_STATED = re.compile(r'("?)sep=([^\w\s"]|\t)\1\r?\n', re.IGNORECASE)
 _NUMBER = re.compile(r"\s*[-+]?[\d.,]*\d[\d.,]*%?\s*")
 """A cell that names no column."""
 
@@ -35,12 +36,21 @@ def head_of(
 ) -> Head:
     """The head of a text, or of the beginning of a text that ``is_cut``. ``delimiter`` None: a
     comma, unless the header has none and another one instead, or all records have as many cells by
-    another one, and more."""
+    another one, and more, or the first line states it."""
     text = text.removeprefix("\ufeff")
-    before = _before_header(text, delimiter, is_cut)
+    line, stated = stated_delimiter(text)
+    delimiter = delimiter or stated
+    before = line + _before_header(text[len(line) :], delimiter, is_cut)
     rest = text[len(before) :]
     chosen = delimiter or delimiter_of(rest, is_cut)
     return Head(chosen, tuple(first_record(rest, chosen, quote)), before)
+
+
+def stated_delimiter(text: str) -> tuple[str, str | None]:
+    """The first line of a text and the delimiter, where the line states it as Excel reads it:
+    "sep=;". ("", None): it does not."""
+    found = _STATED.match(text)
+    return (found[0], found[2]) if found else ("", None)
 
 
 def first_record(text: str, delimiter: str, quote: str = '"') -> list[str]:

@@ -29,15 +29,22 @@ _MAKE_BYTES = re.compile(
     r"\b(decode|arrow_cast|digest|md5|sha\d+|blake\w+)\s*\(|\b(bytea|blob|\w*binary)\b|(?<![\w'])x'",
     re.IGNORECASE,
 )
+_NAME = re.compile(r'\w+|"[^"]+"')
+_DEEPEST_LIST = 3
 _COLUMN = re.compile(r'(?:(?:\w+|"[^"]+")\s*\.\s*)*(?:(\w+)|"([^"]+)")')
 
 
 def values_in_bytes(
-    frame: DataFrame, text: str, ready: TypedQuery, is_planned: Callable[[Bytes], bool]
+    frame: DataFrame, text: str, ready: TypedQuery, is_planned: Callable[[Bytes, str], bool]
 ) -> Bytes:
     """The values that are bytes in the query of ``frame``, as ``text`` has it. ``is_planned``:
-    whether DataFusion takes the query with some values in bytes. It is tried for expressions, but
-    not for answers, and for columns of a name that several columns have."""
+    whether DataFusion takes a query with some values in bytes. It is tried for expressions, but
+    not for answers, and for columns of a name that several columns have. Raises QueryError for
+    lists of bytes."""
+
+    def in_bytes(places: set[tuple[int, int]]) -> bool:
+        return is_planned(_by_number(places), text)
+
     asking = {
         (number, place): value
         for number, (call, values) in enumerate(zip(ready.sites, ready.values, strict=True))
@@ -60,9 +67,17 @@ def values_in_bytes(
     }
     certain = {one for one, is_bytes in known.items() if is_bytes}
     doubtful = {one for one, is_bytes in known.items() if is_bytes is None}
-    if len(doubtful) > 1 and is_planned(_by_number(certain | doubtful)):
+    if len(doubtful) > 1 and in_bytes(certain | doubtful):
         return _by_number(certain | doubtful)
-    return _by_number(certain | {one for one in doubtful if is_planned(_by_number({one}))})
+    found = {one for one in doubtful if in_bytes({one})}
+    for one in doubtful - found:
+        value, item = asking[one], asking[one]
+        words = {kind for word in _NAME.findall(value) for kind in _kinds(word, plan) or ()}
+        for _ in range(_DEEPEST_LIST if any("Binary" in kind for kind in words) else 0):
+            item = f"array_element({item}, 1)"
+            if is_planned(_by_number({one}), text.replace(value, item)):
+                raise list_of_bytes(ready.sites[one[0]].ingredient.name)
+    return _by_number(certain | found)
 
 
 def _is_bytes(value: str, plan: str) -> bool | None:

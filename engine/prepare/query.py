@@ -199,9 +199,12 @@ class Query:
         warn_of_doubts(ready.doubts, session.plans.warnings)
         frame = self._frame(session, ready, parameters)
 
-        def is_planned(in_bytes: Bytes) -> bool:
+        def is_planned(in_bytes: Bytes, text: str) -> bool:
             try:
-                made = self._frame(session, typed(in_bytes=in_bytes), parameters, tried=True)
+                read = typed
+                if text != self.text:
+                    read = session.calls.reading(session.engine, text, parameters, whole=True)
+                made = self._frame(session, read(in_bytes=in_bytes), parameters, tried=True)
             except QueryError:
                 return False
             return not optimize(made).problem

@@ -317,6 +317,21 @@ def test_a_header_is_found_behind_comments_and_titles(
     assert (head.before, head.names) == (before, names)
 
 
+@pytest.mark.parametrize("rows", [0, 1, 2, 5])
+@pytest.mark.parametrize("header", ["id;x", "id", "a,b;c"])
+@pytest.mark.parametrize("line", ["sep=;\n", "SEP=;\r\n", '"sep=;"\n', "\ufeffsep=;\n"])
+def test_a_first_line_may_state_the_delimiter(
+    line: str, header: str, rows: int, session: bf.Session, tmp_path: Path
+) -> None:
+    names = header.split(";")
+    row = [f"{1},{n}" for n in range(len(names))]
+    text = line + "\n".join([header, *[";".join(row)] * rows, ""])
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8", newline="")
+    with pytest.warns(bf.FileWarning):
+        frame = session.register_file(tmp_path / "t.csv")
+    assert frame.to_pylist() == [dict(zip(names, row, strict=True))] * rows
+
+
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
 def test_lines_before_the_header_are_left_out_and_named(
     ending: str, session: bf.Session, tmp_path: Path
