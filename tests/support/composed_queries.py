@@ -60,7 +60,7 @@ class ComposedQueries:
         ways = (
             *(self._filtered, self._limited, self._ranked, self._grouped, self._grouped),
             *(self._distinct, self._union, self._semi_join, self._compared, self._windows),
-            *(self._best_groups, self._joined, self._of_first),
+            *(self._best_groups, self._greatest_groups, self._joined, self._of_first),
         )
         return f"({self._source.choice(ways)(depth - 1)})"
 
@@ -172,6 +172,31 @@ class ComposedQueries:
         last = ", id" if kind == "row_number" else ""
         rows = f"SELECT *, {kind}() OVER (ORDER BY n DESC NULLS LAST{last}) AS r FROM {groups}"
         return f"SELECT id, k, n, m, x FROM ({rows}) {self._name()} WHERE r <= 2"
+
+    def _greatest_groups(self, depth: int) -> str:
+        """The groups with the greatest or the least value of all, or of those with an equal key."""
+        source = self._source
+        having = f" HAVING {self._test()}" if source.random() < 0.3 else ""
+        rows = f"{self._relation(depth)} {self._name()}"
+        groups = f"(SELECT k, n AS j, {self._measure()} AS v FROM {rows} GROUP BY k, n{having})"
+        extreme, own, other = source.choice(("max", "min")), self._name(), self._name()
+        beyond, up_to = (">", "<=") if extreme == "min" else ("<", ">=")
+        key = source.choice(("", "", "PARTITION BY k", "PARTITION BY j"))
+        value = f"(SELECT {extreme}(v) FROM {groups} {other})"
+        kept = source.choice(
+            (
+                f"{groups} {own} WHERE v {source.choice(('=', up_to))} {value}",
+                f"(SELECT *, {extreme}(v) OVER ({key}) AS b FROM {groups} {other}) {own} "
+                f"WHERE v {source.choice(('=', '=', up_to, '<>'))} b",
+                f"{groups} {own} WHERE NOT EXISTS "
+                f"(SELECT 1 FROM {groups} {other} WHERE {own}.v {beyond} {other}.v)",
+                f"{groups} {own} WHERE v {up_to} ALL (SELECT v FROM {groups} {other})",
+                f"(SELECT k, k AS j, {extreme}(v) AS v FROM {groups} {other} GROUP BY k) {own}",
+                f"{groups} {own} WHERE v > 0.1 * (SELECT count(*) FROM t)",
+            )
+        )
+        number = "100003 * coalesce(k, -1) + coalesce(j, -99991)"
+        return f"SELECT {number} AS id, k, v AS n, j AS m, concat('best ', k) AS x FROM {kept}"
 
     def _few(self) -> str:
         return f"LIMIT {self._source.randrange(1, 4)}"
