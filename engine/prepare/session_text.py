@@ -15,6 +15,7 @@ from blendfusion.budget import Budget, checked_budget
 from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.errors import ArgumentError, QueryError
 from blendfusion.language.query_text.information import as_query, option_shown
+from blendfusion.language.query_text.parameters import literal
 from blendfusion.language.query_text.read_only import READING, check_text
 from blendfusion.language.query_text.select_first import select_first
 from blendfusion.language.query_text.source_map import Translation, within
@@ -74,7 +75,9 @@ class SessionText:
                 hint='For example: session.sql("SELECT * FROM reviews LIMIT 5").',
             )
         text = sql_of(self.text)
-        named = {name: session.as_frame(value) for name, value in named_params.items()}
+        given = ((name, session.as_frame(value)) for name, value in named_params.items())
+        # A text is SQL that stands in its place; DataFusion would write a date there as 2024-01-05.
+        named = {n: v if isinstance(v, str) else literal(v) or v for n, v in given}
         if not (self.read_only or session.options.read_only):
             session.query_files.open(session, text, session.options.read_files)
         session.update_tables()

@@ -3,6 +3,9 @@ why."""
 
 from __future__ import annotations
 
+import datetime
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 from scripts import Counted
@@ -294,6 +297,29 @@ def test_blendsql_compares_answers_as_whole_numbers(
 ) -> None:
     found = db.session.sql(sql.format("{{LLMMap('How long?', x)}}"))
     assert sorted(map(tuple, (row.values() for row in found.to_pylist()))) == sorted(rows)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("date", datetime.date(2024, 1, 5)),
+        ("timestamp", datetime.datetime(2024, 1, 5, 3, 30)),
+        ("bigint[]", [3, None, 5]),
+        ("bigint", None),
+        ("decimal(4, 1)", Decimal("2.5")),
+        ("boolean", True),
+    ],
+    ids=lambda value: str(value),
+)
+def test_values_as_keywords_are_values(type_: str, value: object) -> None:
+    """DataFusion writes them into the text: 2024-01-05 is the number 2018 there."""
+    session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None)
+    session.from_pydict({"x": ["a"]}, name="one")
+    sql = f"SELECT CAST($v AS {type_}) AS v FROM one WHERE llm_filter('q', x)"
+    assert session.sql(sql, v=value).to_pylist() == [{"v": value}]
+    assert session.sql(sql, param_values={"v": value}).to_pylist() == [{"v": value}]
+    either = "SELECT x FROM one WHERE llm_filter('q', x) AND $v IS NOT DISTINCT FROM "
+    assert len(session.sql(f"{either}CAST($w AS {type_})", v=value, w=value).to_pylist()) == 1
 
 
 def test_a_parameter_is_the_only_value(db: Counted) -> None:
