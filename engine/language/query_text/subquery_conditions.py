@@ -224,8 +224,9 @@ def _in(reader: Reader, query: Query, columns: Columns) -> tuple[int, str] | Non
     nulls = _nulls(reader, query, outside=outside)
     if nulls is None:
         return None
+    empty = f"NOT EXISTS ({inner})" if outside else f"(SELECT count(*) FROM ({inner}) AS found) = 0"
     text = (
-        f"CASE WHEN {value} IN {_MARK} ({inner}) THEN TRUE WHEN NOT EXISTS ({inner}) THEN FALSE "
+        f"CASE WHEN {value} IN {_MARK} ({inner}) THEN TRUE WHEN {empty} THEN FALSE "
         f"WHEN ({value}) IS NULL OR {nulls} THEN NULL ELSE FALSE END"
     )
     return start, f"(NOT {text})" if negated else f"({text})"
@@ -326,10 +327,11 @@ def _at_top(reader: Reader, first: int, last: int) -> Iterator[int]:
 
 
 def _nulls(reader: Reader, query: Query, *, outside: bool) -> str | None:
-    """Whether a subquery has a NULL, as a condition; None if that cannot be written."""
+    """Whether a subquery has a NULL, as a condition; None if that cannot be written. A subquery by
+    itself is counted once, where EXISTS would be a join of all rows with all."""
     if not outside:
         inner = reader.source_text(query.start, query.end)
-        return f"EXISTS (SELECT 1 FROM ({inner}) AS found(value) WHERE found.value IS NULL)"
+        return f"(SELECT count(*) FROM ({inner}) AS found(value) WHERE found.value IS NULL) > 0"
     branch = _single(query)
     items = reader.items(branch) if branch else []
     if branch is None or query.end > branch.end or len(items) != 1:
