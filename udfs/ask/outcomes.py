@@ -19,6 +19,7 @@ from blendfusion.udfs.ask.decode import value
 from blendfusion.udfs.ask.evidence_results import stated_answer, with_evidence
 from blendfusion.udfs.ask.reviews import review_answers
 from blendfusion.udfs.declare.call import CONFIDENCE, ERROR, REASON, VALUE, Call
+from blendfusion.udfs.declare.cast_answers import misfits
 
 if TYPE_CHECKING:
     from blendfusion.udfs.ask.requests import Requests
@@ -56,6 +57,8 @@ def outcomes(
     type of its answers, where these are not the call's own. Raises QueryError where the call needs
     probabilities and the model gives none."""
     to = call.value_type if to is None else to
+    if call.casts:
+        answers = _cast_answers(call.casts, answers, to)
     if call.calibrated:
         _check_probabilities(call, answers, dispatcher)
         answers = calibrate_answers(call, answers, dispatcher)
@@ -100,6 +103,19 @@ def arrow(results: Sequence[object], to: pa.DataType) -> pa.Array:
     return pa.StructArray.from_arrays(
         fields, fields=list(to), mask=pa.array([r is None for r in results], pa.bool_())
     )
+
+
+def _cast_answers(
+    casts: Sequence[str], answers: Sequence[Answer], to: pa.DataType
+) -> Sequence[Answer]:
+    """The answers; one that the query cannot cast to these types is a failed one."""
+    decoded = arrow([value(answer.text, to) for answer in answers], to)
+    found = list(answers)
+    for cast in casts:
+        for i in misfits(decoded, cast):
+            reason = f"the answer cannot be cast to {cast}"
+            found[i] = replace(found[i], text=None, finish="error", error=reason)
+    return found
 
 
 def _result_struct(

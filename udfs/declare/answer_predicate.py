@@ -20,7 +20,7 @@ _READING = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_s
 def check_predicate(predicate: str, kind: pa.DataType) -> None:
     """Raise ArgumentError for a text that is no predicate over answers of this type."""
     try:
-        found = _evaluate(predicate, pa.array([], kind))
+        found = evaluate(predicate, pa.array([], kind))
     except Exception as problem:  # DataFusion's, of several types
         reason = re.split(r"\n|\. Valid fields|, at Line", str(problem))[0].rpartition("error: ")[2]
         raise ArgumentError(f"check {predicate!r} is not possible: {reason}", hint=_HINT) from None
@@ -30,10 +30,11 @@ def check_predicate(predicate: str, kind: pa.DataType) -> None:
 
 def holds_for(predicate: str, answers: pa.Array) -> list[bool]:
     """Whether the predicate holds for each answer; NULL counts as yes, as in CHECK of a table."""
-    return [held is not False for held in _evaluate(predicate, answers).to_pylist()]
+    return [held is not False for held in evaluate(predicate, answers).to_pylist()]
 
 
-def _evaluate(predicate: str, answers: pa.Array) -> pa.ChunkedArray:
+def evaluate(predicate: str, answers: pa.Array) -> pa.ChunkedArray:
+    """The values of a predicate, one an answer."""
     context = SessionContext(SessionConfig().with_target_partitions(1))
     context.from_arrow(pa.table({ANSWER: answers}), name="answers")
     query = f"SELECT (\n{predicate}\n) AS held FROM answers"

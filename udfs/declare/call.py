@@ -100,6 +100,8 @@ class Call:
     """The name of the table of values that people answer; '' for none."""
     shown: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     """The arguments but defaults, as SQL, by the names of their parameters in their order."""
+    casts: tuple[str, ...] = field(default=(), metadata=ADDED)
+    """The types to which the query casts its answers: one that cannot be cast is a failed one."""
     in_bytes: tuple[int, ...] = field(default=(), metadata=ADDED)
     """The values that are bytes, which may be images, by their places: DataFusion must not cast
     them to text."""

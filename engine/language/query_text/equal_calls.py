@@ -8,29 +8,30 @@ from typing import TypeAlias
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.language.query_text.call_sites import Site
-from blendfusion.language.query_text.infer_constraints import combine
+from blendfusion.language.query_text.infer_constraints import Context, combine
 from blendfusion.language.query_text.resolve_columns import References
 from blendfusion.language.query_text.token_tree import TokenTree
-from blendfusion.types import Constraint
 
 _Words: TypeAlias = "tuple[tuple[bool, str], ...]"
 """A call word by word, strings apart, so that two ways of spacing are the same call."""
 
 
-def share_constraints(
+def share_contexts(
     tree: TokenTree,
     sites: Sequence[Site],
-    inferred: Sequence[Constraint | None],
+    inferred: Sequence[Context],
     refers: References | None,
-) -> list[Constraint | None]:
-    """The inferred constraint of each call, or else of an equal call elsewhere in the query, so
-    that a call in several places is one call, of one type, asked once."""
+) -> list[Context]:
+    """The context of each call with the constraint and the casts of all equal calls in the query,
+    so that a call in several places is one call, of one type, asked once."""
     result = list(inferred)
     for members in _groups(tree, sites, refers):
-        together = combine([c for c in (inferred[i] for i in members) if c is not None])
+        those = [inferred[i] for i in members]
+        together = combine([c.constraint for c in those if c.constraint is not None])
         if together is not None:
+            casts = tuple(dict.fromkeys(cast for context in those for cast in context.casts))
             for i in members:
-                result[i] = together
+                result[i] = inferred[i]._replace(constraint=together, casts=casts)
     return result
 
 

@@ -35,9 +35,18 @@ _AROUND = (exp.Window, exp.Filter, exp.Order, exp.IgnoreNulls, exp.RespectNulls,
 """The clauses of an aggregate, which do not change its type."""
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 
-_INTEGERS = {"TINYINT", "SMALLINT", "INT", "BIGINT", "UTINYINT", "USMALLINT", "UINT", "UBIGINT"}
+_INTEGERS = {
+    **{name: name for name in ("TINYINT", "SMALLINT", "INT", "BIGINT")},
+    **{f"U{name}": f"{name} UNSIGNED" for name in ("TINYINT", "SMALLINT", "INT", "BIGINT")},
+}
+"""The names of whole numbers in DataFusion, by those of sqlglot."""
 _NUMBERS = {"FLOAT", "DOUBLE", "DECIMAL"}
+_NANOSECONDS = "TIMESTAMP(9)"
+"""The meaning of TIMESTAMP in DataFusion."""
 _TIMESTAMPS = {"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME"}
+_TIME = Constraint("regex", pattern="([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]")
+_PERIOD = "(0|[1-9][0-9]{0,4}) (years|months|weeks|days|hours|minutes|seconds)"
+_INTERVAL = Constraint("regex", pattern=f"{_PERIOD}( {_PERIOD}){{0,2}}")
 
 
 class Context(NamedTuple):
@@ -52,6 +61,8 @@ class Context(NamedTuple):
     nothing more."""
     misplaced: Constraint | None = None
     """A result that keeps errors stands itself where such an answer is needed."""
+    casts: tuple[str, ...] = ()
+    """The types to which it casts the answers itself, as SQL; those of ``arrow_cast`` in quotes."""
 
 
 def contexts(
@@ -110,7 +121,30 @@ def _context(places: Sequence[exp.Expr], refers: References) -> Context:
     constraints = [_constraint_of_use(place) for place in places]
     constraint = combine([s for s in constraints if s is not None])
     cast = constraint is None and any(_is_coerced(p) or refers.is_column(p) for p in places)
-    return Context(constraint, literal_comparisons(places[0]), cast)
+    casts = [_cast_at(place) for place in places]
+    # Around the call itself, a cast of moments to their own type is left out of the query.
+    casts[1:] = [_NANOSECONDS if cast == "TIMESTAMP" else cast for cast in casts[1:]]
+    return Context(
+        constraint,
+        literal_comparisons(places[0]),
+        cast,
+        casts=tuple(dict.fromkeys(filter(None, casts))),
+    )
+
+
+def _cast_at(place: exp.Expr) -> str | None:
+    """The type to which the value at ``place`` is cast, where that may fail the query."""
+    child, parent = _around(place)
+    if isinstance(parent, exp.Cast) and not isinstance(parent, exp.TryCast):
+        name = parent.to.this.name
+        if name in _INTEGERS:
+            return _INTEGERS[name]
+        return None if _of_type(parent.to) is None else parent.to.sql()
+    if isinstance(parent, exp.Anonymous) and parent.name.lower() == "arrow_cast":
+        first, *_, kind = parent.expressions
+        known = isinstance(kind, exp.Literal) and of_arrow(kind.name) is not None
+        return kind.sql() if known and child is first else None
+    return None
 
 
 def _context_of_kept(node: exp.Expr, values: Sequence[exp.Expr], refers: References) -> Context:
@@ -175,6 +209,9 @@ def combine(constraints: Iterable[Constraint]) -> Constraint | None:
     None if they contradict each other, or say nothing.
     """
     kinds: dict[str, list[Constraint]] = {}
+    constraints = list(dict.fromkeys(constraints))
+    if len(constraints) == 1:
+        return constraints[0]
     for constraint in constraints:
         kinds.setdefault(constraint.kind, []).append(constraint)
     if set(kinds) == {"integer", "number"}:
@@ -297,7 +334,7 @@ def _of_type(kind: exp.DataType) -> Constraint | None:
         return Constraint("date")
     if name in _TIMESTAMPS:
         return Constraint("timestamp")
-    return None
+    return {"TIME": _TIME, "INTERVAL": _INTERVAL}.get(name)
 
 
 _ARROW = (
@@ -306,6 +343,8 @@ _ARROW = (
     (re.compile(r"Boolean"), Constraint("boolean")),
     (re.compile(r"Date\d+"), Constraint("date")),
     (re.compile(r"Timestamp(?:\(.*\))?"), Constraint("timestamp")),
+    (re.compile(r"Time(32|64)(?:\(.*\))?"), _TIME),
+    (re.compile(r"Interval(?:\(.*\))?"), _INTERVAL),
 )
 
 
