@@ -35,7 +35,7 @@ PLACES: Mapping[int, Places] = {
 
 
 def within(data: bytes, places: Places, change: Callable[[bytes], bytes]) -> bytes:
-    """A message with ``change`` of each expression in its ``places``."""
+    """``data`` with ``change`` applied to each encoded expression at ``places``."""
 
     def part(number: int, content: bytes) -> bytes:
         inner = places.get(number)

@@ -230,7 +230,7 @@ class Runs:
         return self._hooks.scan_run()
 
     def note_usage(self, trace: Trace) -> None:
-        """Note what a run has spent, behind its end."""
+        """Add what a run has spent to the book of usage, after the run."""
         self._hooks.note_usage(trace)
 
 

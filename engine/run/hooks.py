@@ -193,7 +193,7 @@ class BaseSession(Tables):
         return None
 
     def note_usage(self, trace: Trace) -> None:
-        """Note what a run has spent, behind its end."""
+        """Add what a run has spent to the book of usage, after the run."""
 
     def release(self) -> None:
         """Close what services hold until it is next used."""

@@ -50,7 +50,7 @@ def json_of(text: str | bytes | bytearray) -> Json:
 
 
 def object_of(text: str | bytes | bytearray, shape: Mapping[str, Shape] | None = None) -> Any:
-    """The JSON object of a text, of a shape. Raises Unfit."""
+    """The JSON object in ``text``, checked against ``shape``. Raises Unfit."""
     found = json_of(text)
     if not isinstance(found, dict):
         raise Unfit("no JSON object")

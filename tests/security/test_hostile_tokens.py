@@ -11,9 +11,9 @@ from hostile import CONTROL_TOKENS, FORGED_TURNS, HOSTILE, LONG, SURROGATES
 from local_model import weights_or_skip
 
 from blendfusion.models.constraints.constraint import holds
-from blendfusion.models.prompts.running_text import Piece, plain
 from blendfusion.models.services.llama.batch import TaskBatch
 from blendfusion.models.services.llama.model import LlamaModel
+from blendfusion.models.services.verbalizer.running_text import Piece, plain
 from blendfusion.options import Options
 from blendfusion.types import Constraint, Example, Task
 

@@ -39,7 +39,7 @@ _SHOWN = 80
 
 
 class Images(NamedTuple):
-    """Columns with images as texts, a name or URL an image, and the bytes of images by name."""
+    """Columns in which a text, a name or a URL, represents each image; and the bytes by name."""
 
     texts: list[pa.Array]
     held: dict[str, Bytes]

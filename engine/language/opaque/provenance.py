@@ -36,7 +36,7 @@ def unnamed_tables(frame: BaseFrame) -> list[UnnamedTable]:
 
 
 def unread_parts(frame: BaseFrame) -> tuple[str, ...]:
-    """The parts of its SQL that say nothing of the types of answers."""
+    """The parts of a frame's SQL that cannot be parsed, so that they type no answer."""
     text = _text(frame)
     return () if text is None else text.unread
 

@@ -69,7 +69,7 @@ class RowChange:
         return "SELECT" in self.tree.words
 
     def assignments(self) -> list[Assignment]:
-        """The columns that get new values, in order."""
+        """The assignments of SET, in order; none for DELETE."""
         if self.deletes:
             return []
         tree = self.tree

@@ -99,7 +99,7 @@ def _has_order(kind: pa.DataType) -> bool:
 
 
 def ranks(places: np.ndarray) -> np.ndarray:
-    """For each row its number, from 0, among those of the same key."""
+    """The number of each row, from 0, among the rows with its key."""
     order = np.argsort(places, kind="stable")
     ordered = places[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])

@@ -113,7 +113,7 @@ def kind_of(type_: pa.DataType) -> str:
 
 
 def range_of_values(column: pa.Array | pa.ChunkedArray) -> Range:
-    """The ranges of known values. Texts and the like are from -inf to inf, where not NULL."""
+    """The range of each known value: of a number itself, of a text and the like -inf to inf."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     type_, kind = whole.type, kind_of(whole.type)
     valid = whole.is_valid().to_numpy(zero_copy_only=False)

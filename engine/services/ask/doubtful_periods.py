@@ -37,7 +37,7 @@ class DateBound:
 
 
 def other_period(case: Case) -> Doubt | None:
-    """Bounds of dates that leave out a part of the period of the question, or go beyond it."""
+    """The doubt about a query whose bounds of dates differ from the period in the question."""
     found = list(_PERIOD.finditer(case.question))
     if len(found) != 1:
         return None

@@ -163,7 +163,7 @@ class Templates:
     """The pairs whose question states literals of the query."""
 
     def accept(self, question: str, sql: str) -> None:
-        """Keep a pair; a later one with the same words replaces it."""
+        """Keep a question with its query, in place of an earlier one in the same words."""
         self.pairs.pop(question, None)
         self.pairs[question] = sql
         template = template_of(question, sql)

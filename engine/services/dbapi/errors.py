@@ -45,7 +45,7 @@ class OperationalError(DatabaseError):
 
 
 class IntegrityError(DatabaseError):
-    """A constraint is broken. Nothing here raises it."""
+    """A violated constraint. DB-API asks for the class; nothing here raises it."""
 
 
 class InternalError(DatabaseError):

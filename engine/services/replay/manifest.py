@@ -143,8 +143,8 @@ def _check_pairs(sections: Mapping[str, Any]) -> None:
 
 
 def beside(path: Path) -> tuple[Path, Path]:
-    """The files of the answers and of the result of a manifest: ``run.answers.jsonl`` of
-    ``run.json``, ``run.v1.answers.jsonl`` of ``run.v1``."""
+    """The paths of a manifest's answers and of its result: ``run.answers.jsonl`` for
+    ``run.json``, ``run.v1.answers.jsonl`` for ``run.v1``."""
     name = path.name.removesuffix(".json")
     return path.with_name(f"{name}.answers.jsonl"), path.with_name(f"{name}.result.arrow")
 

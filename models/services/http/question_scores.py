@@ -14,7 +14,6 @@ import numpy as np
 
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.prompts.prompt import render
-from blendfusion.models.prompts.running_text import Layout, join_pieces, plain
 from blendfusion.models.protocol.events import model_call
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scores.token import Token
@@ -38,6 +37,7 @@ from blendfusion.models.services.verbalizer.query_likelihood import (
     question_behind,
     way_for,
 )
+from blendfusion.models.services.verbalizer.running_text import Layout, join_pieces, plain
 from blendfusion.models.services.verbalizer.similarity import similarities
 from blendfusion.models.services.verbalizer.ways import Way
 from blendfusion.types import Task, Usage

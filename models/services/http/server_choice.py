@@ -88,7 +88,7 @@ class Balance:
                 place.failures = place.outpaced = 0
 
     def take(self, task: Task, row: Values, *, without: Sequence[Place] = ()) -> Place | None:
-        """The server for a value, which then has one request more; None if none has room."""
+        """Reserve a request of a server for a value; None if no server has room."""
         with self._lock:
             now = self._clock()
             able = [

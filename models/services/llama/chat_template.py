@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from blendfusion.models.prompts.prompt import BEHIND, Prompt
-from blendfusion.models.prompts.running_text import QUESTION, Layout, Piece
+from blendfusion.models.services.verbalizer.running_text import QUESTION, Layout, Piece
 
 _SENTINEL = "\x02{}\x03"
 _ANY_SENTINEL = re.compile("\x02([0-9]+)\x03")

@@ -265,7 +265,7 @@ class FolderCache:
         return list(found.values())
 
     def texts(self, most: int) -> list[str]:
-        """Some texts, NULL ones left out."""
+        """At most ``most`` of the stored answers' texts, without NULLs."""
         columns = (segment.table["text"].drop_null() for segment in self.segments)
         some: Iterable[str] = chain.from_iterable(c.slice(0, most).to_pylist() for c in columns)
         return list(some)[:most]

@@ -104,7 +104,7 @@ def row_with(direction: str) -> Write:
 
 
 def end_of(call: FunctionCall) -> int:
-    """The place behind the call and its WITHIN GROUP (…): both are replaced."""
+    """The end of a call, with the WITHIN GROUP (…) behind it, if there is one."""
     reader = call.reader
     within = reader.word(call.stop) == "WITHIN" and reader.opens(call.stop + 2)
     return reader.close[call.stop + 2] + 1 if within else call.stop

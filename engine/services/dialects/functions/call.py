@@ -132,11 +132,11 @@ Table: TypeAlias = "Mapping[str, str | Write]"
 
 @dataclass(frozen=True)
 class System:
-    """Another system: what its functions and operators are here.
+    """Another system, by what replaces its functions and operators here.
 
-    ``table`` has its functions by their signatures. ``same`` are functions that both have, with
-    equal meaning. ``refused`` are functions without an equal, each with the way out. ``casts`` are
-    its types by ours."""
+    ``table``: the replacements, by signatures. ``same``: functions that mean the same in both.
+    ``refused``: functions without a replacement, each with a remedy. ``casts``: its types, by
+    ours."""
 
     title: str
     table: Table

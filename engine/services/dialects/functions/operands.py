@@ -58,5 +58,5 @@ def operand_start(reader: Reader, at: int) -> int:
 
 
 def is_product(reader: Reader, at: int) -> bool:
-    """An operator that binds like ``*`` stands at ``at``."""
+    """Whether the token at ``at`` is an operator that binds like ``*``."""
     return reader.kind(at) in _PRODUCTS

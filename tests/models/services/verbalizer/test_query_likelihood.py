@@ -6,7 +6,6 @@ import pytest
 from local_model import weights_or_skip
 
 from blendfusion.models.prompts.prompt import render
-from blendfusion.models.prompts.running_text import plain
 from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.services.verbalizer.describe import scored_by
 from blendfusion.models.services.verbalizer.query_likelihood import (
@@ -15,6 +14,7 @@ from blendfusion.models.services.verbalizer.query_likelihood import (
     by_likelihood,
     neutral,
 )
+from blendfusion.models.services.verbalizer.running_text import plain
 from blendfusion.models.services.verbalizer.score_as_yes_no import rewrite_task
 from blendfusion.models.services.verbalizer.ways import (
     WAYS,
