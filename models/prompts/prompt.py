@@ -99,7 +99,7 @@ class Prompt:
 
     @property
     def opening(self) -> list[dict[str, str]]:
-        """The messages before the values, equal for all of them: instruction and worked examples."""
+        """The messages before the values, equal for all: the instruction and worked examples."""
         turns = [{"role": "system", "content": self.instruction}]
         for question, reply in self.shots:
             turns.append({"role": "user", "content": question})
