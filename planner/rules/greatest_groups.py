@@ -74,7 +74,7 @@ def _of_filter(plan: Rel) -> Plan | None:
     terms = conjuncts(plan.exprs[0])
     for place, term in enumerate(terms):
         rest = (*terms[:place], *terms[place + 1 :])
-        for value, other, name in _compared(term):
+        for value, other, name in _sides_of(term):
             kept = _of_subquery(plan.inputs[0], value, other, name)
             kept = kept or _of_window(plan.inputs[0], value, other, name, rest)
             if kept is not None:
@@ -129,7 +129,7 @@ def _of_join(plan: Rel) -> Plan | None:
     left, right = plan.inputs
     (term, *others) = terms_of(plan)
     columns, below = below_projections(right)
-    for value, other, name in _compared(_as_met(term)):
+    for value, other, name in _sides_of(_as_met(term)):
         own = side_of(value, left.width) == "left" and side_of(other, left.width) == "right"
         if others or not own or name not in _NOT_FIRST:
             continue
@@ -172,7 +172,7 @@ def _of_aggregate(plan: Rel) -> Plan | None:
     return plan.with_inputs(first_groups(plan.inputs[0], value, name, agg.keys, "row_number"))
 
 
-def _compared(term: Expr) -> Iterator[tuple[Expr, Expr, str]]:
+def _sides_of(term: Expr) -> Iterator[tuple[Expr, Expr, str]]:
     """(one side of a comparison, the other one, its name in this order)"""
     if isinstance(term, Node) and len(term.children) == 2:
         one, other = term.children

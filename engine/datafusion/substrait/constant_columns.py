@@ -56,7 +56,7 @@ def _hide(plan: Plan) -> Plan:
     if plan.kind == "aggregate":
         return _with_hidden_keys(plan)
     sides = _MISSING.get(join_type(plan), ())
-    inputs = (_hidden(p) if i in sides else p for i, p in enumerate(plan.inputs))
+    inputs = (_hide_constants(p) if i in sides else p for i, p in enumerate(plan.inputs))
     return plan.with_inputs(*inputs)
 
 
@@ -72,7 +72,7 @@ def _with_hidden_keys(plan: Rel) -> Plan:
     return aggregate(project(source, columns), replace(agg, keys=hidden))
 
 
-def _hidden(plan: Plan) -> Plan:
+def _hide_constants(plan: Plan) -> Plan:
     constant = _constant(plan)
     columns = (_hide_value(f) if f.index in constant else f for f in all_fields(plan.width))
     return project(plan, tuple(columns))

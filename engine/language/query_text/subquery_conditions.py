@@ -55,7 +55,9 @@ def subquery_conditions(sql: str, columns: Columns) -> str:
 def held_conditions(sql: str, columns: Columns) -> str:
     """``sql`` in which conditions on values of subqueries alone stay above aggregates."""
     reader = Reader(sql)
-    edits = [part for *_, select, _ in reader.selects for part in _held(reader, select, columns)]
+    edits = [
+        part for *_, select, _ in reader.selects for part in _conditions(reader, select, columns)
+    ]
     return str(edit(sql, edits).sql) if edits else sql
 
 
@@ -89,7 +91,7 @@ def _reads_outside(reader: Reader, query: Query, columns: Columns) -> bool:
     return columns(common, f"({reader.source_text(query.start, query.end)}\n)") is None
 
 
-def _held(reader: Reader, select: Select, columns: Columns) -> Iterator[tuple[int, int, str]]:
+def _conditions(reader: Reader, select: Select, columns: Columns) -> Iterator[tuple[int, int, str]]:
     """The conditions of a SELECT that read values of subqueries alone, above what may be an
     aggregate of all rows, each below EXISTS."""
     having = _clause(reader, select, "HAVING")

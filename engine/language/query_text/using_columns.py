@@ -18,7 +18,7 @@ from blendfusion.language.query_text.source_map import edit
 from blendfusion.udfs.declare.arguments import quoted_name
 
 
-class _Merged(NamedTuple):
+class _SharedColumn(NamedTuple):
     """A column of both sides: its value, and whether DataFusion takes the left side for it."""
 
     value: str
@@ -66,7 +66,7 @@ def _edits(
 
 
 def _every(
-    relations: Sequence[_Relation], merged: dict[str, _Merged], hidden: set[str]
+    relations: Sequence[_Relation], merged: dict[str, _SharedColumn], hidden: set[str]
 ) -> Iterator[str]:
     """The columns of ``*``, each of both sides once, without those that are hidden."""
     seen = hidden
@@ -124,9 +124,9 @@ def _relations(reader: Reader, select: Select, columns: Columns) -> list[_Relati
 
 def _merged_columns(
     reader: Reader, select: Select, relations: Sequence[_Relation]
-) -> dict[str, _Merged]:
+) -> dict[str, _SharedColumn]:
     """The columns of both sides by name; none where it is not clear of which relations they are."""
-    found: dict[str, _Merged] = {}
+    found: dict[str, _SharedColumn] = {}
     for i, relation in enumerate(relations):
         source, before = select.sources[i], relations[:i]
         if not _is_merging(reader, source):
@@ -147,9 +147,9 @@ def _is_merging(reader: Reader, source: Source) -> bool:
     return using or "NATURAL" in source.words
 
 
-def _merge(name: str, left: str, right: str, source: Source) -> _Merged:
+def _merge(name: str, left: str, right: str, source: Source) -> _SharedColumn:
     one, other = (f"{quoted_name(side)}.{quoted_name(name)}" for side in (left, right))
     if "FULL" in source.words:
-        return _Merged(f"coalesce({one}, {other})", is_left=False)
+        return _SharedColumn(f"coalesce({one}, {other})", is_left=False)
     right_side = "RIGHT" in source.words
-    return _Merged(other if right_side else one, is_left=not right_side)
+    return _SharedColumn(other if right_side else one, is_left=not right_side)

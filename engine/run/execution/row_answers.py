@@ -55,7 +55,7 @@ _ORDERED = (pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal, 
 def codes_of(columns: Sequence[Column], n: int) -> Places | None:
     """A number for each row, equal for equal values of all columns; None for columns of a type
     that has no hash, or that DataFusion may tell apart otherwise."""
-    if not all(map(_is_told_apart, columns)):
+    if not all(map(_differs_in_groups, columns)):
         return None
     codes = equal_rows.codes_of(columns, n)
     if codes is None or len(columns) < 2:
@@ -63,7 +63,7 @@ def codes_of(columns: Sequence[Column], n: int) -> Places | None:
     return np.asarray(np.unique(codes, return_inverse=True)[1].reshape(-1))
 
 
-def _is_told_apart(column: Column) -> bool:
+def _differs_in_groups(column: Column) -> bool:
     """Whether values that differ are different ones in groups, too: no -0.0, and no NaN."""
     if not pa.types.is_floating(column.type):
         return True

@@ -111,7 +111,8 @@ def translation(
         raise place_in_source(problem, identity(text)) from None
     except RecursionError:
         raise QueryError(
-            "the query is nested too deeply", hint="Move parts of it into CTEs: WITH part AS (SELECT …)."
+            "the query is nested too deeply",
+            hint="Move parts of it into CTEs: WITH part AS (SELECT …).",
         ) from None
 
 
