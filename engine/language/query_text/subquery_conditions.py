@@ -251,7 +251,7 @@ def _left_side(reader: Reader, end: int) -> int:
 
 
 def _place(reader: Reader, start: int, end: int) -> str | None:
-    """What is read of a condition: 'term', or 'negated term' of its NOT, below AND alone;
+    """How a condition is read: 'term', or 'negated term' of its NOT, below AND alone;
     'positive', where NULL is FALSE, below AND and OR; 'open' elsewhere. None outside of clauses of
     conditions."""
     negated = connected = either = False
