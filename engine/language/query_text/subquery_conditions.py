@@ -226,7 +226,9 @@ def _in(reader: Reader, query: Query, columns: Columns) -> tuple[int, str] | Non
     nulls = _nulls(reader, query, outside=outside)
     if nulls is None:
         return None
-    empty = f"NOT EXISTS ({inner})" if outside else f"(SELECT count(*) FROM ({inner}) AS found) = 0"
+    empty = f"NOT EXISTS ({inner})"
+    if not outside:
+        empty = f"(SELECT count(*) FROM ({inner}) AS found) = 0"
     text = (
         f"CASE WHEN {value} IN {_MARK} ({inner}) THEN TRUE WHEN {empty} THEN FALSE "
         f"WHEN ({value}) IS NULL OR {nulls} THEN NULL ELSE FALSE END"
@@ -236,17 +238,14 @@ def _in(reader: Reader, query: Query, columns: Columns) -> tuple[int, str] | Non
 
 def _left_side(reader: Reader, end: int) -> int:
     """Where the expression starts that ends before an IN."""
-    at = end - 1
+    at, cases = end - 1, 0
     while at >= 0:
-        if at in reader.open:
-            at = reader.open[at] - 1
-            continue
-        if reader.word(at) == "END":
-            return end  # a CASE: what belongs to it is not known here
-        kind = reader.kind(at)
-        if kind in (*_OPENING, *_COMPARISONS, TokenType.COMMA) or reader.word(at) in _BEFORE:
+        word, kind = reader.word(at), reader.kind(at)
+        opens = kind in (*_OPENING, *_COMPARISONS, TokenType.COMMA) or word in _BEFORE
+        if opens and not cases:
             return at + 1
-        at -= 1
+        cases += (word == "END") - (word == "CASE")
+        at = reader.open.get(at, at) - 1
     return end
 
 

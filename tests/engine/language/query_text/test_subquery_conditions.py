@@ -54,7 +54,9 @@ def _conditions(count: int) -> Iterator[str]:
         if rng.random() < 0.4:
             where = f"{where} AND ⟦1⟧" if where else " WHERE ⟦1⟧"
         rows = f"FROM {table}{where}"
-        value = rng.choice(["t.n", "t.n", "t.k", "2", "t.n + 0", "NULL"])
+        value = rng.choice(
+            ["t.n", "t.n", "t.k", "2", "t.n + 0", "NULL", "CASE WHEN t.b THEN t.n ELSE t.k END"]
+        )
         item = rng.choice(
             ["u.n", "u.n", "u.n AS n", "DISTINCT u.n", "u.n + 1", "max(u.n)", "count(*)"]
         )
