@@ -173,7 +173,7 @@ def hyphens(path: Path, author: Author) -> None:
     for _ in range(2):
         top, font = 780.0, author.chance.choice(["Helvetica", "Times-Roman"])
         for _ in range(6):
-            for line in _divided(author.text(60, 90), author.chance.randint(40, 80)):
+            for line in divided(author.text(60, 90), author.chance.randint(40, 80)):
                 canvas.setFont(font, 10)
                 canvas.drawString(60, top, line)
                 top -= 13
@@ -184,7 +184,8 @@ def hyphens(path: Path, author: Author) -> None:
     canvas.save()
 
 
-def _divided(text: str, width: int) -> Iterator[str]:
+def divided(text: str, width: int) -> Iterator[str]:
+    """Lines of at most ``width`` characters, whose last words are divided where that fills them."""
     line = ""
     for word in text.split():
         if len(line) + 1 + len(word) <= width:

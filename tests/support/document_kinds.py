@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from document_corpus import Author, Known, _build, _style
+from document_corpus import Author, Known, _build, _style, divided, pdf_lines
 from document_files import SPACE, paragraph, write_docx
 from pptx import Presentation
 from pptx.util import Pt
@@ -505,6 +505,31 @@ def annotated(path: Path, author: Author) -> None:
     canvas.save()
 
 
+def over_pages(path: Path, author: Author) -> None:
+    """Two columns whose ends, as those of pages, divide words."""
+    canvas = Canvas(os.fspath(path), A4, invariant=True)
+    lines = [*divided(author.text(900), 44)]
+    for start in range(0, len(lines), 50):
+        left = 50 if start // 50 % 2 == 0 else 310
+        pdf_lines(canvas, lines[start : start + 50], left, 780, size=9)
+        if left > 50:
+            canvas.showPage()
+    canvas.save()
+
+
+def noted_markdown(path: Path, author: Author) -> None:
+    """Notes, some of one word, and tables within lists."""
+    parts, notes = [], []
+    for number in range(6):
+        text, count = author.text(15), author.chance.choice([1, 8])
+        parts.append(f"{text}[^{number}]")
+        notes.append(f"[^{number}]: {author.text(count)}.")
+        item, cells, rest = author.text(4), author.table(2, 2), author.text(4)
+        rows = "\n".join(f"   | {' | '.join(row)} |" for row in [cells[0], ["---"] * 2, cells[1]])
+        parts.append(f"1. {item}\n\n{rows}\n\n2. {rest}\n\n---")
+    path.write_text("\n\n".join([*parts, *notes]), encoding="utf-8")
+
+
 KINDS: dict[Callable[[Path, Author], None], tuple[str, int]] = {
     rotated: ("pdf", 3),
     across: ("pdf", 3),
@@ -527,8 +552,10 @@ KINDS: dict[Callable[[Path, Author], None], tuple[str, int]] = {
     loose_markdown: ("md", 3),
     flowed_mails: ("eml", 2),
     annotated: ("pdf", 2),
+    over_pages: ("pdf", 3),
+    noted_markdown: ("md", 3),
 }
-"""The ending, and the number of files, of each kind: 45 together."""
+"""The ending, and the number of files, of each kind: 51 together."""
 
 
 COMMENTED = (revised, annotated)

@@ -14,8 +14,8 @@ _FULL = 0.75
 
 def has_code(words: Sequence[Word]) -> bool:
     """Whether most of a page is in other fonts, so that what is in one of equal widths is code."""
-    fixed = sum(len(word.text) for word in words if word.fixed)
-    return 0 < 2 * fixed < sum(len(word.text) for word in words)
+    fixed = sum([len(word.text) for word in words if word.fixed])
+    return bool(fixed) and 2 * fixed < sum([len(word.text) for word in words])
 
 
 def code_runs(lines: Sequence[Line]) -> list[tuple[int, int]]:

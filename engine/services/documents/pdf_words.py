@@ -65,11 +65,15 @@ class PageWords:
                     continue
                 strong = bold if begin == start else self._style(begin)[1]
                 word = Word(piece, box, strong, fixed=fixed)
-                if not way and (begin, end) == (start, stop) and first and last:
-                    self._find_raised(word, first, last, end)
                 words = found.setdefault(way, [])
-                bare = not way and begin == start and characters[end_before:begin] in _GENERATED
-                if bare and words and box_before and first and _touch(box_before, first):
+                if way or not first or not last:
+                    words.append(word)
+                    continue
+                if piece[-1] < "A" and (begin, end) == (start, stop):
+                    self._find_raised(word, first, last, end)
+                bare = begin == start and characters[begin - 1 : begin] != " "
+                bare = bare and characters[end_before:begin] in _GENERATED
+                if bare and words and box_before and _touch(box_before, first):
                     _continue(words[-1], word, box_before, first)
                 else:
                     words.append(word)

@@ -1,4 +1,4 @@
-"""Forty-five documents of kinds that are rare: their words, the order of these, and their rows."""
+"""Fifty-one documents of kinds that are rare: their words, the order of these, and their rows."""
 
 from __future__ import annotations
 
