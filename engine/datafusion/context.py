@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
@@ -73,11 +73,16 @@ class OwnContext(WithoutMetadata):
         Hudi."""
         from blendfusion.datafusion.parquet_dictionaries import decoding_schema
         from blendfusion.datafusion.parquet_folders import folder_arguments
-        from blendfusion.datafusion.parquet_statistics import read_as_written
+        from blendfusion.datafusion.parquet_statistics import by_value, read_as_written
 
         self._check_lake(path, kwargs.get("object_store"))
-        read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
+        hidden = read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
         kwargs |= folder_arguments(path, args, kwargs)
+        if hidden:
+            kwargs.pop("object_store", None)
+            frame = by_value(self._parquet(path, args, kwargs), hidden)
+            SessionContext.register_view(self, name, frame)
+            return
         super().register_parquet(name, path, *args, **kwargs)
         try:
             schema = decoding_schema(SessionContext.table(self, name).schema(), args, kwargs)
@@ -91,13 +96,18 @@ class OwnContext(WithoutMetadata):
     def read_parquet(self, path: Any, *args: Any, **kwargs: Any) -> DataFrame:
         """A frame of a Parquet file, or of a folder of such, with the columns and the errors of
         ``register_parquet``."""
-        from blendfusion.datafusion.parquet_dictionaries import decoding_schema
         from blendfusion.datafusion.parquet_folders import folder_arguments
-        from blendfusion.datafusion.parquet_statistics import read_as_written
+        from blendfusion.datafusion.parquet_statistics import by_value, read_as_written
 
         self._check_lake(path, kwargs.get("object_store"))
-        read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
+        hidden = read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
         kwargs |= folder_arguments(path, args, kwargs)
+        frame = self._parquet(path, args, kwargs)
+        return by_value(frame, hidden) if hidden else frame
+
+    def _parquet(self, path: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DataFrame:
+        from blendfusion.datafusion.parquet_dictionaries import decoding_schema
+
         frame = super().read_parquet(path, *args, **kwargs)
         schema = decoding_schema(frame.schema(), args, kwargs)
         if schema is None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from blendfusion.services.lakes.session import LakeReading
     from blendfusion.services.meanings.session import Meanings
     from blendfusion.services.replay.session import Comparing
+    from blendfusion.services.scans.session import DatasetReading
     from blendfusion.services.search.session import Searching
     from blendfusion.services.sources.session import Attaching
     from blendfusion.services.usage.session import Accounting
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         Clustering,
         Comparing,
         Translating,
+        DatasetReading,
         DocumentReading,
         Evaluations,
         LakeReading,

@@ -91,7 +91,8 @@ class FileTables:
         place = Path(path)
         # Another table may have the name by now.
         start = re.escape(path.lstrip("/")) + ("/" if place.is_dir() else r"[\],:]")
-        if _METHODS[method][1] not in shown or not re.search(rf"[\[ ]{start}", shown):
+        is_here = _METHODS[method][1] in shown and re.search(rf"[\[ ]{start}", shown)
+        if not is_here or "ProjectionExec" in shown:  # or a view reads it
             return None
         files = _list_files(place, extension) if place.is_dir() else [place]
         schema = pa.schema([field.remove_metadata() for field in table.schema()])

@@ -3,4 +3,4 @@ documents in their services."""
 
 from blendfusion.services import Service
 
-SERVICE = Service(formats={"lance": "lance_table"})
+SERVICE = Service(session="session:DatasetReading", formats={"lance": "lance_table"})

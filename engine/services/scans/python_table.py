@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
+import operator
+import time
+import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
@@ -11,7 +16,13 @@ import pyarrow.dataset as pads
 
 from blendfusion.datafusion.scan_errors import ScanError
 from blendfusion.errors import BlendFusionError
-from blendfusion.services.scans.scan_filters import expression_of, has_lists, tree_of
+from blendfusion.services.scans.scan_filters import (
+    columns_of,
+    conjuncts,
+    expression_of,
+    has_lists,
+    tree_of,
+)
 
 
 class Scanner(Protocol):
@@ -79,15 +90,73 @@ class _Fragment:
         filter: pads.Expression | None = None,  # noqa: A002 - DataFusion's name
         batch_size: int = 8192,
     ) -> Scanner:
-        return _GuardedScanner(self._scan(columns, _as_in_sql(filter, schema), batch_size))
+        tree = None if filter is None or schema is None else tree_of(filter)
+        if tree is not None and has_lists(tree):  # DataFusion passes on one that NULL is outside of
+            filter = expression_of(tree, schema)  # noqa: A001
+        return _GuardedScanner(self._scan(columns, filter, batch_size))
 
 
-def _as_in_sql(where: pads.Expression | None, schema: pa.Schema | None) -> pads.Expression | None:
-    """A filter with SQL's meaning of lists: DataFusion passes on one that NULL is outside of."""
-    tree = None if where is None or schema is None else tree_of(where)
-    if tree is None or not has_lists(tree):
-        return where
-    return expression_of(tree, schema)
+def _in_sql(where: pads.Expression | None, schema: pa.Schema) -> pads.Expression | None:
+    """A filter for pyarrow with SQL's meaning."""
+    tree = None if where is None else tree_of(where)
+    return where if tree is None else expression_of(tree, schema)
+
+
+class DatasetTable(ScannedTable):
+    """A dataset of pyarrow, for which NaN is no number, and in SQL the greatest one."""
+
+    def __init__(self, dataset: pads.Dataset) -> None:
+        super().__init__()
+        self._dataset = dataset
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._dataset.schema
+
+    def get_fragments(self, where: pads.Expression | None = None) -> Iterator[_Fragment]:
+        parts = [*self._dataset.get_fragments(self._divide(where)[0])]
+        for part in parts:
+            yield _Fragment(functools.partial(self._read, part))
+        if not parts:  # DataFusion sorts no rows without a part
+            yield _Fragment(scan_of(self.schema.empty_table()))
+
+    def _divide(
+        self, where: pads.Expression | None
+    ) -> tuple[pads.Expression | None, pads.Expression | None, set[str]]:
+        """A filter in two, what pyarrow checks and what is checked here, with the columns of the
+        latter: the statistics by which pyarrow leaves rows out have no NaN."""
+        tree = None if where is None else tree_of(where)
+        if tree is None:
+            return where, None, set()
+        kinds = {field.name: field.type for field in self.schema}
+        there, here = [], []
+        for part in conjuncts(tree):
+            floats = any(pa.types.is_floating(kinds[name]) for name in columns_of(part))
+            (here if floats else there).append(part)
+        chosen = [
+            functools.reduce(operator.and_, (expression_of(part, self.schema) for part in parts))
+            if parts
+            else None
+            for parts in (there, here)
+        ]
+        return chosen[0], chosen[1], {name for part in here for name in columns_of(part)}
+
+    def _read(
+        self,
+        part: pads.Fragment,
+        columns: list[str] | None,
+        where: pads.Expression | None,
+        batch_size: int,
+    ) -> Scanner:
+        there, here, needed = self._divide(where)
+        names = self.schema.names if columns is None else columns
+        read = [*names, *sorted(needed - {*names})]
+        scanner: Scanner = part.scanner(
+            schema=self.schema, columns=read, filter=there, batch_size=batch_size
+        )
+        if here is None:
+            return scanner
+        return FilteredRows(scanner.to_batches(), self.schema, names, here)
 
 
 class _GuardedScanner:
@@ -101,10 +170,29 @@ class _GuardedScanner:
         return self._scanner.projected_schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
+        batches = self._batches()
+        _running.add(batches)
+        return batches
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         try:
             yield from self._scanner.to_batches()
         except BlendFusionError as error:
             raise ScanError(error) from error
+
+
+_running: weakref.WeakSet[Iterator[pa.RecordBatch]] = weakref.WeakSet()
+_EXIT_SECONDS, _STEP = 1.0, 0.005
+
+
+@atexit.register
+def _await_scans() -> None:
+    """Wait for scans that a limit has left: a thread of DataFusion's that returns to Python when
+    that has ended aborts the process."""
+    end = time.monotonic() + _EXIT_SECONDS
+    while _running and time.monotonic() < end:
+        time.sleep(_STEP)
+    time.sleep(_STEP)  # its thread lets go of it
 
 
 def scan_of(table: pa.Table) -> Scan:
@@ -112,7 +200,7 @@ def scan_of(table: pa.Table) -> Scan:
 
     def scan(columns: list[str] | None, where: pads.Expression | None, batch_size: int) -> Scanner:
         scanner: Scanner = pads.dataset(table).scanner(
-            columns=columns, filter=where, batch_size=batch_size
+            columns=columns, filter=_in_sql(where, table.schema), batch_size=batch_size
         )
         return scanner
 
