@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
@@ -105,7 +105,7 @@ class OwnContext(WithoutMetadata):
         frame = self._parquet(path, args, kwargs)
         return by_value(frame, hidden) if hidden else frame
 
-    def _parquet(self, path: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DataFrame:
+    def _parquet(self, path: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> DataFrame:
         from blendfusion.datafusion.parquet_dictionaries import decoding_schema
 
         frame = super().read_parquet(path, *args, **kwargs)

@@ -17,6 +17,7 @@ import pyarrow.dataset as pads
 from blendfusion.datafusion.scan_errors import ScanError
 from blendfusion.errors import BlendFusionError
 from blendfusion.services.scans.scan_filters import (
+    Tree,
     columns_of,
     conjuncts,
     expression_of,
@@ -129,7 +130,8 @@ class DatasetTable(ScannedTable):
         if tree is None:
             return where, None, set()
         kinds = {field.name: field.type for field in self.schema}
-        there, here = [], []
+        there: list[Tree] = []
+        here: list[Tree] = []
         for part in conjuncts(tree):
             floats = any(pa.types.is_floating(kinds[name]) for name in columns_of(part))
             (here if floats else there).append(part)
