@@ -1,10 +1,14 @@
 """How well does a causal model answer in the label way of decision models?
 
     python benchmarks/bench_decide.py [--model FILE] [--data FOLDER] [--rows 8] [--part report]
+    [--every 1] [--ways both]
 
 The label way shows the options as letters and reads the odds of the letters at the beginning of the
 reply (llama.cpp's type openjev). It is measured in one order of the options, in both, and in both
-with the odds behind four neutral texts subtracted, beside the model's own way. Nothing is chosen.
+with the odds behind neutral texts subtracted, beside the model's own way. One of the three is to be
+chosen by ``--part spread --ways letters``, and compared with the model's own way by ``--part
+untouched``; the last lines are the differences to it with 95 % intervals over questions. The labels
+are never shown to the model.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_bank import PARTS, Measured, measured, questions, together
+from bench_bank import PARTS, Measured, interval, measured, questions, together
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from blendfusion.models.protocol.python_packages import packaged_weights
@@ -26,8 +30,9 @@ from blendfusion.models.services.tuning.bank import BankQuestion
 from blendfusion.models.services.verbalizer.calibration_texts import ANY
 from blendfusion.options import Options
 
-NEUTRAL = 4
+NEUTRAL = 2
 WAYS = ("one order", "both orders", "less neutral texts")
+OWN = "the model's own way"
 
 
 class LabelWay:
@@ -45,6 +50,8 @@ class LabelWay:
             self._model.tokenize(f"{lead}{letter}".encode(), add_bos=False)[0]
             for letter in ("A", "B")
         ]
+        self._known: list[int] = []
+        """The tokens of the prompt before."""
 
     def odds(self, text: str, question: str, *, swapped: bool) -> float:
         """The log odds of a yes, which is the first option unless they are ``swapped``."""
@@ -57,8 +64,15 @@ class LabelWay:
             bos_token=self._first_text,
         )
         tokens = self._model.tokenize(prompt.encode(), add_bos=False, special=True)
-        self._model.reset()
-        self._model.eval(tokens)
+        shared = 0  # the prompt before had the same text and question
+        for known, wanted in zip(self._known, tokens[:-1], strict=False):
+            if known != wanted:
+                break
+            shared += 1
+        self._model._ctx.kv_cache_seq_rm(-1, shared, -1)
+        self._model.n_tokens = shared
+        self._model.eval(tokens[shared:])
+        self._known = tokens
         scores = self._model._ctx.get_logits()  # at the last token
         first, second = (float(scores[letter]) for letter in self._letters)
         return second - first if swapped else first - second
@@ -97,12 +111,20 @@ def main() -> None:
                 found.setdefault(way, []).append(one)
     if args.ways != "letters":
         own = load(f"llama:{args.model}", Options(threads=1, weights="original"))
-        found["the model's own way"] = [measured(own, question) for question in asked]
+        found[OWN] = [measured(own, question) for question in asked]
         own.close()
     print(f"{len(asked)} questions of the part {args.part}, {args.rows} texts each")
     print(f"{'':66}     area balanced    limit      off")
     for way, every in found.items():
         print(together(way, every))
+    own_way = found.pop(OWN, None)
+    for way, every in found.items() if own_way else ():
+        for figure in ("area", "balanced"):
+            pairs = zip(every, own_way or (), strict=True)
+            more = np.array([getattr(a, figure) - getattr(b, figure) for a, b in pairs])
+            low, high = interval(more)
+            print(f"{way}: {figure} {more.mean():+.2f} ({low:+.2f} to {high:+.2f}) of its own way")
+    print(f"{time.process_time():.0f} CPU seconds")
 
 
 if __name__ == "__main__":
