@@ -7,8 +7,9 @@ see ``planner.stages.offset_bug``. A query that Substrait cannot carry runs as i
 unions are sorted together: see ``datafusion.one_sort``. Conditions that would make a key of an
 order look constant are hidden: see ``datafusion.substrait.constant_bug``. So are columns that are
 constant below grouping sets and outer joins alone: see ``datafusion.substrait.constant_columns``.
-Casts of decimals stay in comparisons: see ``datafusion.kept_casts``. A sum beside one number of distinct values
-gets the type that it has there, which DataFusion compares with a literal of the type without them.
+Casts of decimals stay in comparisons: see ``datafusion.kept_casts``. A sum beside one number of
+distinct values gets the type that it has there, which DataFusion compares with a literal of the
+type without them.
 """
 
 from __future__ import annotations

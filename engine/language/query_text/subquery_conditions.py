@@ -1,9 +1,9 @@
 """Writes conditions on subqueries that DataFusion 55 gets wrong in other words.
 
 It has IN and EXISTS as joins that know TRUE and FALSE alone: below NOT, OR, CASE or IS NULL, a NULL
-in the subquery or beside it counts as no match. It refuses NOT IN of a subquery that reads the query
-around it. And it looks for rows of ``EXISTS (SELECT count(*) … )`` and ``IN (SELECT max(n) …)`` in
-the groups by what such a subquery reads, of which there is none where no row is found."""
+in the subquery or beside it counts as no match. It refuses NOT IN of a subquery that reads the
+query around it. And it looks for rows of ``EXISTS (SELECT count(*) … )`` and ``IN (SELECT max(n)
+…)`` in the groups by what such a subquery reads, of which there is none where no row is found."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _may_be_one_row(reader: Reader, source: Source) -> bool:
     return any(isinstance(b, Select) and _is_one_row(reader, b) for b in branches)
 
 
-# --- EXISTS -----------------------------------------------------------------------------------------
+# --- EXISTS ---
 
 
 def _exists(reader: Reader, query: Query, columns: Columns) -> str | None:
@@ -199,7 +199,7 @@ def _has_aggregate(reader: Reader, start: int, end: int) -> bool:
     return False
 
 
-# --- IN ---------------------------------------------------------------------------------------------
+# --- IN ---
 
 
 def _in(reader: Reader, query: Query, columns: Columns) -> tuple[int, str] | None:
