@@ -8,7 +8,8 @@ query around it. And it looks for rows of ``EXISTS (SELECT count(*) … )`` and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from sqlglot.tokenizer_core import TokenType
 
@@ -42,6 +43,16 @@ _AGGREGATE = re.compile(
 )
 
 
+class _Parts(NamedTuple):
+    """What is known of places in a text: where the part around each begins and ends, and whether
+    the part that begins there has an OR; and where dots stand."""
+
+    begins: dict[int, int | None]
+    ends: dict[int, int]
+    either: dict[int, bool]
+    dots: Sequence[int]
+
+
 def subquery_conditions(sql: str, columns: Columns) -> str:
     """``sql`` in which these conditions have their rows."""
     for _ in range(_MOST):
@@ -62,23 +73,30 @@ def held_conditions(sql: str, columns: Columns) -> str:
 
 
 def _rewrite_one(reader: Reader, columns: Columns) -> str | None:
+    """The text with all of them rewritten that stand in no other one; None if there is none."""
+    edits: list[tuple[int, int, str]] = []
+    for start, end, text in sorted(_found(reader, columns), key=lambda e: (e[0], -e[1])):
+        if not edits or edits[-1][1] <= start:
+            edits.append((start, end, text))
+    return str(edit(reader.text, edits).sql) if edits else None
+
+
+def _found(reader: Reader, columns: Columns) -> Iterator[tuple[int, int, str]]:
+    dots = [at for at, token in enumerate(reader.tokens) if token.token_type == TokenType.DOT]
+    known = _Parts({}, {}, {}, dots)
     for *_, select, _ in reader.selects:
         for query in select.inner:
             opening, at = query.start - 1, query.start - 2
             if opening not in reader.close or select.items[0] <= at < select.items[1]:
                 continue
+            found: tuple[int, str] | None = None
             if reader.word(at) == "EXISTS":
                 text = _exists(reader, query, columns)
-                if text is not None:
-                    place = reader.span(at, reader.close[opening] + 1)
-                    return str(edit(reader.text, [(*place, text)]).sql)
-            if reader.word(at) == "IN" and not _is_marked(reader, at):
-                found = _in(reader, query, columns)
-                if found is not None:
-                    start, text = found
-                    place = reader.span(start, reader.close[opening] + 1)
-                    return str(edit(reader.text, [(*place, text)]).sql)
-    return None
+                found = None if text is None else (at, text)
+            elif reader.word(at) == "IN" and not _is_marked(reader, at):
+                found = _in(reader, query, columns, known)
+            if found is not None:
+                yield *reader.span(found[0], reader.close[opening] + 1), found[1]
 
 
 def _is_marked(reader: Reader, at: int) -> bool:
@@ -114,12 +132,29 @@ def _conditions(reader: Reader, select: Select, columns: Columns) -> Iterator[tu
 
 def _may_be_one_row(reader: Reader, source: Source) -> bool:
     """Whether an aggregate of all rows is in a relation of the query."""
+    if source.query is None and "WITH" not in reader.words:
+        return False
     name = reader.name(source.end - 1) if source.kind == "table" else None
     common = [c for query, _ in reader.scopes() for c in query.common]
     relations = [source.query, *(c.query for c in common if reader.name(c.name) == name)]
     below = (part for query in relations if query is not None for part, _ in query.walk())
     branches = (branch for query in below for branch in query.branches)
     return any(isinstance(b, Select) and _is_one_row(reader, b) for b in branches)
+
+
+def _names_outside(reader: Reader, query: Query, dots: Sequence[int]) -> bool:
+    """Whether a name in a subquery, before one of ``dots``, may be that of a relation outside."""
+    named = [dot - 1 for dot in dots if query.start < dot < query.end and reader.is_name(dot - 1)]
+    if not named:
+        return False
+    inside = {
+        reader.name_of(source)
+        for part, _ in query.walk()
+        for branch in part.branches
+        if isinstance(branch, Select)
+        for source in reader.sources(branch)
+    }
+    return any(reader.name(at) not in inside for at in named)
 
 
 # --- EXISTS ---
@@ -202,7 +237,7 @@ def _has_aggregate(reader: Reader, start: int, end: int) -> bool:
 # --- IN ---
 
 
-def _in(reader: Reader, query: Query, columns: Columns) -> tuple[int, str] | None:
+def _in(reader: Reader, query: Query, columns: Columns, known: _Parts) -> tuple[int, str] | None:
     """(where an IN with its left side starts, what stands in its place)"""
     at = query.start - 2
     negated = reader.word(at - 1) == "NOT"
@@ -212,11 +247,14 @@ def _in(reader: Reader, query: Query, columns: Columns) -> tuple[int, str] | Non
         return None
     value = str(reader.source_text(start, at - negated))
     inner = str(reader.source_text(query.start, query.end))
-    outside, place = _reads_outside(reader, query, columns), _place(reader, start, end)
+    place, branch = _place(reader, start, end, known), _single(query)
+    is_value = branch is not None and query.end == branch.end and _is_one_row(reader, branch)
+    if place in ("term", "positive") and not negated and not is_value:
+        return None
+    alone = place in ("term", "negated term") and not _names_outside(reader, query, known.dots)
+    outside = not alone and _reads_outside(reader, query, columns)
     if not outside and place == ("negated term" if negated else "term"):
         return None
-    branch = _single(query)
-    is_value = branch is not None and query.end == branch.end and _is_one_row(reader, branch)
     if branch and is_value and _clause(reader, branch, "HAVING") is None:
         return start, f"({value} {'<>' if negated else '='} ({inner}))"
     if place is None or (place in ("term", "positive") and not negated):
@@ -249,13 +287,16 @@ def _left_side(reader: Reader, end: int) -> int:
     return end
 
 
-def _place(reader: Reader, start: int, end: int) -> str | None:
+def _place(reader: Reader, start: int, end: int, known: _Parts) -> str | None:
     """How a condition is read: 'term', or 'negated term' of its NOT, below AND alone;
     'positive', where NULL is FALSE, below AND and OR; 'open' elsewhere. None outside of clauses of
     conditions."""
     negated = connected = either = False
     while True:
-        first, last = _begin_of_part(reader, start), _end_of_part(reader, end)
+        first, last = (
+            _begin_of_part(reader, start, known.begins),
+            _end_of_part(reader, end, known.ends),
+        )
         if first is None:
             return None
         if reader.word(start - 1) == "NOT" and start > first:
@@ -263,13 +304,16 @@ def _place(reader: Reader, start: int, end: int) -> str | None:
                 return "open"
             negated, start = True, start - 1
             continue
-        words = {reader.word(at) for at in _at_top(reader, first, last) if not start <= at < end}
+        if first not in known.either:
+            known.either[first] = any(
+                reader.word(at) == "OR" for at in _at_top(reader, first, last)
+            )
         begins = start == first or reader.word(start - 1) in ("AND", "OR")
         ends = end == last or reader.word(end) in ("AND", "OR")
         if not (begins and ends):
             return "open"
         connected = connected or start > first or end < last
-        either = either or "OR" in words
+        either = either or known.either[first]
         if reader.word(first - 1) in _CLAUSES:
             if negated:
                 return "open" if either else "negated term"
@@ -281,32 +325,47 @@ def _place(reader: Reader, start: int, end: int) -> str | None:
         start, end = first - 1, last + 1
 
 
-def _begin_of_part(reader: Reader, at: int) -> int | None:
+def _begin_of_part(reader: Reader, at: int, known: dict[int, int | None]) -> int | None:
     """Behind the bracket, the word of a clause or that of a CASE around a place; None in a list."""
+    found: int | None = None
+    passed: list[int] = []
     at, cases = at - 1, 0
     while at >= 0:
+        if not cases and at in known:
+            found = known[at]
+            break
         word = reader.word(at)
         cases += (word == "END") - (word == "CASE")
         if word in _CLAUSES or reader.kind(at) in _OPENING:
-            return at + 1
+            found = at + 1
+            break
         if cases < 0 or (word in _OF_CASE and not cases):
-            return at + 1
+            found = at + 1
+            break
         if reader.kind(at) == TokenType.COMMA or word in ("SELECT", "BY"):
-            return None
+            break
+        passed += [at] * (not cases)
         at = reader.open.get(at, at) - 1
-    return None
+    known.update(dict.fromkeys(passed, found))
+    return found
 
 
-def _end_of_part(reader: Reader, at: int) -> int:
+def _end_of_part(reader: Reader, at: int, known: dict[int, int]) -> int:
+    passed: list[int] = []
     cases = 0
     while at < len(reader.tokens) and at not in reader.open:
+        if not cases and at in known:
+            at = known[at]
+            break
         word = reader.word(at)
         cases += (word == "CASE") - (word == "END")
         if word in _ENDS or reader.kind(at) in (TokenType.COMMA, TokenType.SEMICOLON):
             break
         if cases < 0 or (word in _OF_CASE and not cases):
             break
+        passed += [at] * (not cases and word != "END")
         at = reader.close.get(at, at) + 1
+    known.update(dict.fromkeys(passed, at))
     return at
 
 
