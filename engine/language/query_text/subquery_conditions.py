@@ -191,8 +191,7 @@ def _single(query: Query) -> Select | None:
 
 
 def _words(reader: Reader, branch: Select) -> set[str]:
-    places = range(branch.items[1], branch.end)
-    return {reader.word(at) for at in places if not reader.depth(branch.items[1], at)}
+    return {reader.word(at) for at in _at_top(reader, branch.items[1], branch.end)}
 
 
 def _clause(reader: Reader, branch: Select, word: str) -> int | None:
