@@ -18,6 +18,7 @@ from datafusion import (
     TableFunction,
 )
 
+from blendfusion.datafusion.file_caches import list_each_time
 from blendfusion.datafusion.process_guard import check_process, no_pickle, this_process
 from blendfusion.datafusion.schema_metadata import WithoutMetadata
 from blendfusion.errors import OptionError, QueryError
@@ -62,6 +63,7 @@ class OwnContext(WithoutMetadata):
             # each run, and a limit meets others.
             config = config or SessionConfig().with_information_schema(True)
             super().__init__(config.set(_STEALS, "false"), runtime)
+            list_each_time(self)
         else:
             adopted.claim(self)
             self._ctx = adopted.inner

@@ -63,6 +63,7 @@ class Comparing(FrameSources):
     ) -> None:
         from blendfusion.services.replay.registrations import registration_of
 
+        super().note_registration(method, name, path, arguments)
         self._registrations[_key(name)] = registration_of(method, path, arguments)
 
     def registration_of(self, name: str) -> Registration | None:

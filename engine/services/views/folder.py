@@ -174,6 +174,11 @@ class ViewFolder:
             with write_lock(self.path / _LOCK):
                 yield
         except OSError as problem:
+            if not self.path.exists():
+                raise QueryError(
+                    f"the folder of view {self.name} was deleted meanwhile",
+                    hint=f"CREATE MATERIALIZED VIEW {self.name} AS … makes it again.",
+                ) from problem
             if problem.errno not in _FULL:
                 raise
             raise QueryError(

@@ -1,13 +1,25 @@
-"""The part of a session that knows the versions of tables of lakes and of Lance."""
+"""The part of a session that knows of what version its tables are: those of lakes and of Lance, and
+of files."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from datafusion import SessionContext
 
+from blendfusion.datafusion.file_caches import forget_files
+from blendfusion.errors import BlendFusionError
 from blendfusion.prepare.frame_sources import FrameSources
+from blendfusion.services.replay.registrations import (
+    Registration,
+    register_again,
+    registration_of,
+)
+from blendfusion.udfs.declare.arguments import quoted_name
 
 _OPERATORS = ("DatasetExec: ", "DeltaScanExec")
 
@@ -24,6 +36,44 @@ class RegisteredTables(FrameSources):
         """The objects that were registered as tables, by their names; others may have the names by
         now."""
         return {}
+
+    def note_registration(
+        self, method: str, name: str, path: object, arguments: Mapping[str, Any]
+    ) -> None:
+        super().note_registration(method, name, path, arguments)
+        found = registration_of(method, path, arguments)
+        if found is not None:
+            self._files[name.strip('"')] = found, _stamps(found.files(self))
+
+    @cached_property
+    def _files(self) -> dict[str, tuple[Registration, object]]:
+        """How files became tables, and what these were then; others may have the names by now."""
+        return {}
+
+    def renew_tables(self, names: Iterable[str]) -> bool:
+        """Register those tables again whose files changed since: DataFusion and this session
+        remember what they found in them. Whether there were any. Raises QueryError for files that
+        are no table any more."""
+        changed = [name for name in sorted({*names} & self._files.keys()) if self._is_changed(name)]
+        if changed:
+            forget_files(self)
+        for name in changed:
+            quoted, (found, _) = quoted_name(name), self._files[name]
+            before = self.catalog().schema().table(name)
+            self.deregister_table(quoted)
+            try:
+                register_again(
+                    self, quoted, found.path, {"method": found.method, "options": found.options}
+                )
+            except BlendFusionError:
+                SessionContext.register_table(self, quoted, before)
+                raise
+        return bool(changed)
+
+    def _is_changed(self, name: str) -> bool:
+        found, before = self._files[name]
+        is_other = "." not in name and self.registration_of(name) != found
+        return not is_other and _stamps(found.files(self)) != before
 
     def lance_place(self, name: str) -> str | None:
         """The place of the Lance table ``name``; None if the session has no such table now."""
@@ -45,10 +95,15 @@ class RegisteredTables(FrameSources):
         return f"{place}@{table.version} of {files}"  # one made anew has its numbers again
 
 
+def _stamps(files: Iterable[Path]) -> object:
+    """What differs where a file is another one, or has other content, even of equal size and time
+    of change."""
+    found = [(str(file), os.stat(file)) for file in files if file.exists()]
+    return [(f, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino) for f, s in found]
+
+
 def _is_scanned(session: FrameSources, name: str) -> bool:
     """Whether the table ``name`` is one of a lake or of Lance, and no other that has the name."""
-    from blendfusion.udfs.declare.arguments import quoted_name
-
     quoted = quoted_name(name)
     if not session.table_exist(quoted):
         return False

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from datafusion import SessionContext
+from datafusion import DataFrame, SessionContext
 
 from blendfusion.datafusion.scans import scans, table_of
 from blendfusion.errors import BlendFusionError
 from blendfusion.models.registry.model_names import ModelNames
 from blendfusion.services.replay.digests import file_digest, schema_of, table_digest
 from blendfusion.services.replay.record import options_of, table_names, versions
+from blendfusion.services.views.view_scans import aliases_in, scans_of
 from blendfusion.udfs.ask.calibrations import Calibrations
 from blendfusion.udfs.ask.reviews import Reviews
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
+    from datafusion.plan import LogicalPlan
+
     from blendfusion.frame import Frame
     from blendfusion.language.query_text.stored_calls import StoredCall
     from blendfusion.models.embedders.cache import VectorCounts
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from blendfusion.services.views.folder import View
     from blendfusion.services.views.registered_tables import RegisteredTables
 
-_ROWS = 65_536
+_ROWS, _UNNAMED = 65_536, "__blendfusion.unnamed."
 _FILES = re.compile(r"^DataSourceExec: file_groups=\{\d+ groups?: (\[.*?\])\}, ")
 _ONE_FILE = re.compile(r"[^\[\],]+?(?=:\d+\.\.\d+|[\],])")
 _VOLATILE = re.compile(
@@ -47,12 +50,41 @@ def inputs_of(session: RegisteredTables, frame: Frame) -> dict[str, str | None]:
     """A digest of each table that ``frame`` reads, by name: of the contents of its files, or of its
     rows; and of what people answered and measured for its calls. None: its changes cannot be
     told."""
-    known, found = list(table_names(session)), set[str]()
-    for scan in (scan for each in _frames_of(frame) for scan in scans(each.logical_plan())):
-        name = table_of(scan, known)
-        found.add(scan.split(" projection=")[0][:80] if name is None else name)
-    digests = {name: _digest(session, name) if name in known else None for name in sorted(found)}
-    return digests | dict(_beside_tables(session, frame))
+    known, digests = list(table_names(session)), dict[str, str | None]()
+    for each in _frames_of(frame):
+        names, by_view = scans(each.logical_plan()), dict[str, list[str | None]]()
+        views = _views_of(session, each)
+        found = scans_of(each, views) if views else []
+        if found is None:
+            digests |= dict.fromkeys(views)
+        elif views:
+            names = {scan for v, leaf in found if v is None for scan in scans(leaf)}
+            for view, leaf in found:
+                if view is not None:
+                    by_view.setdefault(view, []).append(_digest_of_scan(session, leaf, known))
+        for scan in names:
+            name = table_of(scan, known)
+            key = scan.split(" projection=")[0][:80] if name is None else name
+            if key not in digests:
+                digests[key] = None if name is None else _digest_of_table(session, name)
+        for view, parts in by_view.items():
+            digests[view] = None if None in parts else _digest_of(parts)
+    return dict(sorted(digests.items())) | dict(_beside_tables(session, frame))
+
+
+def _views_of(session: RegisteredTables, frame: BaseFrame) -> set[str]:
+    """The names in a plan that are those of views of the session."""
+    aliases = aliases_in(frame.logical_plan().display_indent())
+    return {name for name in aliases if _is_view(session, name)}
+
+
+def _is_view(session: RegisteredTables, name: str) -> bool:
+    with suppress(Exception):  # DataFusion's own; an alias need not be the name of anything
+        *path, last = name.split(".")
+        catalog = session.catalog(path[0]) if len(path) == 2 else session.catalog()
+        schema = catalog.schema(path[-1] if path else "public")
+        return bool(schema.table(last).kind == "view")
+    return False
 
 
 def _frames_of(frame: BaseFrame) -> Iterator[BaseFrame]:
@@ -63,6 +95,13 @@ def _frames_of(frame: BaseFrame) -> Iterator[BaseFrame]:
     for call in frame.prepared.calls:
         for inner in known.subqueries(engine, call.task).values():
             yield from _frames_of(inner)
+
+
+def tables_in(frame: Frame) -> set[str]:
+    """The names of tables and views in the plan of a frame, and of what is called so beside them."""
+    plans = [each.logical_plan() for each in _frames_of(frame)]
+    scanned = {scan.split(" ")[0] for plan in plans for scan in scans(plan)}
+    return scanned.union(*(aliases_in(plan.display_indent()) for plan in plans))
 
 
 def plan_text(frame: Frame) -> str:
@@ -88,19 +127,32 @@ def _digest_of(value: object) -> str:
     return sha256(repr(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _digest(session: RegisteredTables, name: str) -> str | None:
+def _digest_of_table(session: RegisteredTables, name: str) -> str:
     path = ".".join(map(quoted_name, name.split("."))) if "." in name else quoted_name(name)
     try:
         table = SessionContext.table(session, path)
-        plan = table.execution_plan().display_indent()
+        table.execution_plan()
     except Exception:  # a name with a dot of its own
         table = SessionContext.table(session, quoted_name(name))
-        plan = table.execution_plan().display_indent()
-    schema, version, files = schema_of(table.schema()), session.version_of(name), _files(plan)
-    if version is not None:
-        return _digest_of((version, schema))
+    version = session.version_of(name)
+    return _digest(table) if version is None else _digest_of((version, schema_of(table.schema())))
+
+
+def _digest_of_scan(
+    session: RegisteredTables, scan: LogicalPlan, known: Sequence[str]
+) -> str | None:
+    """A digest of what a scan of a view reads; None for a function in FROM."""
+    (text,) = scans(scan)
+    if table_of(text, known) is None and not text.startswith(_UNNAMED):
+        return None
+    return _digest(SessionContext.create_dataframe_from_logical_plan(session, scan))
+
+
+def _digest(table: DataFrame) -> str:
+    """A digest of a table or view: of the contents of its files, or of its rows."""
+    files = _files(table.execution_plan().display_indent())
     if files is not None:
-        return _digest_of(([(str(f), file_digest(f)) for f in files], schema))
+        return _digest_of(([(str(f), file_digest(f)) for f in files], schema_of(table.schema())))
     digest = sha256()
     for piece in _pieces(table.schema(), table.execute_stream_partitioned()):
         digest.update(table_digest(piece).encode())

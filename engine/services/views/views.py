@@ -44,6 +44,7 @@ from blendfusion.services.views.sources import (
     other_models,
     reasons,
     settings_of,
+    tables_in,
     volatile_call,
 )
 from blendfusion.types import Task
@@ -310,6 +311,8 @@ class KeptViews:
             )
         session, own = self._session, growth.within(query)
         frame = SessionText(own, None, OURS, None, read_only=False).plan(session, None, {})
+        if session.renew_tables(tables_in(frame)):
+            frame = SessionText(own, None, OURS, None, read_only=False).plan(session, None, {})
         names, text = frame.schema().names, with_group_names(name, own)
         if text != own:
             frame = SessionText(text, None, OURS, None, read_only=False).plan(session, None, {})

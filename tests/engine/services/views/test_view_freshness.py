@@ -296,6 +296,30 @@ def test_a_full_disk_leaves_the_old_version(most: int, tmp_path: Path) -> None:
     assert ViewFolder(tmp_path / "views", "v").load() == session.materialized_views["v"]
 
 
+@pytest.mark.filterwarnings("ignore::blendfusion.CacheWarning")
+def test_a_folder_that_is_deleted_during_a_refresh_is_named(tmp_path: Path) -> None:
+    session = opened(tmp_path)
+    query = "SELECT id FROM t WHERE llm_filter('Is it good?', text)"
+    session.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+    replace_table(session, "t", {"id": [4], "text": ["good d"]})
+
+    def delete(call: bf.Request) -> object:
+        shutil.rmtree(tmp_path / "views" / "v", ignore_errors=True)
+        return True
+
+    other = bf.connect(
+        bf.ScriptedModel(delete, fingerprint="by digests"),
+        cache=None,
+        progress="off",
+        views_folder=str(tmp_path / "views"),
+    )
+    replace_table(other, "t", {"id": [4], "text": ["good d"]})
+    with pytest.raises(bf.QueryError, match="the folder of view v was deleted meanwhile"):
+        other.sql("REFRESH v")
+    assert not other.materialized_views
+    other.sql(f"CREATE MATERIALIZED VIEW v AS {query.replace('good', 'fine')}")
+
+
 @pytest.mark.parametrize("way", ["gone", "empty", "cut"])
 @pytest.mark.parametrize("grows", [False, True])
 def test_a_damaged_file_of_rows_is_made_again(grows: bool, way: str, tmp_path: Path) -> None:
