@@ -1,4 +1,4 @@
-"""What DataFusion remembers of files, and when it forgets that.
+"""Has DataFusion forget what it remembers of files.
 
 It takes a folder for what it was when it was listed first, and the statistics and places of a
 Parquet file for those of the file that has its path, size and time of change by now. So it misses
