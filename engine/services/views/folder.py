@@ -4,7 +4,7 @@
 blendfusion_views/
   complaints/          the name, with all but a-z, 0-9, _ and - escaped
     view.json          the query and what the served version was made of: replaced in one step
-    rows-3.parquet     the rows of version 3: those of the last versions stay
+    rows-3.parquet     the rows of version 3, or rows-3.lance: those of the last versions stay
     answers.sqlite     the answers to all questions so far
     rows-of-reviews/   the rows so far of a table that only grows
     writing            a lock, held during a refresh
@@ -34,12 +34,13 @@ from blendfusion.errors import QueryError, connect_with
 from blendfusion.models.protocol.gate import Shape, Unfit, check_shape, object_of
 from blendfusion.places.whole_file import replacing, write_private
 from blendfusion.places.write_lock import write_lock
+from blendfusion.services.views import lance_rows
 
 FORMAT = 1
 _STATE, _LOCK, _ANSWERS = "view.json", "writing", "answers.sqlite"
 _MOST_LETTERS, _MOST_VERSIONS = 100, 10
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_ROWS = re.compile(r"rows-(\d+)\.parquet")
+_ROWS = re.compile(r"rows-(\d+)\.(?:parquet|lance)")
 _SHAPE: Shape = {
     **dict.fromkeys(("version", "rows", "failed", "values", "format"), int),
     **dict.fromkeys(("name", "query", "digest", "refreshed"), str),
@@ -128,13 +129,21 @@ class ViewFolder:
         return found.st_mtime_ns, found.st_ino
 
     def rows_of(self, view: View, version: int | None = None) -> Path:
-        """The file of the rows of a version, by default of the served one."""
-        return self.path / f"rows-{view.version if version is None else version}.parquet"
+        """The place of the rows of a version, by default of the served one."""
+        if version is not None:
+            found = (
+                file for file in self.path.glob(f"rows-{version}.*") if _ROWS.fullmatch(file.name)
+            )
+            return next(found, self.path / f"rows-{version}.parquet")
+        return self.path / f"rows-{view.version}.{view.settings.get('format', 'parquet')}"
 
     def is_whole(self, view: View) -> bool:
         """Whether the file of the served rows can be read, and has all of them."""
+        place = self.rows_of(view)
+        if place.suffix == ".lance":
+            return lance_rows.count(place) == view.rows
         try:
-            return bool(pq.read_metadata(self.rows_of(view)).num_rows == view.rows)
+            return bool(pq.read_metadata(place).num_rows == view.rows)
         except (OSError, pa.ArrowException):
             return False
 
@@ -188,7 +197,9 @@ class ViewFolder:
 
     def write_rows(self, view: View, rows: pa.Table) -> None:
         """Write the rows of a version that is not served yet. Raises QueryError for columns that
-        Parquet does not hold."""
+        Parquet or Lance does not hold."""
+        if self.rows_of(view).suffix == ".lance":
+            return lance_rows.write(self.rows_of(view), rows)
         try:
             with replacing(self.rows_of(view)) as part:
                 owned = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -213,7 +224,9 @@ class ViewFolder:
         for file in self.path.iterdir():
             found = _ROWS.fullmatch(file.name)
             left = file.name.endswith(".part")  # by a refresh that was killed
-            if left or (found and int(found[1]) not in kept):
+            if (left or (found and int(found[1]) not in kept)) and file.is_dir():
+                shutil.rmtree(file, ignore_errors=True)
+            elif left or (found and int(found[1]) not in kept):
                 file.unlink(missing_ok=True)
 
     @property

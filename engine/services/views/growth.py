@@ -26,7 +26,10 @@ from blendfusion.udfs.declare.arguments import quoted_name, sql_string
 if TYPE_CHECKING:
     from blendfusion.services.views.registered_tables import RegisteredTables
 
-FORM = "WITH (grows = 'shop.reviews.id'): the table, and a column that grows with each new row."
+FORM = (
+    "WITH (grows = 'shop.reviews.id'): the table, and a column that grows with each new row; "
+    "WITH (format = 'lance'): where the rows are kept."
+)
 
 
 def growing_tables(text: str) -> dict[str, str]:

@@ -25,12 +25,17 @@ _CREATE = "CREATE MATERIALIZED VIEW v AS SELECT …."
 def create_view(session: ViewKeeping, sql: str) -> Frame:
     """Carry out a CREATE: a frame of what was asked. Raises QueryError."""
     tree = TokenTree(_statement(sql))
-    name, query, unless, grows = _parts(tree)
+    name, query, unless, options = _parts(tree)
     if unless and session.kept_views.has(name):
         return session.new_table(pa.table({}))
     is_path = "." in name and not _is_one_word(tree, name)
     made = session.kept_views.create(
-        name, query, replaces=tree.word(1) == "OR", grows=grows, in_database=is_path
+        name,
+        query,
+        replaces=tree.word(1) == "OR",
+        grows=growing_tables(options["GROWS"]) if "GROWS" in options else {},
+        in_database=is_path,
+        kept_as=options.get("FORMAT", "parquet").lower(),
     )
     return _report(session, made)
 
@@ -76,22 +81,26 @@ def _is_one_word(tree: TokenTree, name: str) -> bool:
 
 
 def _parts(tree: TokenTree) -> tuple[str, str, bool, dict[str, str]]:
-    """The name and the query of CREATE …, whether it says IF NOT EXISTS, and the tables that only
-    grow with their columns. Blanks replace the text before the query, so that places in it stay."""
+    """The name and the query of CREATE …, whether it says IF NOT EXISTS, and its options by name.
+    Blanks replace the text before the query, so that places in it stay."""
     at = tree.words.index("VIEW") + 1
     unless = tree.words[at : at + 3] == ["IF", "NOT", "EXISTS"]
     name, behind = _name(tree, at + 3 * unless, _CREATE)
-    grows: dict[str, str] = {}
+    options: dict[str, str] = {}
     if tree.word(behind) == "WITH" and tree.opens(behind + 1):
-        words, literal = tree.words[behind + 2 : behind + 4], tree.close[behind + 1] - 1
-        is_text = tree.kind(literal) == TokenType.STRING and literal == behind + 4
-        if words != ["GROWS", "="] or not is_text:
-            raise tree.refusal(behind, "this is no option of a view", FORM)
-        grows, behind = growing_tables(tree.tokens[literal].text), literal + 2
+        begin, behind = behind, tree.close[behind + 1] + 1
+        for at in range(begin + 2, behind, 4):
+            key, ends = tree.word(at), tree.word(at + 3) == "," or at + 4 == behind
+            is_text = tree.word(at + 1) == "=" and tree.kind(at + 2) == TokenType.STRING
+            text = tree.tokens[at + 2].text if is_text else ""
+            known = key == "GROWS" or (key == "FORMAT" and text.lower() in ("parquet", "lance"))
+            if not (known and is_text and ends) or key in options:
+                raise tree.refusal(begin, "this is no option of a view", FORM)
+            options[key] = text
     if tree.word(behind) != "AS" or behind + 1 >= len(tree.tokens):
         raise tree.refusal(min(behind, len(tree.tokens) - 1), "this CREATE has no query", _CREATE)
     start = tree.tokens[behind + 1].start
-    return name, re.sub(r"[^\n]", " ", tree.text[:start]) + tree.text[start:], unless, grows
+    return name, re.sub(r"[^\n]", " ", tree.text[:start]) + tree.text[start:], unless, options
 
 
 def _only_name(tree: TokenTree, at: int, form: str) -> str:

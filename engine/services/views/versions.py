@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import QueryError, close_matches
+from blendfusion.files.lance_table import lance_table
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.language.query_text.versioned_tables import with_parameters
 
@@ -50,11 +51,13 @@ def _frame(session: ViewKeeping, tree: TokenTree, start: int, at: int) -> Any:
     fitting = [one for one in view.history if fits(one)]
     place = session.kept_views.place(view.name)
     file = place.rows_of(view, fitting[-1]["version"]) if fitting else None
-    if file is None or not file.is_file():
+    if file is None or not file.exists():
         raise QueryError(
             f"the view {view.name} has no version of {kind.lower()} {literal.text}",
             hint=_versions_instead(view, kind, literal.text),
         )
+    if file.suffix == ".lance":
+        return session.read_table(lance_table(file))
     return session.as_frame(session.read_parquet(str(file)))
 
 

@@ -25,6 +25,7 @@ from blendfusion.errors import (
     close_matches,
     level_of_caller,
 )
+from blendfusion.files.lance_table import lance_table
 from blendfusion.language.query_text.statements import is_planned_only
 from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.prepare.session_text import SessionText
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from blendfusion.services.views.registered_tables import RegisteredTables
 
 T = TypeVar("T")
-_OWN: Mapping[str, Any] = {"grows": {}, "in_database": False}
+_OWN: Mapping[str, Any] = {"grows": {}, "in_database": False, "format": "parquet"}
 """The settings that the statement of a view made, with their defaults."""
 Stamp = tuple[int, int] | None
 
@@ -169,7 +170,11 @@ class KeptViews:
             self._forget(place.name)
         elif self._session.table_exist(quoted):
             return
-        self._session.register_parquet(quoted, str(place.rows_of(view)))
+        rows = place.rows_of(view)
+        if rows.suffix == ".lance":
+            self._session.register_table(quoted, lance_table(rows))
+        else:
+            self._session.register_parquet(quoted, str(rows))
         self._tables[place.name] = place.path, stamp
 
     def _forget(self, name: str) -> None:
@@ -190,14 +195,15 @@ class KeptViews:
         replaces: bool,
         grows: Mapping[str, str] | None = None,
         in_database: bool = False,
+        kept_as: str = "parquet",
     ) -> Refresh:
         """Keep the rows of ``query`` as the view ``name``. ``grows``: tables that only grow, and
         the columns that do. ``in_database``: other programs read the view as a table of an attached
-        database. Raises QueryError for a name that is taken, and for a query whose rows cannot be
+        database. ``kept_as``: 'parquet' or 'lance'. Raises QueryError for a name that is taken, and for a query whose rows cannot be
         kept."""
         self.update()
         place = self.place(name)
-        own = {"grows": {**(grows or {})}, "in_database": in_database}
+        own = {"grows": {**(grows or {})}, "in_database": in_database, "format": kept_as}
         if name not in self._tables and self._session.table_exist(quoted_name(name)):
             raise QueryError(
                 f"the session has a table '{name}' already", hint="Choose another name."
