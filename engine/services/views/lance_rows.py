@@ -1,4 +1,4 @@
-"""Rows of views in Lance: each version is a dataset of its own, which takes its place when whole."""
+"""Rows of views in Lance: each version is a dataset, which takes its place when it is whole."""
 
 from __future__ import annotations
 

@@ -96,8 +96,8 @@ class RegisteredTables(FrameSources):
 
 
 def _stamps(files: Iterable[Path]) -> object:
-    """A value that differs where a file is another one, or has other content, even of equal size and
-    time of change."""
+    """A value that differs where a file is another one, or has other content, even of equal size
+    and time of change."""
     found = [(str(file), os.stat(file)) for file in files if file.exists()]
     return [(f, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino) for f, s in found]
 

@@ -199,8 +199,8 @@ class KeptViews:
     ) -> Refresh:
         """Keep the rows of ``query`` as the view ``name``. ``grows``: tables that only grow, and
         the columns that do. ``in_database``: other programs read the view as a table of an attached
-        database. ``kept_as``: 'parquet' or 'lance'. Raises QueryError for a name that is taken, and for a query whose rows cannot be
-        kept."""
+        database. ``kept_as``: 'parquet' or 'lance'. Raises QueryError for a name that is taken, and
+        for a query whose rows cannot be kept."""
         self.update()
         place = self.place(name)
         own = {"grows": {**(grows or {})}, "in_database": in_database, "format": kept_as}
