@@ -100,7 +100,7 @@ def _frames_of(frame: BaseFrame) -> Iterator[BaseFrame]:
 def tables_in(frame: Frame) -> set[str]:
     """The names of tables and views in the plan of a frame, and of what is called as they are."""
     plans = [each.logical_plan() for each in _frames_of(frame)]
-    scanned = {scan.split(" ")[0] for plan in plans for scan in scans(plan)}
+    scanned = {scan.split(" projection=")[0] for plan in plans for scan in scans(plan)}
     return scanned.union(*(aliases_in(plan.display_indent()) for plan in plans))
 
 
