@@ -7,19 +7,17 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from datafusion import SessionContext
 
 from blendfusion.datafusion.file_caches import forget_files
 from blendfusion.errors import BlendFusionError
 from blendfusion.prepare.frame_sources import FrameSources
-from blendfusion.services.replay.registrations import (
-    Registration,
-    register_again,
-    registration_of,
-)
 from blendfusion.udfs.declare.arguments import quoted_name
+
+if TYPE_CHECKING:
+    from blendfusion.services.replay.registrations import Registration
 
 _OPERATORS = ("DatasetExec: ", "DeltaScanExec")
 
@@ -40,9 +38,11 @@ class RegisteredTables(FrameSources):
     def note_registration(
         self, method: str, name: str, path: object, arguments: Mapping[str, Any]
     ) -> None:
+        from blendfusion.services.replay.registrations import registration_of
+
         super().note_registration(method, name, path, arguments)
         found = registration_of(method, path, arguments)
-        if found is not None:
+        if found is not None and method != "register_documents":  # which are read in each query
             self._files[name.strip('"')] = found, _stamps(found.files(self))
 
     @cached_property
@@ -54,6 +54,8 @@ class RegisteredTables(FrameSources):
         """Register those tables again whose files changed since: DataFusion and this session
         remember what they found in them. Whether there were any. Raises QueryError for files that
         are no table any more."""
+        from blendfusion.services.replay.registrations import register_again
+
         changed = [name for name in sorted({*names} & self._files.keys()) if self._is_changed(name)]
         if changed:
             forget_files(self)
