@@ -18,7 +18,6 @@ from datafusion import (
     TableFunction,
 )
 
-from blendfusion.datafusion.file_caches import list_each_time
 from blendfusion.datafusion.process_guard import check_process, no_pickle, this_process
 from blendfusion.datafusion.schema_metadata import WithoutMetadata
 from blendfusion.errors import OptionError, QueryError
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from blendfusion.datafusion.user_context import UserContext
 
 P = ParamSpec("P")
+LIST_CACHE = "datafusion.runtime.list_files_cache_limit"
 _STEALS = "datafusion.execution.enable_file_stream_work_stealing"
 
 
@@ -63,7 +63,8 @@ class OwnContext(WithoutMetadata):
             # each run, and a limit meets others.
             config = config or SessionConfig().with_information_schema(True)
             super().__init__(config.set(_STEALS, "false"), runtime)
-            list_each_time(self)
+            # Otherwise a folder has the files of its first query.
+            SessionContext.sql(self, f"SET {LIST_CACHE} = '0M'")
         else:
             adopted.claim(self)
             self._ctx = adopted.inner

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 from datafusion import SessionContext
 
-_LISTS = "datafusion.runtime.list_files_cache_limit"
+from blendfusion.datafusion.context import LIST_CACHE
+
 _OF_FILES = (
     "datafusion.runtime.metadata_cache_limit",
     "datafusion.runtime.file_statistics_cache_limit",
 )
 
 
-def list_each_time(context: SessionContext) -> None:
-    """Have a context list the files of its tables in each query."""
-    SessionContext.sql(context, f"SET {_LISTS} = '0M'")
-
-
 def forget_files(context: SessionContext) -> None:
     """Have a context read what it knows of files again."""
-    for name in (_LISTS, *_OF_FILES):
+    for name in (LIST_CACHE, *_OF_FILES):
         rows = SessionContext.sql(context, f"SHOW {name}").collect()
         limit = rows[0].column(1)[0].as_py()
         for each in ("0M", limit):

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from datafusion import SessionContext
 
-from blendfusion.datafusion.file_caches import forget_files
 from blendfusion.errors import BlendFusionError
 from blendfusion.prepare.frame_sources import FrameSources
-from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
     from blendfusion.services.replay.registrations import Registration
@@ -24,6 +22,10 @@ _OPERATORS = ("DatasetExec: ", "DeltaScanExec")
 
 class RegisteredTables(FrameSources):
     """A context that remembers what was registered as its tables."""
+
+    if TYPE_CHECKING:  # what ``Session`` has
+
+        def registration_of(self, name: str) -> Registration | None: ...
 
     def register_table(self, name: str, table: Any) -> None:
         super().register_table(name, table)
@@ -54,7 +56,9 @@ class RegisteredTables(FrameSources):
         """Register those tables again whose files changed since: DataFusion and this session
         remember what they found in them. Whether there were any. Raises QueryError for files that
         are no table any more."""
+        from blendfusion.datafusion.file_caches import forget_files
         from blendfusion.services.replay.registrations import register_again
+        from blendfusion.udfs.declare.arguments import quoted_name
 
         changed = [name for name in sorted({*names} & self._files.keys()) if self._is_changed(name)]
         if changed:
@@ -106,6 +110,8 @@ def _stamps(files: Iterable[Path]) -> object:
 
 def _is_scanned(session: FrameSources, name: str) -> bool:
     """Whether the table ``name`` is one of a lake or of Lance, and no other that has the name."""
+    from blendfusion.udfs.declare.arguments import quoted_name
+
     quoted = quoted_name(name)
     if not session.table_exist(quoted):
         return False
