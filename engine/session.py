@@ -59,7 +59,7 @@ INTERNAL = frozenset(
     "elsewhere enums expectations file_tables files_of functions has_last information ingredient_names is_in_memory kept_views lance_place model_columns registered_tables version_of "
     "lazy_embedder leaf_maker new_frame new_table new_unnamed own_names places_of plain_frame "
     "plain_trace plans pooled query_files reads_paths runs similar_first_pays small_rows "
-    "add_hidden_schema engine foreign_table note_registration registration_of scan_notes table_functions telling texts time_zone update_tables views workbench_source".split()
+    "add_hidden_schema engine foreign_table note_registration renew_tables registration_of scan_notes table_functions telling texts time_zone update_tables views workbench_source".split()
 )
 """The names of a session for other modules of the package; completion and the reference omit
 them."""

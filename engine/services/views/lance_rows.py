@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from blendfusion.errors import BlendFusionError, QueryError
-from blendfusion.files.lance_table import opened_table, require_lance
+from blendfusion.services.scans.lance_table import opened_table, require_lance
 
 
 def count(place: Path) -> int | None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.errors import QueryError, close_matches
-from blendfusion.files.lance_table import lance_table
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.language.query_text.versioned_tables import with_parameters
+from blendfusion.services.scans.lance_table import lance_table
 
 if TYPE_CHECKING:
     from blendfusion.services.views.folder import View

@@ -25,12 +25,12 @@ from blendfusion.errors import (
     close_matches,
     level_of_caller,
 )
-from blendfusion.files.lance_table import lance_table
 from blendfusion.language.query_text.statements import is_planned_only
 from blendfusion.models.stores.sqlite import SqliteStore
 from blendfusion.prepare.session_text import SessionText
 from blendfusion.prepare.translators import OURS
 from blendfusion.services.replay.digests import table_digest
+from blendfusion.services.scans.lance_table import lance_table
 from blendfusion.services.views.database_tables import DatabaseTable
 from blendfusion.services.views.drift import Draw, Drift
 from blendfusion.services.views.folder import View, ViewFolder, history_with, names_in, stamps_in
