@@ -39,6 +39,7 @@ _TASKS = {
     "prepare": "Tables from Python",
     "cluster": "Files as tables",
     "lakes": "Files as tables",
+    "scans": "Files as tables",
     "documents": "Files as tables",
     "sources": "Databases",
     "search": "Search",
