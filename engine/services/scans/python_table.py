@@ -114,6 +114,11 @@ class DatasetTable(ScannedTable):
     def schema(self) -> pa.Schema:
         return self._dataset.schema
 
+    @property
+    def files(self) -> Sequence[str]:
+        """The paths that are checked for the folders of lakes; none of rows in memory."""
+        return getattr(self._dataset, "files", ())
+
     def get_fragments(self, where: pads.Expression | None = None) -> Iterator[_Fragment]:
         parts = [*self._dataset.get_fragments(self._divide(where)[0])]
         for part in parts:
