@@ -45,7 +45,7 @@ class RegisteredTables(FrameSources):
         super().note_registration(method, name, path, arguments)
         found = registration_of(method, path, arguments)
         if found is not None and method != "register_documents":  # which are read in each query
-            self._files[name.strip('"')] = found, _stamps(found.files(self))
+            self._files[name.strip('"')] = found, self._state(found)
 
     @cached_property
     def _files(self) -> dict[str, tuple[Registration, object]]:
@@ -79,7 +79,14 @@ class RegisteredTables(FrameSources):
     def _is_changed(self, name: str) -> bool:
         found, before = self._files[name]
         is_other = "." not in name and self.registration_of(name) != found
-        return not is_other and _stamps(found.files(self)) != before
+        return not is_other and self._state(found) != before
+
+    def _state(self, found: Registration) -> object:
+        """The state of the files of a table; None where there are none yet, or no access."""
+        try:
+            return _stamps(found.files(self))
+        except (BlendFusionError, OSError):
+            return None
 
     def lance_place(self, name: str) -> str | None:
         """The place of the Lance table ``name``; None if the session has no such table now."""
