@@ -120,8 +120,16 @@ class OwnContext(WithoutMetadata):
     def register_listing_table(self, name: str, path: Any, *args: Any, **kwargs: Any) -> None:
         """Register the files at ``path``, Parquet unless ``file_extension`` says otherwise, as the
         table ``name``. Raises as ``register_parquet`` does."""
+        from blendfusion.datafusion.parquet_statistics import by_value, read_as_written
+
         self._check_lake(path, None)
         super().register_listing_table(name, path, *args, **kwargs)
+        extension = kwargs.get("file_extension", args[1] if len(args) > 1 else ".parquet")
+        hidden = read_as_written(self, path, extension) if extension == ".parquet" else set()
+        if hidden:
+            frame = by_value(SessionContext.table(self, name), hidden)
+            self.deregister_table(name)
+            SessionContext.register_view(self, name, frame)
 
     def register_dataset(self, name: str, dataset: Any) -> None:
         """Register a dataset of pyarrow as the table ``name``. Raises as ``register_parquet``

@@ -13,6 +13,7 @@ import pyarrow as pa
 from datafusion import CsvReadOptions
 from sqlglot.tokenizer_core import TokenType
 
+from blendfusion.datafusion.parquet_statistics import read_as_written
 from blendfusion.errors import QueryError, table_of
 from blendfusion.language.query_text.source_map import edit
 from blendfusion.language.query_text.token_tree import TokenTree
@@ -62,10 +63,21 @@ def external_table(session: BaseSession, sql: str) -> str:
     if found.kind == "PARQUET":
         for place in found.places:
             check_place(session, place)
+            _check_numbers(session, place)
     name = _noted_name(found)
     if name is not None:
         session.note_registration("create_external", name, found.places[0], {"statement": sql})
     return _with_columns(session, found) if found.kind == "CSV" else sql
+
+
+def _check_numbers(session: BaseSession, place: str) -> None:
+    """Raise QueryError for Parquet files of which a table of SQL would leave rows out."""
+    hidden = read_as_written(session, place, ".parquet")
+    if hidden:
+        raise QueryError(
+            f"{', '.join(sorted(hidden))} in '{place}' has NaN, which statistics of the files leave out",
+            hint=f"Read them by their path, SELECT … FROM '{place}', or by session.register_parquet.",
+        )
 
 
 def moved_statement(sql: str, place: str) -> str | None:

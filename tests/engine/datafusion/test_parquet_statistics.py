@@ -65,7 +65,10 @@ def found(session: bf.Session, sql: str) -> list[Any]:
 
 # A column of half precision has no plan of Substrait.
 @pytest.mark.filterwarnings("ignore::blendfusion.PlanWarning")
-@pytest.mark.parametrize("door", ["register_parquet", "register_file", "read_parquet", "a folder"])
+@pytest.mark.parametrize(
+    "door",
+    ["register_parquet", "register_listing_table", "register_file", "read_parquet", "a folder"],
+)
 def test_rows_with_nan_are_found(tmp_path: Path, door: str) -> None:
     table = rows(1)
     file = tmp_path / "part.parquet"
@@ -74,6 +77,8 @@ def test_rows_with_nan_are_found(tmp_path: Path, door: str) -> None:
     memory.from_arrow(table, "t")
     if door == "register_parquet":
         read.register_parquet("t", file)
+    elif door == "register_listing_table":
+        read.register_listing_table("t", str(tmp_path))
     elif door == "read_parquet":
         read.register_view("t", read.read_parquet(str(file)))
     else:
@@ -82,6 +87,16 @@ def test_rows_with_nan_are_found(tmp_path: Path, door: str) -> None:
         for sql in queries(f'"{column}"'):
             assert found(read, sql) == found(memory, sql), sql
     assert read.table("t").schema() == memory.table("t").schema()
+
+
+def test_a_table_of_sql_over_files_with_nan_is_refused(tmp_path: Path) -> None:
+    pq.write_table(rows(3), tmp_path / "t.parquet")
+    read, statement = session(), "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION"
+    with pytest.raises(bf.QueryError, match=r"^a\.b, constant, double, float, half in .* has NaN"):
+        read.sql(f"{statement} '{tmp_path}/t.parquet'")
+    pq.write_table(pa.table({"x": [1.5]}), tmp_path / "u.parquet")
+    read.sql(f"{statement} '{tmp_path}/u.parquet'")
+    assert read.sql("SELECT x FROM t").to_pylist() == [{"x": 1.5}]
 
 
 def test_files_without_nan_keep_their_statistics(tmp_path: Path) -> None:
