@@ -10,8 +10,15 @@ from blendfusion.udfs.declare.answer_predicate import ANSWER, evaluate
 from blendfusion.udfs.declare.call import Call
 
 _WHOLE, _REAL = ("BIGINT", "'Int64'"), ("DOUBLE", "FLOAT", "'Float64'", "'Float32'")
+_SIZES = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_BITS = (8, 16, 32, 64)
+_NUMBERS = (
+    *(name for size in _SIZES for name in (size, f"{size} UNSIGNED")),
+    *(f"'{kind}{bits}'" for kind in ("Int", "UInt") for bits in _BITS),
+    *_REAL,
+)
 _SAFE = {
-    pa.bool_(): ("BOOLEAN", "'Boolean'"),
+    pa.bool_(): ("BOOLEAN", "'Boolean'", *_NUMBERS),
     pa.int64(): (*_WHOLE, *_REAL),
     pa.float64(): (*_WHOLE, *_REAL),
     pa.date32(): ("DATE", "'Date32'"),

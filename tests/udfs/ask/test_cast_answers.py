@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import pyarrow as pa
@@ -134,3 +135,14 @@ def test_answers_of_a_time_or_a_period_have_its_form() -> None:
 def test_only_casts_that_may_fail_are_tried(place: str, casts: tuple[str, ...]) -> None:
     (call,) = type_calls(f"SELECT {place} AS r FROM t", known_ingredients()).calls
     assert call.casts == casts
+
+
+@pytest.mark.parametrize("to", [*WHOLE, "FLOAT", "DOUBLE"])
+def test_a_yes_or_no_beside_its_number_is_one_call(to: str) -> None:
+    asked = "llm_filter('Is it?', x)"
+    query = f"SELECT CASE WHEN NOT {asked} THEN 1 END AS a, CAST({asked} AS {to}) AS b FROM t"
+    calls = type_calls(query, known_ingredients()).sql
+    assert len(set(re.findall(r"llm_filter_\w+", calls))) == 1
+    session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None, progress="off")
+    session.from_pydict({"x": ["a", "b"]}, "t")
+    assert [row["b"] for row in session.sql(query).to_pylist()] == [1, 1]
