@@ -3,39 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.language.query_text.call_sites import Site
-from blendfusion.language.query_text.infer_constraints import Context, combine
+from blendfusion.language.query_text.infer_constraints import combine
 from blendfusion.language.query_text.resolve_columns import References
 from blendfusion.language.query_text.token_tree import TokenTree
+from blendfusion.types import Constraint
+from blendfusion.udfs.declare.call import Call
 
 _Words: TypeAlias = "tuple[tuple[bool, str], ...]"
 """A call word by word, strings apart, so that two ways of spacing are the same call."""
 
 
-def share_contexts(
-    tree: TokenTree,
-    sites: Sequence[Site],
-    inferred: Sequence[Context],
-    refers: References | None,
-) -> list[Context]:
-    """The context of each call with the constraint and the casts of all equal calls in the query,
-    so that a call in several places is one call, of one type, asked once."""
+def share_constraints(
+    groups: Sequence[Sequence[int]], inferred: Sequence[Constraint | None]
+) -> list[Constraint | None]:
+    """The inferred constraint of each call, or else of an equal call elsewhere in the query, so
+    that a call in several places is one call, of one type, asked once."""
     result = list(inferred)
-    for members in _groups(tree, sites, refers):
-        those = [inferred[i] for i in members]
-        together = combine([c.constraint for c in those if c.constraint is not None])
+    for members in groups:
+        together = combine([c for c in (inferred[i] for i in members) if c is not None])
         if together is not None:
-            casts = tuple(dict.fromkeys(cast for context in those for cast in context.casts))
             for i in members:
-                result[i] = inferred[i]._replace(constraint=together, casts=casts)
+                result[i] = together
     return result
 
 
-def _groups(tree: TokenTree, sites: Sequence[Site], refers: References | None) -> list[list[int]]:
+def share_casts(groups: Sequence[Sequence[int]], calls: Sequence[Call]) -> list[Call]:
+    """The calls, each with the casts of equal calls with answers of its type."""
+    result = list(calls)
+    for members in groups:
+        bare = [replace(calls[i], casts=()) for i in members]
+        casts: dict[Call, dict[str, None]] = {call: {} for call in bare}
+        for i, call in zip(members, bare, strict=True):
+            casts[call].update(dict.fromkeys(calls[i].casts))
+        for i, call in zip(members, bare, strict=True):
+            result[i] = replace(call, casts=tuple(casts[call]))
+    return result
+
+
+def equal_calls(
+    tree: TokenTree, sites: Sequence[Site], refers: References | None
+) -> list[list[int]]:
     """The positions of the sites of each call."""
     inside = [tuple(_call(tree, site)) for site in sites]
     written = [_words(part) for part in inside]

@@ -44,7 +44,7 @@ _AGGREGATE = re.compile(
 
 
 class _Parts(NamedTuple):
-    """What is known of places in a text: where the part around each begins and ends, and whether
+    """Facts about places in a text: where the part around each begins and ends, and whether
     the part that begins there has an OR; and where dots stand."""
 
     begins: dict[int, int | None]
@@ -75,13 +75,13 @@ def held_conditions(sql: str, columns: Columns) -> str:
 def _rewrite_one(reader: Reader, columns: Columns) -> str | None:
     """The text with all of them rewritten that stand in no other one; None if there is none."""
     edits: list[tuple[int, int, str]] = []
-    for start, end, text in sorted(_found(reader, columns), key=lambda e: (e[0], -e[1])):
+    for start, end, text in sorted(_rewrites(reader, columns), key=lambda e: (e[0], -e[1])):
         if not edits or edits[-1][1] <= start:
             edits.append((start, end, text))
     return str(edit(reader.text, edits).sql) if edits else None
 
 
-def _found(reader: Reader, columns: Columns) -> Iterator[tuple[int, int, str]]:
+def _rewrites(reader: Reader, columns: Columns) -> Iterator[tuple[int, int, str]]:
     dots = [at for at, token in enumerate(reader.tokens) if token.token_type == TokenType.DOT]
     known = _Parts({}, {}, {}, dots)
     for *_, select, _ in reader.selects:

@@ -21,7 +21,7 @@ from blendfusion.language.query_text.call_sites import (
 )
 from blendfusion.language.query_text.comparisons import never_equal, until_decided
 from blendfusion.language.query_text.doubtful_literals import name_for_value
-from blendfusion.language.query_text.equal_calls import share_contexts
+from blendfusion.language.query_text.equal_calls import equal_calls, share_casts, share_constraints
 from blendfusion.language.query_text.infer_constraints import Context, contexts
 from blendfusion.language.query_text.nulls_last import nulls_last
 from blendfusion.language.query_text.parameters import declared_types, fill_parameters
@@ -110,10 +110,11 @@ def _read(
         with naming_place(tree, site.start, site.stop):
             _check_place(site, places.of[name].misplaced)
     contexts = [places.of[name] for name in names]
-    shared = share_contexts(tree, sites, contexts, places.refers)
+    groups = equal_calls(tree, sites, places.refers)
+    inferred = share_constraints(groups, [context.constraint for context in contexts])
     quoted = (name_for_value(tree, site, columns) for site in sites if site.literal_value)
     doubts = [problem for problem in quoted if problem]
-    return CallReading(known, tree, sites, contexts, shared, places, doubts, whole)
+    return CallReading(known, tree, sites, contexts, inferred, groups, places, doubts, whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +128,9 @@ class CallReading:
     sites: Sequence[Site] = ()
     contexts: Sequence[Context] = ()
     """The place of each call, as far as it tells the type of its answer."""
-    shared: Sequence[Context] = ()
-    """The contexts with the constraints and casts of equal calls."""
+    inferred: Sequence[Constraint | None] = ()
+    groups: Sequence[Sequence[int]] = ()
+    """The numbers of the places of each call."""
     places: _Places = _Places({})  # noqa: RUF009
     doubts: Sequence[str] = ()
     whole: bool = False
@@ -192,15 +194,16 @@ class CallReading:
         in_bytes: Mapping[int, tuple[int, ...]],
     ) -> list[Call]:
         calls = []
-        for i, (site, place) in enumerate(zip(self.sites, self.shared, strict=True)):
+        for i, (site, constraint) in enumerate(zip(self.sites, self.inferred, strict=True)):
             with naming_place(tree, site.start, site.stop):
                 named = _standing_alone(tree, site)
-                context, ordered = types.get(i, place.constraint), site.order is not None
+                context, ordered = types.get(i, constraint), site.order is not None
                 call = bind(
                     site.ingredient, site.arguments, named, context=context, ordered=ordered
                 )
-                casts = casts_that_may_fail(call, place.casts)
+                casts = casts_that_may_fail(call, self.contexts[i].casts)
                 calls.append(replace(call, in_bytes=in_bytes.get(i, ()), casts=casts))
+        calls = share_casts(self.groups, calls)
         if self.whole:
             calls = until_decided(calls, [place.compared for place in self.contexts])
         return [remember(call) for call in calls]

@@ -146,3 +146,24 @@ def test_a_yes_or_no_beside_its_number_is_one_call(to: str) -> None:
     session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None, progress="off")
     session.from_pydict({"x": ["a", "b"]}, "t")
     assert [row["b"] for row in session.sql(query).to_pylist()] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT llm_classify(x, ['1', '300']) AS a FROM t WHERE llm_classify(x, ['1', '300'])::tinyint > 1",
+        "SELECT llm_filter('q', x)::decimal(3, 1) AS a FROM t WHERE llm_filter('q', x)",
+        "SELECT llm_date('q', x)::timestamp AS a, llm_date('q', t.x) AS b FROM t",
+        "SELECT llm_text('q', x) AS a, llm_text('q', x)::int AS b, llm_text('q', x)::date AS c FROM t",
+    ],
+)
+def test_a_call_that_one_place_casts_and_another_compares_is_one_call(query: str) -> None:
+    reading = type_calls(query, known_ingredients())
+    assert len(reading.calls) == 1
+
+
+def test_the_same_question_about_another_column_keeps_its_answers() -> None:
+    query = "SELECT llm_text('q', x)::int AS a, llm_text('q', y) AS b FROM t"
+    with bf.connect(bf.ScriptedModel(lambda call: call.values[0]), progress="off") as session:
+        session.from_pydict({"x": ["7"], "y": ["no number"]}, name="t")
+        assert session.sql(query).to_pylist() == [{"a": 7, "b": "no number"}]
