@@ -264,6 +264,7 @@ def test_rows_are_sorted_filtered_summed_up_and_saved(person: Person) -> None:
     person.press("Enter", ctrl=True)
     person.sees("#rows", "1–50 of 120")
     person.click("#rows th:first-child .sort")
+    person.waits("document.querySelector('#rows th').ariaSort === 'ascending'")
     person.click("#rows th:first-child .sort")
     person.waits("document.querySelector('#rows tbody td').textContent === '119'")
     assert person.of("document.querySelector('#rows th').ariaSort") == "descending"
