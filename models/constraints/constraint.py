@@ -33,12 +33,13 @@ _DATE = (
     r"|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
     rf"|([0-9]{{2}}{_FOURTH}|{_FOURTH}00)-02-29)"
 )
-_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+TIME = "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+"""The pattern of a time of day."""
 _PATTERNS = {
     "integer": rf"-?(0|[1-9][0-9]{{0,{MOST_DIGITS['integer'] - 1}}})",
     "number": rf"-?(0|[1-9][0-9]{{0,{MOST_DIGITS['number'] - 1}}})(\.[0-9]{{1,{_MOST_DECIMALS}}})?",
     "date": _DATE,
-    "timestamp": f"{_DATE}T{_TIME}",
+    "timestamp": f"{_DATE}T{TIME}",
 }
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 """Every BIGINT: one digit more than a model is let write, as not all numbers of that many are one.

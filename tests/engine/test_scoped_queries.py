@@ -32,7 +32,7 @@ import blendfusion as bf
 from blendfusion.language.query_text.counted_sets import counted_sets
 from blendfusion.language.query_text.set_comparisons import set_comparisons
 from blendfusion.language.query_text.subquery_conditions import (
-    held_conditions,
+    conditions_above_aggregates,
     subquery_conditions,
 )
 from blendfusion.language.query_text.using_columns import using_columns
@@ -169,7 +169,7 @@ def run(context: datafusion.SessionContext, sql: str) -> datafusion.DataFrame:
 
     sql = using_columns(counted_sets(sql, columns, lambda problem: None), columns)
     sql = subquery_conditions(set_comparisons(sql), columns)
-    return context.sql(held_conditions(sql, columns))
+    return context.sql(conditions_above_aggregates(sql, columns))
 
 
 @cache

@@ -11,6 +11,7 @@ from sqlglot import exp
 from blendfusion.language.query_text.comparisons import LiteralComparison, literal_comparisons
 from blendfusion.language.query_text.relations import SITE, Use
 from blendfusion.language.query_text.resolve_columns import References
+from blendfusion.models.constraints.constraint import TIME
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.call import VALUE
 
@@ -44,7 +45,7 @@ _NUMBERS = {"FLOAT", "DOUBLE", "DECIMAL"}
 _NANOSECONDS = "TIMESTAMP(9)"
 """The meaning of TIMESTAMP in DataFusion."""
 _TIMESTAMPS = {"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME"}
-_TIME = Constraint("regex", pattern="([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]")
+_TIME = Constraint("regex", pattern=TIME)
 _PERIOD = "(0|[1-9][0-9]{0,4}) (years|months|weeks|days|hours|minutes|seconds)"
 _INTERVAL = Constraint("regex", pattern=f"{_PERIOD}( {_PERIOD}){{0,2}}")
 
@@ -208,11 +209,11 @@ def combine(constraints: Iterable[Constraint]) -> Constraint | None:
 
     None if they contradict each other, or say nothing.
     """
+    different = list(dict.fromkeys(constraints))
+    if len(different) == 1:
+        return different[0]
     kinds: dict[str, list[Constraint]] = {}
-    constraints = list(dict.fromkeys(constraints))
-    if len(constraints) == 1:
-        return constraints[0]
-    for constraint in constraints:
+    for constraint in different:
         kinds.setdefault(constraint.kind, []).append(constraint)
     if set(kinds) == {"integer", "number"}:
         return Constraint("number")

@@ -63,7 +63,7 @@ def subquery_conditions(sql: str, columns: Columns) -> str:
     return sql
 
 
-def held_conditions(sql: str, columns: Columns) -> str:
+def conditions_above_aggregates(sql: str, columns: Columns) -> str:
     """``sql`` in which conditions on values of subqueries alone stay above aggregates."""
     reader = Reader(sql)
     edits = [
@@ -196,12 +196,8 @@ def _words(reader: Reader, branch: Select) -> set[str]:
 
 def _clause(reader: Reader, branch: Select, word: str) -> int | None:
     """Where a clause of a SELECT begins."""
-    at = branch.items[1]
-    while at < branch.end:
-        if reader.word(at) == word:
-            return at
-        at = reader.close.get(at, at) + 1
-    return None
+    places = _at_top(reader, branch.items[1], branch.end)
+    return next((at for at in places if reader.word(at) == word), None)
 
 
 def _is_distinct(reader: Reader, branch: Select) -> bool:
@@ -350,6 +346,7 @@ def _begin_of_part(reader: Reader, at: int, known: dict[int, int | None]) -> int
 
 
 def _end_of_part(reader: Reader, at: int, known: dict[int, int]) -> int:
+    """Where the part around a place ends."""
     passed: list[int] = []
     cases = 0
     while at < len(reader.tokens) and at not in reader.open:
@@ -380,6 +377,7 @@ def _is_searched(reader: Reader, at: int) -> bool:
 
 
 def _at_top(reader: Reader, first: int, last: int) -> Iterator[int]:
+    """The places among tokens outside of brackets."""
     while first < last:
         yield first
         first = reader.close.get(first, first) + 1

@@ -71,7 +71,7 @@ QUERIES = (
     TextRule(_SUBQUERY, "subquery_conditions:subquery_conditions", ("columns",)),
     TextRule(
         r"\b(?:where|having)\b.*\(\s*(?:select|with)\b",
-        "subquery_conditions:held_conditions",
+        "subquery_conditions:conditions_above_aggregates",
         ("columns",),
     ),
     TextRule(r"\b(?:rollup|cube)\s*\(", "grouped_keys:grouped_keys"),

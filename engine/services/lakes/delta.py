@@ -8,13 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from blendfusion.errors import QueryError
-from blendfusion.services.lakes.pruning import ColumnTest, column_tests
-from blendfusion.services.scans.python_table import FilteredRows, ScannedTable, Scanner
-from blendfusion.services.scans.scan_filters import columns_of, expression_of, tree_of
+from blendfusion.services.lakes.pruning import ColumnTest, PrunedTable
 from blendfusion.udfs.declare.arguments import quoted_name
 
 _OPERATORS: Mapping[str, str] = {
@@ -51,43 +48,21 @@ def _mapping(table: Any) -> str:
     return str(table.metadata().configuration.get("delta.columnMapping.mode", "none"))
 
 
-class MarkedRows(ScannedTable):
+class MarkedRows(PrunedTable):
     """The rows of a table in whose files deleted rows are only marked."""
 
     def __init__(self, table: Any) -> None:
-        super().__init__()
+        super().__init__(pa.schema(table.schema().to_arrow()))
         self._table = table
-        shown = pa.schema(table.schema().to_arrow())
-        self._schema = pa.schema([field.remove_metadata() for field in shown])
 
-    @property
-    def schema(self) -> pa.Schema:
-        return self._schema
-
-    def _scan(
-        self, columns: list[str] | None, where: pads.Expression | None, batch_size: int
-    ) -> Scanner:
-        tree = None if where is None else tree_of(where)
-        names = self._schema.names if columns is None else columns
-        read = list(names)
-        if tree is not None:
-            read += sorted(columns_of(tree) - {*read})
-            where = expression_of(tree, self._schema)
-        elif where is not None:
-            read = self._schema.names
-        read = read or self._schema.names[:1]
-        tests = " AND ".join(map(_condition, column_tests(tree, self._schema)))
-        return FilteredRows(self._batches(read, tests or None), self._schema, names, where)
-
-    def _batches(self, columns: Sequence[str], tests: str | None) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, columns: Sequence[str], tests: Sequence[ColumnTest], batch_size: int
+    ) -> Iterator[pa.RecordBatch]:
         wanted = pa.schema([self._schema.field(name) for name in columns])
-        for batch in _rows(self._table, columns, tests):
+        predicate = " AND ".join(map(_condition, tests)) or None
+        rows = self._table.scan(columns=[*columns], predicate=predicate)
+        for batch in pa.RecordBatchReader.from_stream(rows):
             yield batch.select(columns).cast(wanted)
-
-
-def _rows(table: Any, columns: Sequence[str] | None, tests: str | None) -> pa.RecordBatchReader:
-    chosen = None if columns is None else [*columns]
-    return pa.RecordBatchReader.from_stream(table.scan(columns=chosen, predicate=tests))
 
 
 def _condition(test: ColumnTest) -> str:

@@ -6,11 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
-from blendfusion.services.lakes.pruning import ColumnTest, column_tests
-from blendfusion.services.scans.python_table import FilteredRows, ScannedTable, Scanner
-from blendfusion.services.scans.scan_filters import Tree, columns_of, expression_of, tree_of
+from blendfusion.services.lakes.pruning import ColumnTest, PrunedTable
 
 _COMPARISONS = {
     "equal": "EqualTo",
@@ -22,62 +19,34 @@ _COMPARISONS = {
 }
 
 
-class IcebergTable(ScannedTable):
+class IcebergTable(PrunedTable):
     """The rows of one snapshot, by its schema; None: of the newest, by that of the table."""
 
     def __init__(self, table: Any, snapshot: int | None) -> None:
-        super().__init__()
+        super().__init__(table.scan(snapshot_id=snapshot).projection().as_arrow())
         self.table, self.snapshot = table, snapshot
-        shown = table.scan(snapshot_id=snapshot).projection().as_arrow()
-        self._schema = pa.schema([field.remove_metadata() for field in shown])
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self._schema
-
-    def _scan(
-        self, columns: list[str] | None, where: pads.Expression | None, batch_size: int
-    ) -> Scanner:
-        tree = None if where is None else tree_of(where)
-        read = (
-            list(self._schema.names)
-            if columns is None or (where is not None and tree is None)
-            else list(columns)
-        )
-        if tree is not None:
-            read += sorted(columns_of(tree) - {*read})
-            where = expression_of(tree, self._schema)
-        read = read or self._schema.names[:1]
-        names = self._schema.names if columns is None else columns
-        return FilteredRows(self._batches(read, tree, batch_size), self._schema, names, where)
 
     def _batches(
-        self, columns: Sequence[str], tree: Tree | None, rows: int
+        self, columns: Sequence[str], tests: Sequence[ColumnTest], batch_size: int
     ) -> Iterator[pa.RecordBatch]:
+        from pyiceberg.expressions import AlwaysTrue, And
+
         wanted = pa.schema([self._schema.field(name) for name in columns])
-        chosen: dict[str, Any] = (
-            {} if tree is None else {"row_filter": _pruning(tree, self._schema)}
+        condition: Any = AlwaysTrue()
+        for test in tests:
+            condition = And(condition, _condition(test))
+        scan = self.table.scan(
+            row_filter=condition, selected_fields=tuple(columns), snapshot_id=self.snapshot
         )
-        scan = self.table.scan(selected_fields=tuple(columns), snapshot_id=self.snapshot, **chosen)
         for batch in scan.to_arrow_batch_reader():
-            for start in range(0, batch.num_rows, rows):
+            for start in range(0, batch.num_rows, batch_size):
                 yield pa.RecordBatch.from_arrays(
                     [
-                        batch.column(name).slice(start, rows).cast(wanted.field(name).type)
+                        batch.column(name).slice(start, batch_size).cast(wanted.field(name).type)
                         for name in columns
                     ],
                     schema=wanted,
                 )
-
-
-def _pruning(tree: Tree, schema: pa.Schema) -> Any:
-    """A condition of Iceberg that all rows of the filter meet."""
-    from pyiceberg.expressions import AlwaysTrue, And
-
-    found: Any = AlwaysTrue()
-    for test in column_tests(tree, schema):
-        found = And(found, _condition(test))
-    return found
 
 
 def _condition(test: ColumnTest) -> Any:

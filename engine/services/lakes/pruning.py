@@ -1,13 +1,25 @@
-"""The parts of a filter by which the readers of lakes leave out files."""
+"""Tables of lakes whose readers leave out files by the parts of a filter."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 
-from blendfusion.services.scans.scan_filters import Application, Constant, Field, Tree, conjuncts
+from blendfusion.services.scans.python_table import FilteredRows, ScannedTable, Scanner
+from blendfusion.services.scans.scan_filters import (
+    Application,
+    Constant,
+    Field,
+    Tree,
+    columns_of,
+    conjuncts,
+    expression_of,
+    tree_of,
+)
 
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 _PRUNING = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_date)
@@ -22,7 +34,40 @@ class ColumnTest(NamedTuple):
     values: Sequence[Any]
 
 
-def column_tests(tree: Tree | None, schema: pa.Schema) -> Iterator[ColumnTest]:
+class PrunedTable(ScannedTable):
+    """The rows of a version of a table. ``shown``: its columns."""
+
+    def __init__(self, shown: pa.Schema) -> None:
+        super().__init__()
+        self._schema = pa.schema([field.remove_metadata() for field in shown])
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    @abstractmethod
+    def _batches(
+        self, columns: Sequence[str], tests: Sequence[ColumnTest], batch_size: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Some columns of at least the rows that meet all tests, of the types of the table."""
+
+    def _scan(
+        self, columns: list[str] | None, where: pads.Expression | None, batch_size: int
+    ) -> Scanner:
+        tree = None if where is None else tree_of(where)
+        names = self._schema.names if columns is None else columns
+        read = list(names)
+        if tree is not None:
+            read += sorted(columns_of(tree) - {*read})
+            where = expression_of(tree, self._schema)
+        elif where is not None:
+            read = self._schema.names
+        read = read or self._schema.names[:1]
+        tests = list(_column_tests(tree, self._schema))
+        return FilteredRows(self._batches(read, tests, batch_size), self._schema, names, where)
+
+
+def _column_tests(tree: Tree | None, schema: pa.Schema) -> Iterator[ColumnTest]:
     """Tests that all rows of a filter meet."""
     for part in conjuncts(tree) if tree is not None else ():
         found = _test(part, schema)

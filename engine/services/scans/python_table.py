@@ -103,6 +103,12 @@ def _in_sql(where: pads.Expression | None, schema: pa.Schema) -> pads.Expression
     return where if tree is None else expression_of(tree, schema)
 
 
+def _all_of(parts: Sequence[Tree], schema: pa.Schema) -> pads.Expression | None:
+    """A conjunction; None of no parts."""
+    tests = [expression_of(part, schema) for part in parts]
+    return functools.reduce(operator.and_, tests) if tests else None
+
+
 class DatasetTable(ScannedTable):
     """A dataset of pyarrow, for which NaN is no number, and in SQL the greatest one."""
 
@@ -140,13 +146,8 @@ class DatasetTable(ScannedTable):
         for part in conjuncts(tree):
             floats = any(pa.types.is_floating(kinds[name]) for name in columns_of(part))
             (here if floats else there).append(part)
-        chosen = [
-            functools.reduce(operator.and_, (expression_of(part, self.schema) for part in parts))
-            if parts
-            else None
-            for parts in (there, here)
-        ]
-        return chosen[0], chosen[1], {name for part in here for name in columns_of(part)}
+        needed = {name for part in here for name in columns_of(part)}
+        return _all_of(there, self.schema), _all_of(here, self.schema), needed
 
     def _read(
         self,

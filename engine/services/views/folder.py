@@ -224,9 +224,11 @@ class ViewFolder:
         for file in self.path.iterdir():
             found = _ROWS.fullmatch(file.name)
             left = file.name.endswith(".part")  # by a refresh that was killed
-            if (left or (found and int(found[1]) not in kept)) and file.is_dir():
+            if not left and not (found and int(found[1]) not in kept):
+                continue
+            if file.is_dir():
                 shutil.rmtree(file, ignore_errors=True)
-            elif left or (found and int(found[1]) not in kept):
+            else:
                 file.unlink(missing_ok=True)
 
     @property
