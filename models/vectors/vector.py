@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,8 @@ from blendfusion.errors import ModelFailed
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
 """Vectors of texts, one row per text."""
+
+_Float = TypeVar("_Float", np.float32, np.float64)
 
 
 def normalise(vectors: npt.NDArray[np.floating]) -> Vectors:
@@ -21,6 +23,21 @@ def normalise(vectors: npt.NDArray[np.floating]) -> Vectors:
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+
+def products(vectors: npt.NDArray[_Float], others: npt.NDArray[_Float]) -> npt.NDArray[_Float]:
+    """The inner product of each row of ``vectors`` with each row of ``others``, or with the one
+    vector that it is: their cosine, if both have length one.
+
+    BLAS may compute with parts of its registers that hold no numbers of these, and then reports an
+    invalid operation, of which NumPy would warn.
+
+    >>> products(np.eye(2, dtype=np.float32), np.ones(2, dtype=np.float32)).tolist()
+    [1.0, 1.0]
+    """
+    with np.errstate(invalid="ignore"):
+        found: npt.NDArray[_Float] = vectors @ others.T
+    return found
 
 
 def vectors_from(embedder: str, given: object, texts: int) -> Vectors:

@@ -9,6 +9,7 @@ import numpy as np
 
 from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.models.vectors.tfidf import Nearest
+from blendfusion.models.vectors.vector import products
 
 
 class NearestInMeaning:
@@ -22,7 +23,7 @@ class NearestInMeaning:
         """The positions of ``k`` texts (all, if there are fewer), without repetition: the nearest
         by spelling and by vectors in turn; ties go to those next to it in alphabetical order."""
         by_words = self._words.of(text, k)
-        cosines = np.round(self._vectors @ vector, 6)
+        cosines = np.round(products(self._vectors, vector), 6)
         by_vectors = np.lexsort((self._words.away(text), -cosines))[:k].tolist()
         in_turn = [i for pair in zip(by_words, by_vectors, strict=True) for i in pair]
         return list(dict.fromkeys(in_turn))[:k]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blendfusion.errors import ModelNotFound
+from blendfusion.models.vectors.vector import products
 
 if TYPE_CHECKING:
     from blendfusion.models.vectors.wordllama import WordLlamaEmbedder
@@ -21,7 +22,7 @@ def similarities(words: Sequence[str], names: Sequence[str]) -> npt.NDArray[np.f
     embedder = _embedder() if words and names else None
     if embedder is None:
         return None
-    found: npt.NDArray[np.float32] = embedder.embed(words) @ embedder.embed(names).T
+    found: npt.NDArray[np.float32] = products(embedder.embed(words), embedder.embed(names))
     return found
 
 

@@ -14,6 +14,7 @@ from itertools import chain, zip_longest
 import numpy as np
 
 from blendfusion.models.embedders.embedder import Vectors
+from blendfusion.models.vectors.vector import products
 
 EXAMPLES = 8
 """How many are picked, with at least one of every label."""
@@ -43,7 +44,7 @@ def pick(labels: Sequence[str], vectors: Vectors | None) -> list[int]:
 
 def _typical(places: Sequence[int], vectors: Vectors, count: int) -> Iterator[int]:
     own = vectors[list(places)].astype(np.float64)
-    alike = np.round(own @ own.T, _DECIMALS)
+    alike = np.round(products(own, own), _DECIMALS)
     reached = np.full(len(places), -1.0)
     left = list(range(len(places)))
     for _ in range(min(count, len(places))):

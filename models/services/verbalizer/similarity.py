@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from blendfusion.models.vectors.vector import products
 from blendfusion.models.vectors.wordllama import WordLlamaEmbedder
 
 _DIGITS = 6
@@ -23,7 +24,7 @@ def cosines(texts: Sequence[str], others: Sequence[str]) -> list[list[float]]:
     """The cosines of the vectors of each text, one row each, and of all ``others``."""
     # In single precision the sixth digit would depend on the other texts.
     vectors = _embedder().embed([*others, *texts]).astype(np.float64)
-    table = vectors[len(others) :] @ vectors[: len(others)].T
+    table = products(vectors[len(others) :], vectors[: len(others)])
     return [[round(float(cosine), _DIGITS) for cosine in row] for row in table]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from blendfusion.models.embedders.cache import UnknownVectorError
 from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.models.vectors.tfidf import Nearest
+from blendfusion.models.vectors.vector import products
 from blendfusion.udfs.services.columns.closure import Pair
 from blendfusion.udfs.services.columns.clusters import Numbers
 
@@ -109,7 +110,7 @@ def _nearest_by_vectors(
     except UnknownVectorError:  # an estimate does not embed
         return
     for start in range(len(known), len(texts), _TEXTS_AT_ONCE):
-        cosines = np.round(vectors[start : start + _TEXTS_AT_ONCE] @ vectors.T, _DECIMALS)
+        cosines = np.round(products(vectors[start : start + _TEXTS_AT_ONCE], vectors), _DECIMALS)
         for i, row in enumerate(cosines, start):
             row[i] = -np.inf
             order = np.lexsort((words.away(texts[i]), -row))

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blendfusion.models.embedders.embedder import Vectors, normalise
+from blendfusion.models.vectors.vector import products
 
 Numbers = npt.NDArray[np.int64]
 
@@ -29,7 +30,7 @@ def clusters(vectors: Vectors, k: int) -> Numbers:
 
 def nearest_first(vectors: Vectors) -> list[int]:
     """The positions of vectors, those nearest to their mean first; ties go to the earlier."""
-    cosines = np.round(vectors @ _centre(vectors), _DECIMALS)
+    cosines = np.round(products(vectors, _centre(vectors)), _DECIMALS)
     return [int(i) for i in np.argsort(-cosines, kind="stable")]
 
 
@@ -47,7 +48,7 @@ def _first_centres(vectors: Vectors, k: int, random: np.random.Generator) -> Vec
 
 
 def _distances(vectors: Vectors, centre: Vectors) -> npt.NDArray[np.float64]:
-    cosines = np.round((vectors @ centre).astype(np.float64), _DECIMALS)
+    cosines = np.round(products(vectors, centre).astype(np.float64), _DECIMALS)
     distances: npt.NDArray[np.float64] = np.maximum(0.0, 1.0 - cosines)
     return distances
 
@@ -57,7 +58,7 @@ def _settle(vectors: Vectors, centres: Vectors) -> tuple[Numbers, float]:
     numbers = np.full(len(vectors), -1, np.int64)
     near = 0.0
     for _ in range(_ROUNDS):
-        cosines = np.round(vectors @ centres.T, _DECIMALS)
+        cosines = np.round(products(vectors, centres), _DECIMALS)
         now = cosines.argmax(axis=1)
         near = float(cosines[np.arange(len(now)), now].sum())
         if np.array_equal(now, numbers):

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from blendfusion.models.embedders.cache import UnknownVectorError
 from blendfusion.models.embedders.embedder import Embedder
 from blendfusion.models.vectors.tfidf import normalize
+from blendfusion.models.vectors.vector import products
 from blendfusion.udfs.services.columns.clusters import clusters, nearest_first
 from blendfusion.udfs.services.columns.group_store import OTHER, Group, Groups
 
@@ -137,7 +138,9 @@ def _closeness(
     parts = []
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         vectors = embedder.embed(list(texts[start : start + _TEXTS_AT_ONCE]))
-        near = [np.sort(vectors @ own.T, axis=1)[:, -_SAMPLES:].mean(axis=1) for own in samples]
+        near = [
+            np.sort(products(vectors, own), axis=1)[:, -_SAMPLES:].mean(axis=1) for own in samples
+        ]
         parts.append(np.stack([*near, np.mean(near, axis=0)], axis=1).astype(np.float64))
     return np.concatenate(parts)
 
