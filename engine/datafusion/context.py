@@ -79,11 +79,11 @@ class OwnContext(WithoutMetadata):
         from blendfusion.datafusion.parquet_statistics import by_value, read_as_written
 
         self._check_lake(path, kwargs.get("object_store"))
-        hidden = read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
+        hidden = read_as_written(path, kwargs.get("file_extension", ".parquet"))
         kwargs |= folder_arguments(path, args, kwargs)
-        if hidden:
+        if hidden is None or hidden:
             kwargs.pop("object_store", None)
-            frame = by_value(self._parquet(path, args, kwargs), hidden)
+            frame = by_value(self, self._parquet(path, args, kwargs), hidden)
             SessionContext.register_view(self, name, frame)
             return
         super().register_parquet(name, path, *args, **kwargs)
@@ -103,10 +103,9 @@ class OwnContext(WithoutMetadata):
         from blendfusion.datafusion.parquet_statistics import by_value, read_as_written
 
         self._check_lake(path, kwargs.get("object_store"))
-        hidden = read_as_written(self, path, kwargs.get("file_extension", ".parquet"))
+        hidden = read_as_written(path, kwargs.get("file_extension", ".parquet"))
         kwargs |= folder_arguments(path, args, kwargs)
-        frame = self._parquet(path, args, kwargs)
-        return by_value(frame, hidden) if hidden else frame
+        return by_value(self, self._parquet(path, args, kwargs), hidden)
 
     def _parquet(self, path: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> DataFrame:
         from blendfusion.datafusion.parquet_dictionaries import decoding_schema
@@ -125,9 +124,9 @@ class OwnContext(WithoutMetadata):
         self._check_lake(path, None)
         super().register_listing_table(name, path, *args, **kwargs)
         extension = kwargs.get("file_extension", args[1] if len(args) > 1 else ".parquet")
-        hidden = read_as_written(self, path, extension) if extension == ".parquet" else set()
-        if hidden:
-            frame = by_value(SessionContext.table(self, name), hidden)
+        hidden = read_as_written(path, extension) if extension == ".parquet" else set()
+        if hidden is None or hidden:
+            frame = by_value(self, SessionContext.table(self, name), hidden)
             self.deregister_table(name)
             SessionContext.register_view(self, name, frame)
 

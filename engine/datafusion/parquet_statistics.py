@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datafusion import DataFrame, Expr, SessionContext, functions, literal
 
+from blendfusion.datafusion.arrow_layouts import plain_type
 from blendfusion.datafusion.arrow_types import first_repeat
 from blendfusion.datafusion.columns import Column, columns_of
 from blendfusion.errors import QueryError
@@ -31,27 +32,34 @@ _MOST = 256 * 2**20
 """The bytes of columns that a registration reads."""
 
 
-def read_as_written(context: SessionContext, path: object, extension: str) -> set[str]:
-    """The floating columns of the local files at ``path`` (a file, a folder, a pattern) with NaN
-    behind statistics without it, which only ``by_value`` reads right. Files of more numbers than
-    ``_MOST`` are read by their statistics, but for constants. Has ``context`` plan without
-    statistics where there are any. Raises QueryError for two columns of one name, of which
-    DataFusion reads the first alone."""
-    files = list(_files(str(path), extension))
+def read_as_written(path: object, extension: str) -> set[str] | None:
+    """The floating columns of the local files at ``path`` (a file, a folder, a pattern) that may
+    have NaN behind statistics without it, which only ``by_value`` reads right: those that have it,
+    and those of files with more bytes of numbers than ``_MOST``, which are not read. None for
+    files elsewhere, of which nothing is read. Raises QueryError for two columns of one name, of
+    which DataFusion reads the first alone."""
+    place = local_path(str(path))
+    if scheme_of(place) is not None:
+        return None
+    files = list(_files(place, extension))
     for file in files[:1]:
         _check_names(file)
     found: set[str] = set()
     room = _MOST
     for file in files:
         room -= _find_nan(file, room, found)
-    if found:
-        SessionContext.sql(context, f"SET {SETTING} = false")
     return found
 
 
-def by_value(frame: DataFrame, names: Collection[str]) -> DataFrame:
-    """The frame, whose columns ``names`` are values that no statistics are about."""
+def by_value(context: SessionContext, frame: DataFrame, names: Collection[str] | None) -> DataFrame:
+    """The frame, whose columns ``names`` (None: all that are floating) are values that no
+    statistics are about. Has ``context`` plan without statistics if there are any."""
     kinds = {field.name: field.type for field in frame.schema()}
+    if names is None:
+        names = {name for name, kind in kinds.items() if pa.types.is_floating(kind)}
+    if not names:
+        return frame
+    SessionContext.sql(context, f"SET {SETTING} = false")
 
     def read(column: Column) -> Expr:
         if column.name not in names:
@@ -62,10 +70,7 @@ def by_value(frame: DataFrame, names: Collection[str]) -> DataFrame:
     return DataFrame.select(frame, *map(read, columns_of(frame)))
 
 
-def _files(path: str, extension: str) -> Iterator[Path]:
-    place = local_path(path)
-    if scheme_of(place) is not None:
-        return
+def _files(place: str, extension: str) -> Iterator[Path]:
     is_pattern = glob.has_magic(place) and not Path(place).exists()
     for found in map(Path, sorted(glob.glob(place))) if is_pattern else [Path(place)]:
         yield from found.rglob(f"*{extension}") if found.is_dir() else [found]
@@ -85,8 +90,8 @@ def _check_names(file: Path) -> None:
 
 
 def _find_nan(file: Path, room: int, found: set[str]) -> int:
-    """Add the columns of a file with NaN to ``found``, and return how many bytes were read of
-    ``room``: all of those columns, or those that seem to have one value."""
+    """Add the columns of a file that may have NaN to ``found``, and return how many bytes of
+    ``room`` were read."""
     import pyarrow.parquet as pq
 
     with suppress(OSError, pa.ArrowException):  # DataFusion says what is wrong with it
@@ -95,12 +100,12 @@ def _find_nan(file: Path, room: int, found: set[str]) -> int:
             sizes = {
                 name: size
                 for name, size in _sizes(opened.metadata).items()
-                if name not in found and pa.types.is_floating(kinds.field(name).type)
+                if name not in found and pa.types.is_floating(plain_type(kinds.field(name).type))
             }
-            if sum(sizes.values()) > room:
-                sizes = dict.fromkeys(sizes.keys() & {*_constants(opened.metadata)}, 0)
-            found |= {name for name in sizes if _has_nan(opened, name)}
-        return sum(sizes.values())
+            size = sum(sizes.values())
+            read = size <= room
+            found |= {name for name in sizes if not read or _has_nan(opened, name)}
+        return size if read else 0
     return 0
 
 
@@ -122,22 +127,3 @@ def _sizes(metadata: pq.FileMetaData) -> dict[str, int]:
             if column.is_stats_set and column.statistics.has_min_max:
                 sizes[name] = sizes.get(name, 0) + column.total_compressed_size
     return sizes
-
-
-def _constants(metadata: pq.FileMetaData) -> list[str]:
-    """The floating columns of a file that seem to have one value and no NULL."""
-    kinds = metadata.schema
-    floating = [
-        place
-        for place in range(metadata.num_columns)
-        if kinds.column(place).physical_type in ("FLOAT", "DOUBLE")
-        and "." not in kinds.column(place).path
-    ]
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    found = []
-    for place in floating:
-        known = [group.column(place).statistics for group in groups]
-        if all(one is not None and one.has_min_max and not one.null_count for one in known):
-            ends = {end for one in known for end in (one.min, one.max)}
-            found += [kinds.column(place).name] if len(ends) == 1 else []
-    return found

@@ -72,10 +72,10 @@ def external_table(session: BaseSession, sql: str) -> str:
 
 def _check_numbers(session: BaseSession, place: str) -> None:
     """Raise QueryError for Parquet files of which a table of SQL would leave rows out."""
-    hidden = read_as_written(session, place, ".parquet")
+    hidden = read_as_written(place, ".parquet")
     if hidden:
         raise QueryError(
-            f"{', '.join(sorted(hidden))} in '{place}' has NaN, which statistics of the files leave out",
+            f"{', '.join(sorted(hidden))} in '{place}' may have NaN, which statistics of the files leave out",
             hint=f"Read them by their path, SELECT … FROM '{place}', or by session.register_parquet.",
         )
 
