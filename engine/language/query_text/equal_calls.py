@@ -9,7 +9,7 @@ from typing import TypeAlias
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.language.query_text.call_sites import Site
-from blendfusion.language.query_text.infer_constraints import combine
+from blendfusion.language.query_text.infer_constraints import Context, combine
 from blendfusion.language.query_text.resolve_columns import References
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.types import Constraint
@@ -20,13 +20,15 @@ _Words: TypeAlias = "tuple[tuple[bool, str], ...]"
 
 
 def share_constraints(
-    groups: Sequence[Sequence[int]], inferred: Sequence[Constraint | None]
+    groups: Sequence[Sequence[int]], contexts: Sequence[Context]
 ) -> list[Constraint | None]:
     """The inferred constraint of each call, or else of an equal call elsewhere in the query, so
     that a call in several places is one call, of one type, asked once."""
-    result = list(inferred)
+    result = [context.constraint for context in contexts]
     for members in groups:
-        together = combine([c for c in (inferred[i] for i in members) if c is not None])
+        together = combine([c for c in (result[i] for i in members) if c is not None])
+        if together and together.literals and any(contexts[i].open for i in members):
+            together = replace(together, kind="text", pattern=None)  # literals remain as examples
         if together is not None:
             for i in members:
                 result[i] = together

@@ -35,6 +35,10 @@ _SAME = (
 _AROUND = (exp.Window, exp.Filter, exp.Order, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 """The clauses of an aggregate, which do not change its type."""
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+_ORDERS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.Greatest, exp.Least)
+_TESTS = (exp.Predicate, exp.RegexpLike, exp.RegexpILike, exp.StartsWith, exp.EndsWith)
+_CONDITIONS = (exp.Predicate, exp.Connector)
+_MADE_OF = (exp.Func, exp.DPipe, exp.Paren)
 
 _INTEGERS = {
     **{name: name for name in ("TINYINT", "SMALLINT", "INT", "BIGINT")},
@@ -62,6 +66,8 @@ class Context(NamedTuple):
     nothing more."""
     misplaced: Constraint | None = None
     """A result that keeps errors stands itself where such an answer is needed."""
+    open: bool = False
+    """A condition on it may hold of texts whose form is not that of the literals."""
     casts: tuple[str, ...] = ()
     """The types to which it casts the answers itself, as SQL; those of ``arrow_cast`` in quotes."""
 
@@ -129,8 +135,23 @@ def _context(places: Sequence[exp.Expr], refers: References) -> Context:
         constraint,
         literal_comparisons(places[0]),
         cast,
+        open=any(map(_is_open, places)),
         casts=tuple(dict.fromkeys(filter(None, casts))),
     )
+
+
+def _is_open(place: exp.Expr) -> bool:
+    """Whether a condition may hold of texts that do not have the form of its literals: an order, a
+    pattern, a column, or a function of the text."""
+    _, parent = _around(place)
+    use = _constraint_of_use(place)
+    if isinstance(parent, _ORDERS) and use is not None:
+        return bool(use.literals) and use.pattern != _DATE_SHAPE.pattern
+    if use is not None or _is_part_of_call(place):
+        return False
+    while isinstance(parent, _MADE_OF) and not isinstance(parent, (*_TESTS, exp.AggFunc, *_SAME)):
+        parent = parent.parent
+    return isinstance(parent, _TESTS) and not isinstance(parent, exp.Is)
 
 
 def _cast_at(place: exp.Expr) -> str | None:
@@ -363,6 +384,9 @@ def _like(others: list[exp.Expr]) -> Constraint | None:
 
 
 def _of_value(value: exp.Expr) -> Constraint | None:
+    inner = value.this if isinstance(value, exp.Paren) else None
+    if isinstance(inner, _CONDITIONS) and not isinstance(inner, exp.Is):
+        return Constraint("boolean")
     if isinstance(value, exp.Paren | exp.Neg | exp.Any | exp.All | exp.Subquery):
         return _of_value(value.this)
     if isinstance(value, exp.Select):
@@ -373,7 +397,7 @@ def _of_value(value: exp.Expr) -> Constraint | None:
         # ``f > 2 IS TRUE`` is ``(f > 2) IS TRUE``; sqlglot reads ``f > (2 IS TRUE)``.
         test = value.this if isinstance(value, exp.Not) else value
         return _of_value(test.this)
-    if isinstance(value, exp.Boolean):
+    if isinstance(value, exp.Boolean | exp.Exists):
         return Constraint("boolean")
     if isinstance(value, exp.Literal):
         if value.is_string:

@@ -111,7 +111,7 @@ def _read(
             _check_place(site, places.of[name].misplaced)
     contexts = [places.of[name] for name in names]
     groups = equal_calls(tree, sites, places.refers)
-    inferred = share_constraints(groups, [context.constraint for context in contexts])
+    inferred = share_constraints(groups, contexts)
     quoted = (name_for_value(tree, site, columns) for site in sites if site.literal_value)
     doubts = [problem for problem in quoted if problem]
     return CallReading(known, tree, sites, contexts, inferred, groups, places, doubts, whole)

@@ -106,6 +106,64 @@ def test_literals_give_their_shape_and_stand_as_examples(comparison: str) -> Non
     assert (constraint.pattern, constraint.literals) == SHAPES[comparison]
 
 
+OPEN = (
+    *("{} > 'M'", "'M' <= {}", "{} BETWEEN 'A' AND 'D'", "greatest({}, 'M') = 'M'"),
+    *("{} LIKE 'C%'", "{} NOT ILIKE 'c%'", "{} ~ '^C'", "{} SIMILAR TO 'C%'"),
+    *("regexp_like({}, '^C')", "starts_with({}, 'C')", "{} = s", "{} <> s", "{} IN (s, 'CA')"),
+    *("{} IN (SELECT s FROM t)", "upper({}) = 'CALIFORNIA'", "length({}) > 4"),
+    *("{} || '!' = 'California!'", "lower(trim({})) LIKE 'c%'", "substr({}, 1, 1) IN ('C', 'N')"),
+)
+"""Conditions that texts of any form may meet."""
+
+
+@pytest.mark.parametrize("condition", OPEN)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 1 FROM t WHERE {f} = 'CA' OR {open}",
+        "SELECT 1 FROM t WHERE {open} OR {f} IN ('CA', 'NY')",
+        "SELECT 1 FROM (SELECT {f} AS v, s FROM t) WHERE v = 'CA' OR {open_v}",
+    ],
+)
+def test_a_condition_that_any_text_may_meet_gives_no_shape(condition: str, query: str) -> None:
+    call = "llm_map('q', x)"
+    sql = query.format(f=call, open=condition.format(call), open_v=condition.format("v"))
+    for constraint in constraints(sql):
+        assert (constraint.kind, constraint.pattern) == ("text", None)
+        assert "CA" in constraint.literals
+
+
+@pytest.mark.parametrize("condition", ["{} > 'M'", "{} BETWEEN 'A' AND 'D'", "{} <= '42'"])
+def test_an_order_of_texts_gives_examples_without_a_shape(condition: str) -> None:
+    sql = "SELECT 1 FROM t WHERE " + condition.format("llm_map('q', x)")
+    (constraint,) = constraints(sql)
+    assert constraint.kind == "text"
+    assert constraint.literals
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "{} IS NOT NULL",
+        "count({}) > 1",
+        "{} <> 'NY'",
+        "nullif({}, 'NY') = 'CA'",
+        "{} = 'NY' IS TRUE",
+    ],
+)
+def test_other_places_keep_the_shape(place: str) -> None:
+    call = "llm_map('q', x)"
+    sql = f"SELECT {call} FROM t GROUP BY {call} HAVING {call} = 'CA' OR {place.format(call)}"
+    assert {constraint.pattern for constraint in constraints(sql)} == {"[A-Z]{2}"}
+
+
+@pytest.mark.parametrize("condition", ["n > 4", "s LIKE 'C%'", "n = 1 OR s = 'a'", "n IN (1)"])
+@pytest.mark.parametrize("operator", ["=", "<>", "IS DISTINCT FROM"])
+def test_beside_a_condition_an_answer_is_a_boolean(condition: str, operator: str) -> None:
+    (constraint,) = constraints(f"SELECT llm_map('q', x) {operator} ({condition}) FROM t")
+    assert constraint.kind == "boolean"
+
+
 def test_branches_of_a_case_give_a_shape() -> None:
     sql = "SELECT CASE llm_map('q', x) WHEN 'CA' THEN 1 WHEN 'NY' THEN 2 END FROM t"
     (constraint,) = constraints(sql)
