@@ -69,6 +69,7 @@ def answer_frame(
     schema = frame.schema()
     engine = frame.engine
     engine.calls.settle(engine, frame.prepared.calls, dispatcher)
+    dispatcher.check_kinds(frame.prepared.calls)
     refused: str | None = None
     try:
         yield from _staged_tables(frame, dispatcher, schema, eager=eager)

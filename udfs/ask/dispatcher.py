@@ -316,6 +316,15 @@ class Dispatcher:
             others[sent] = frozenset(v for v in left if v not in stored)
         return others
 
+    def check_kinds(self, calls: Iterable[Call]) -> None:
+        """Raise QueryError for a call that no model answers. Loads no model."""
+        for call in calls:
+            kind = call.ingredient.kind
+            if kind.asks_model and not kind.has_body and not self._is_fixed(call):
+                model = self.lookup.model_of(call)
+                if model is not None:
+                    _check_kind(self.task_to_send(call.task), model)
+
     def joins(self, call: Call) -> bool:
         """Whether a request may hold the question of ``call`` beside others. Loads no model."""
         model = self.lookup.model_of(call)

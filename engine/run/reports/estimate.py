@@ -69,6 +69,9 @@ class OperatorEstimate:
     scored_by: str | None = None
     """The words by which a local model scores its replies; None if it generates them, or gives no
     words."""
+    asker: str | None = None
+    """Which model of a chain is asked, and why those before it are not; why none is; None: the
+    first."""
 
     @property
     def values(self) -> int | None:

@@ -47,7 +47,7 @@ def explain_frame(
         out += [f"  {line}" for line in frame.engine.plans.places_of(None)[0]]
         for call in prepared.calls:
             out.append(f"  ask {call.text} → {call.task.constraint}{beside.of(call, None)}")
-            out += beside.scored_by(call, None)
+            out += beside.model(call, None)
             out += beside.cascade(call)
     else:
         counts, off = frame.last_counts if analyze else {}, frame.engine.plans.rules_off
@@ -136,15 +136,18 @@ class _Beside:
         expected = () if self._estimate is None else self._estimate.operators
         return [op for op in expected if op.stage == self._place and op.ask == ask]
 
-    def scored_by(self, call: Call, ask: Ask | None) -> list[str]:
-        """The words by which a local model scores the replies; ``ask`` is None in a plain plan."""
+    def model(self, call: Call, ask: Ask | None) -> list[str]:
+        """Which model is asked, if not the first; the words by which a local model scores the
+        replies. ``ask`` is None in a plain plan."""
         expected = () if self._estimate is None else self._estimate.operators
         operators = (
             [op for op in expected if op.task == call.task][:1]
             if ask is None
             else self._operators(ask)
         )
-        return [f"    scored by: {op.scored_by}" for op in operators if op.scored_by]
+        lines = [op.asker for op in operators if op.asker]
+        lines += [f"scored by: {op.scored_by}" for op in operators if op.scored_by]
+        return [f"    {line}" for line in lines]
 
     def cascade(self, call: Call) -> list[str]:
         """The outcome of a call's cascade, if it had one; before a run, whether its answers will be
@@ -196,7 +199,7 @@ def _ask(line: AskLine, counts: Counts | None, beside: _Beside) -> Iterator[str]
         yield f"  embed {line.text}{''.join(f'  [{source}]' for source in found_by(line.ask, counts))}"
         return
     yield f"  ask {line.text}{beside.of(line.ask.call, line.ask)}"
-    yield from beside.scored_by(line.ask.call, line.ask)
+    yield from beside.model(line.ask.call, line.ask)
     yield from beside.cascade(line.ask.call)
     yield from (f"    {source}" for source in found_by(line.ask, counts))
     pairing = line.ask.call.pairing

@@ -206,6 +206,7 @@ class _Report:
             form_search=self._form_search(ask, sent) if usage.calls else 0,
             constant_tokens=cost.constant_tokens if usage.calls else 0,
             scored_by=_scored_by(models, sent),
+            asker=_asker(models, sent),
         )
 
     def _form_search(self, ask: Ask, sent: Task) -> int:
@@ -234,8 +235,9 @@ def _growth(tally: Tally, scale: float) -> float:
 
 
 def _plain(call: Call, why: str | None, simulated: SimulatedDispatcher) -> OperatorEstimate:
-    scored_by = _scored_by(simulated.known_of(call), simulated.task_to_send(call.task))
-    return replace(_unknown_estimate(call.text, call.task, why), scored_by=scored_by)
+    models, sent = simulated.known_of(call), simulated.task_to_send(call.task)
+    found = _unknown_estimate(call.text, call.task, why)
+    return replace(found, scored_by=_scored_by(models, sent), asker=_asker(models, sent))
 
 
 def _scored_by(models: KnownModels, task: Task) -> str | None:
@@ -248,6 +250,17 @@ def _scored_by(models: KnownModels, task: Task) -> str | None:
         read = f" of {count_noun(len(task.sample), 'text')}" if task.sample else ""
         effect = f"threshold by a sample{read}"
     return f"{words}; {effect}" if words else effect
+
+
+def _asker(models: KnownModels, task: Task) -> str | None:
+    """Which model of a chain is asked, where those before it do not answer such questions."""
+    why: list[str] = []
+    for model in () if models.cache is None else models.cache.levels:
+        reason = model.abilities.unanswerable(task)
+        if reason is None:
+            return f"asked of {model.name}: {'; '.join(why)}" if why else None
+        why.append(f"{model.name} {reason}")
+    return f"no model answers it: {'; '.join(why)}" if why else None
 
 
 def _unknown_estimate(text: str, task: Task, why: str | None, place: int = 0) -> OperatorEstimate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -30,7 +31,6 @@ from blendfusion.models.services.decisions.protocols import (
 from blendfusion.models.services.decisions.question import (
     Question,
     answer_of,
-    is_answerable,
     question_of,
     states_of,
     unanswerable,
@@ -127,6 +127,10 @@ class DecisionModel(StreamingAnswers):
         self._extra = Usage()
         """The usage of a measurement; the next answer counts it."""
         self._lock = threading.Lock()
+        self._most = protocol.most_questions
+        """The most questions of a request, as far as the server took them."""
+        self._apart: set[Question] = set()
+        """Questions that were refused by themselves the last time, and spoil no other request."""
         self._independent: bool | None = None
         """Whether the questions of one request leave one another alone; None: not known yet."""
         self._sentinels = Sentinels(options.drift_checks)
@@ -144,12 +148,15 @@ class DecisionModel(StreamingAnswers):
             call_per_value=True,
             scores_options=True,
             shots=False,
-            asks_together=is_answerable,
+            asks_together=lambda task: self._unanswerable(task) is None,
             odds_together=True,
-            questions_at_once=self._protocol.most_questions if self._is_independent else 1,
+            questions_at_once=self._most if self._is_independent else 1,
             fingerprint_lasts=True,
-            unanswerable=unanswerable,
+            unanswerable=self._unanswerable,
         )
+
+    def _unanswerable(self, task: Task) -> str | None:
+        return unanswerable(task, self._protocol.most_options)
 
     @property
     def _is_independent(self) -> bool:
@@ -183,9 +190,9 @@ class DecisionModel(StreamingAnswers):
     ) -> list[Answer]:
         """Like ``answer``; answers are reported in the server's order. A request also holds the
         open questions about its value, whose answers wait here for their turn."""
-        own = question_of(task)
-        if own is None:
-            raise ModelFailed(f"{self.info.name} {unanswerable(task)}")
+        own, problem = question_of(task), self._unanswerable(task)
+        if own is None or problem:
+            raise ModelFailed(f"{self.info.name} {problem}")
         if not values:
             return []
         others = [(q, rows) for t, rows in open_questions().items() if (q := question_of(t))]
@@ -247,7 +254,7 @@ class DecisionModel(StreamingAnswers):
             rest = [requests[place] for place in places]
             if others and await self._independent_at(client, own, rest, others):
                 for one in rest:
-                    one.others = one.open_of(others)[: self._protocol.most_questions - 1]
+                    one.others = one.open_of(others)
             await for_each(places, in_flight.most, settle)
         return [found[place] for place in range(len(requests))]
 
@@ -273,13 +280,13 @@ class DecisionModel(StreamingAnswers):
         own: Question,
         requests: Sequence[_Request],
         others: Sequence[_Other],
-    ) -> bool:
-        """Ask the questions about some values together and one by one, and compare. The answers of
-        one by one are kept."""
-        moved = 0
+    ) -> bool | None:
+        """Whether the answers to the questions about some values are the same together and one by
+        one; None if too few can be compared. The answers of one by one are kept."""
+        compared, moved = 0, 0
 
         async def compare(place: int) -> None:
-            nonlocal moved
+            nonlocal compared, moved
             one = requests[place]
             questions = [own, *one.open_of(others)]
             errand = one.errand()
@@ -292,10 +299,13 @@ class DecisionModel(StreamingAnswers):
                 self._extra += Usage(calls=errand.calls)
             self._extra += Usage.total(reply.usage for reply in (together, *alone))
             odds = [reply.odds[0] for reply in alone]
+            compared += 1
             moved += any(map(differ, together.odds, odds))
             self._keep(one.key, questions, odds, beside=0)
 
         await for_each(range(len(requests)), self._server.endpoint.in_flight.most, compare)
+        if compared < len(requests) / 2:  # the server refuses the questions together
+            return None
         if moved > _MOST_MOVED * len(requests):
             warnings.warn(
                 f"the questions of one request change one another's answers at {self.info.name} "
@@ -313,19 +323,10 @@ class DecisionModel(StreamingAnswers):
             odds, beside = early
             spent, self._extra = Usage(values=1, beside=beside) + self._extra, Usage()
             return _answer(task, own, odds).with_usage(spent)
-        questions = [own, *(q for q in one.others if (q, one.key) not in self._early)]
         errand = one.errand()
         try:
-            reply = await self._post(client, one.state, questions, errand)
+            questions, reply = await self._ask_beside(client, own, one, errand)
         except (Refusal, NoAnswer) as error:
-            if isinstance(error, Refusal) and _FINAL in error.words:
-                raise ModelFailed(
-                    f"{self._name} at {self._server.url} answers no decisions: {error}",
-                    hint="A chat model is named 'openai:MODEL@URL'.",
-                    foreign=True,
-                ) from None
-            if isinstance(error, Refusal) and self._is_of_model(error.words):
-                raise self._not_there(error) from None
             too_long = isinstance(error, Refusal) and error.too_long
             answer, spent = Answer.failed(str(error), too_long=too_long), Usage()
         except Missing as missing:
@@ -337,6 +338,60 @@ class DecisionModel(StreamingAnswers):
             answer, spent = _answer(task, own, reply.odds[0]), reply.usage
         failed = int(answer.error is not None)
         return answer.with_usage(replace(spent, values=1, failed=failed, calls=errand.calls))
+
+    async def _ask_beside(
+        self, client: Client, own: Question, one: _Request, errand: ValueRequests
+    ) -> tuple[list[Question], _Reply]:
+        """The reply about a value, with the questions that it answers: ``own``, and of the others
+        those that the server takes beside it. A server refuses whole requests: for one question of
+        them, their number or their length. So no answer is lost by its company, a refused request
+        is sent again with half of its questions, and what the server took counts from then on."""
+        others = [q for q in one.others if q not in self._apart and (q, one.key) not in self._early]
+        asked = [own] if own in self._apart else [own, *others][: self._most]
+        most = 0
+        while True:
+            try:
+                reply = await self._post(client, one.state, asked, errand)
+            except Refusal as error:
+                self._check_model(error)
+                if len(asked) == 1:
+                    self._set_apart(own)
+                    raise
+                asked = asked[: 1 if error.too_long else (len(asked) + 1) // 2]
+                most = 0 if error.too_long else len(asked)
+            except NoAnswer as error:
+                if len(asked) == 1 or error.kind != "500":
+                    raise
+                asked = [own]
+            else:
+                break
+        self._most = most or self._most
+        if len(asked) == 1:
+            self._apart.discard(own)
+        elif isinstance(reply.odds[0], UnusableAnswerError):
+            with contextlib.suppress(Refusal, NoAnswer):
+                alone = await self._post(client, one.state, [own], errand)
+                odds, usage = [*alone.odds, *reply.odds[1:]], reply.usage + alone.usage
+                reply = replace(reply, odds=odds, usage=usage)
+        return asked, reply
+
+    def _set_apart(self, question: Question) -> None:
+        """Note that a question was refused by itself. It may have been the reason for other
+        refusals."""
+        if question not in self._apart:
+            self._apart.add(question)
+            self._most = self._protocol.most_questions
+
+    def _check_model(self, error: Refusal) -> None:
+        """Raise ModelFailed or ModelNotFound where the refusal is of the model."""
+        if _FINAL in error.words:
+            raise ModelFailed(
+                f"{self._name} at {self._server.url} answers no decisions: {error}",
+                hint="A chat model is named 'openai:MODEL@URL'.",
+                foreign=True,
+            ) from None
+        if self._is_of_model(error.words):
+            raise self._not_there(error) from None
 
     def _is_of_model(self, words: str) -> bool:
         """Whether a server that has answered nothing yet refuses the model: no value will fare

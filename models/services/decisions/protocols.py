@@ -35,7 +35,8 @@ class Protocol:
 
     ``path`` lies below the URL of a server. ``url`` is the owner's server, '' if it has none;
     ``url_variable`` and ``key_variable`` are variables of the environment that name another server,
-    and a key. ``most_questions``: the fewest that a provider documents as its limit of a request.
+    and a key. ``most_questions``: the fewest that a provider documents as its limit of a request;
+    ``most_options``: those of a choice that some provider takes.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Protocol:
     url_variable: str
     key_variable: str
     most_questions: int
+    most_options: int
     request: Callable[[str, Json, Sequence[Question]], Body]
     """The body of a request: of the model, the state and the questions."""
     odds: Callable[[Body, Question], list[float]]
@@ -238,15 +240,16 @@ PROTOCOLS: Mapping[str, Protocol] = {
     for one in (
         Protocol(
             *("systemone", "/v1/systemone", "", "TYPESAFE_BASE_URL", "TYPESAFE_API_KEY"),
-            *(64, _systemone_request, _systemone_odds),
+            *(64, 255, _systemone_request, _systemone_odds),
         ),
         Protocol(
             *("decisions", "/decisions", "https://api.openai.com/v1", "OPENAI_BASE_URL"),
-            *("OPENAI_API_KEY", 200, _openai_request, _openai_odds),
+            *("OPENAI_API_KEY", 200, 255, _openai_request),
+            odds=_openai_odds,
         ),
         Protocol(
             *("sglang-decisions", "/decisions", "", "SGLANG_BASE_URL", "SGLANG_API_KEY"),
-            *(64, _sglang_request, _sglang_odds),
+            *(64, 26, _sglang_request, _sglang_odds),
         ),
     )
 }

@@ -61,13 +61,15 @@ def question_of(task: Task) -> Question | None:
     return None
 
 
-def is_answerable(task: Task) -> bool:
-    return question_of(task) is not None
-
-
-def unanswerable(task: Task) -> str | None:
-    """Why decision models do not answer a task; None if they do."""
-    return None if is_answerable(task) else "answers yes or no, choices and scores alone"
+def unanswerable(task: Task, most_options: int | None = None) -> str | None:
+    """Why a decision model does not answer a task; None if it does. ``most_options``: of a choice;
+    None: any number."""
+    question = question_of(task)
+    if question is None:
+        return "answers yes or no, choices and scores alone"
+    if most_options is not None and len(question.options) > most_options:
+        return f"answers choices of at most {most_options} options"
+    return None
 
 
 def states_of(task: Task, values: Sequence[Values]) -> list[Json]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -264,10 +265,32 @@ def test_text_goes_to_the_next_model_and_without_one_is_an_error() -> None:
         assert (len(words.calls), len(server.bodies)) == (4, 4)
         alone = bf.connect(name, cache=None, progress="off")
         alone.from_pydict({"text": TEXTS}, name="t")
+        before = len(server.bodies)
         with pytest.raises(
             bf.QueryError, match=r"llm_map: .* answers yes or no, choices and scores"
         ):
-            alone.sql("SELECT llm_map('What is it?', text) AS a FROM t").collect()
+            alone.sql(query).collect()
+        assert len(server.bodies) == before  # nothing is asked before
+        plan, refused = session.sql(query).explain_text(), alone.sql(query).explain_text()
+        assert f"asked of scripted: {name} answers yes or no" in plan
+        assert f"no model answers it: {name} answers yes or no" in refused
+
+
+@pytest.mark.parametrize(("scheme", "most"), [("systemone", 255), ("sglang-decisions", 26)])
+def test_more_options_than_a_protocol_takes_are_for_another_model(scheme: str, most: int) -> None:
+    decisions = Decisions(lambda state, question, options: [1, *[0] * (len(options) - 1)])
+    with asking(decisions, scheme) as (session, server):
+        for count in (most, most + 1):
+            options = [f"o{n}" for n in range(count)]
+            query = f"SELECT llm_filter('A?', text), llm_map('B?', text, options => {options}) AS b"
+            frame = session.sql(f"{query} FROM t")
+            if count == most:
+                assert {row["b"] for row in frame.to_pylist()} == {"o0"}
+                assert len(server.bodies) == 4
+            else:
+                with pytest.raises(bf.QueryError, match=f"choices of at most {most} options"):
+                    frame.collect()
+                assert len(server.bodies) == 4
 
 
 # ---------------------------------------------------------------- one reading
@@ -333,6 +356,67 @@ def test_a_failure_beside_another_question_is_a_reading_of_its_own() -> None:
         frame.collect()
         assert frame.trace.requests == len(server.bodies)
         assert frame.trace.readings == frame.trace.requests
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_a_server_refuses_of_a_request_costs_no_other_answer(seed: int) -> None:
+    """A server refuses a request for the number of its questions, one question, its length or a
+    text. Each answer is that of the question by itself, and soon no request is refused in vain."""
+    draw = random.Random(seed)
+    count = draw.randint(2, 12)
+    most, longest = draw.choice([1, 2, 3, 5, 64]), draw.choice([1, 3, 64])
+    odd = {f"Is it {n}?" for n in draw.sample(range(count), draw.choice([0, 0, 1, 2]))}
+    bad = {f"text {n}" for n in draw.sample(range(60), draw.choice([0, 3]))}
+    decisions = Decisions(odds)
+
+    def script(body: Body) -> Reply:
+        asked = body["questions"]
+        if body["state"] in bad or odd & {one["instructions"] for one in asked.values()}:
+            return Reply(status=draw.choice([400, 422]), error="this cannot be answered")
+        if len(asked) > most:
+            return Reply(status=422, error=f"too many questions, at most {most}")
+        if len(asked) > longest and body["state"].endswith("7"):
+            return Reply(status=413, error="request body too large")
+        return decisions.systemone(body)
+
+    with serving(script) as server, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        name = f"systemone:jev@{server.url.removesuffix('/v1')}"
+        session = bf.connect(name, cache=None, progress="off", concurrency=1)
+        session.from_pydict({"text": [f"text {n}" for n in range(60)]}, name="many")
+        calls = ", ".join(f"llm_filter('Is it {n}?', text) AS \"Is it {n}?\"" for n in range(count))
+        frame = session.sql(f"SELECT text, {calls} FROM many")
+        rows = frame.to_pylist()
+    lost = 0
+    for row in rows:
+        text = row.pop("text")
+        for question, answer in row.items():
+            none = text in bad or question in odd
+            lost += none
+            assert answer is (None if none else False), (text, question)
+    assert frame.trace.failed == lost
+    assert frame.trace.requests == len(server.bodies)
+    rest = count - len(odd)
+    usual = len(odd) + math.ceil(rest / max(1, (min(most, count) + 1) // 2))
+    lengthy = 6 * 2 * count if longest < count else 0
+    assert len(server.bodies) <= 60 * usual + lengthy + (len(bad) + len(odd) + 1) * 6 * count
+
+
+def test_a_failure_of_the_server_at_a_whole_request_costs_no_answer() -> None:
+    decisions = Decisions(odds)
+
+    def script(body: Body) -> Reply:
+        if len(body["questions"]) > 1:
+            return Reply(status=500, error="internal server error")
+        return decisions.systemone(body)
+
+    with serving(script) as server:
+        name = f"systemone:jev@{server.url.removesuffix('/v1')}"
+        session = bf.connect(name, cache=None, progress="off", retries=0)
+        session.from_pydict({"id": [*range(4)], "text": TEXTS}, name="t")
+        rows = session.sql(QUERY).to_pylist()
+    assert [row["label"] for row in rows] == ["complaint", "praise", "complaint", "praise"]
+    assert [row["refund"] for row in rows] == [True, False, True, False]
 
 
 def test_stored_answers_are_left_out_of_a_reading() -> None:
