@@ -32,6 +32,7 @@ from blendfusion.services.sources.scan_advice import (
     current_snapshot,
 )
 from blendfusion.services.sources.snapshots import Snapshot
+from blendfusion.services.sources.text_patterns import by_bytes
 
 Heard = Callable[[str, str], None]
 """Hears of the query that a scan would be: the table, and the query."""
@@ -109,7 +110,8 @@ class RemoteTable(ScannedTable):
         column = self._columns[name]
         if not conditions or (column.kind == "text" and self.database.dialect == "mysql"):
             return None
-        key = self._writer.by_bytes(column, is_ordered=True)
+        is_text = column.kind == "text"
+        key = by_bytes(column, self.database.dialect) if is_text else column.here
         query = exp.select(key).from_(self._source).where(exp.and_(*conditions))
         return KeyQuery(self, column.type, query)
 

@@ -197,6 +197,28 @@ def postgres_types(folder: Path) -> str:
     return url
 
 
+def postgres_collations(folder: Path) -> str:
+    """Small tables, whose keys PostgreSQL makes distinct before it joins them."""
+    import psycopg
+
+    url = new_database()
+    with closing(psycopg.connect(url, autocommit=True)) as made:
+        for name, locale in (("any_case", "und-u-ks-level2"), ("any_accent", "und-u-ks-level1")):
+            made.execute(
+                f"CREATE COLLATION {name} (provider = icu, locale = '{locale}', "  # type: ignore[arg-type,unused-ignore]
+                "deterministic = false)"
+            )
+        made.execute(
+            "CREATE TABLE t (id int, t1 text COLLATE any_case, t2 text COLLATE any_accent)"
+        )
+        with made.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO t VALUES (%s, %s, %s)",
+                [(n, x, x) for n, x in enumerate([*TEXTS, None])],
+            )
+    return url
+
+
 def mysql_types(folder: Path) -> str:
     url = new_mysql_database()
     name = url.partition("?")[0].rpartition("/")[2]
@@ -231,7 +253,7 @@ def mysql_types(folder: Path) -> str:
 
 MADE = [
     *(sqlite_types, sqlite_utf16, sqlite_view, sqlite_view_of_numbers),
-    *(duckdb_types, postgres_types, mysql_types),
+    *(duckdb_types, postgres_types, postgres_collations, mysql_types),
 ]
 
 
@@ -251,3 +273,23 @@ def test_each_clause_finds_what_it_finds_in_a_copy(
             session.sql(text.format(t=place)).to_pylist() for place in ("db.t", "copied")
         )
         assert repr(found) == repr(expected), test
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", MADE)
+def test_keys_of_another_query_are_those_of_a_copy(
+    made: Callable[[Path], str], tmp_path: Path
+) -> None:
+    """Equal keys of a collation are several keys here."""
+    session = bf.connect(None, cache=None)
+    session.attach(made(tmp_path), name="db")
+    whole = session.sql("SELECT * FROM db.t").to_arrow_table()
+    session.from_arrow(whole, name="copied")
+    for column in whole.column_names[1:]:
+        for least in (1, 4, 20):
+            keys = f"SELECT {column} AS key FROM {{t}} WHERE id > {least}"
+            text = f"SELECT x.id FROM {{t}} x JOIN ({keys}) y ON x.{column} = y.key ORDER BY x.id"
+            found, expected = (
+                session.sql(text.format(t=place)).to_pylist() for place in ("db.t", "copied")
+            )
+            assert found == expected, text
