@@ -6,11 +6,11 @@ import datetime
 import math
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from datafusion import SessionContext
@@ -18,8 +18,9 @@ from datafusion import SessionContext
 from blendfusion.datafusion.substrait_io import batches_of
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.files.csv_head import check_names
+from blendfusion.files.united_types import column_keys
 from blendfusion.places.folders import Listing
-from blendfusion.places.notes import note, quote_first
+from blendfusion.places.notes import note, note_columns, quote_first
 
 _TITLE_ROWS = 20
 """The rows of a sheet in which its header is looked for."""
@@ -31,6 +32,8 @@ _VALUELESS = re.compile(
     rb'<c\b(?![^>]*\bt="str")[^>]*>\s*<f\b[^>]*(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>'
 )
 """A cell with a formula and no value. Text may be empty."""
+_ERROR = "e"
+"""The type of a cell that shows an error, such as #N/A: what it would be is not known."""
 _BLOCK = 1 << 20
 _LONGEST = 1 << 14
 """About the most bytes of a cell with a formula."""
@@ -50,18 +53,37 @@ def _openpyxl() -> Any:
     return openpyxl
 
 
+class Sheet(NamedTuple):
+    """The rows of a sheet below its header."""
+
+    file: Path
+    columns: Mapping[str, Sequence[Any]]
+
+
 def register(catalog: SessionContext, name: str, listing: Listing, sheet: str | None) -> None:
-    """Register the sheets of workbooks as one table: see ``read_sheet``."""
+    """Register the sheets of workbooks as one table: see ``read_sheet``. Columns of one name are one
+    column, whatever their letter case; one of several types is text."""
     sheets = [read_sheet(file.path, sheet) for file in listing.files]
-    whole = pa.concat_tables(sheets, promote_options="permissive")
-    catalog.register_record_batches(name, [batches_of(whole)])
+    key_of = column_keys([*one.columns] for one in sheets)
+    note_columns(listing.place, [(str(one.file), [*one.columns]) for one in sheets], key_of)
+    names: dict[str, str] = {}
+    for title in (title for one in sheets for title in one.columns):
+        names.setdefault(key_of(title), title)
+    cells: dict[str, list[Any]] = {key: [] for key in names}
+    for one in sheets:
+        own = {key_of(title): values for title, values in one.columns.items()}
+        rows = len(next(iter(own.values())))
+        for key, values in cells.items():
+            values += own.get(key, [None] * rows)
+    arrays = [_array(values) for values in cells.values()]
+    catalog.register_record_batches(name, [batches_of(pa.table(arrays, names=[*names.values()]))])
 
 
-def read_sheet(file: Path, sheet: str | None = None) -> pa.Table:
+def read_sheet(file: Path, sheet: str | None = None) -> Sheet:
     """The sheet of that name (None: the first one that holds something); its first row that names
-    columns is the header. A column of several types is text. Warns of what was left out: other
-    sheets, a title above the header, values that formulas lack. Raises QueryError for a file that
-    is no spreadsheet, an unknown sheet, and one without a header."""
+    columns is the header. Warns of what was left out: other sheets, a title above the header,
+    errors, values that formulas lack. Raises QueryError for a file that is no spreadsheet, an
+    unknown sheet, and one without a header."""
     try:
         book = _openpyxl().load_workbook(file, read_only=True, data_only=True)
     except QueryError:
@@ -71,10 +93,13 @@ def read_sheet(file: Path, sheet: str | None = None) -> pa.Table:
             f"'{file}' is no XLSX file: {problem}", hint="Save it again as .xlsx, or as .csv."
         ) from problem
     try:
+        for one in book.worksheets:
+            one.reset_dimensions()  # what a file says of its size may be less than it holds
         chosen = _named_sheet(book, file, sheet) if sheet is not None else _first_sheet(book, file)
         place = f"{file}#{chosen.title}"
-        before, header, rows = _table_in(chosen.iter_rows(values_only=True))
-        width = max(map(len, rows), default=0)
+        values, errors = _values_of(chosen)
+        before, header, rows = _table_in(values)
+        width = max(map(len, [header, *rows]))
         padded = ([*row, *[None] * (width - len(row))] for row in rows)
         columns = list(zip(*padded, strict=True)) or [()] * len(header)
         bare = _count_valueless(file, chosen)
@@ -82,6 +107,8 @@ def read_sheet(file: Path, sheet: str | None = None) -> pa.Table:
         book.close()
     if before:
         note(f"'{place}': the rows above the header are left out: {before[0]!r}")
+    if errors:
+        note(f"'{place}': {errors:,} cell{'s' * (errors > 1)} with an error, read as NULL")
     if bare:
         note(
             f"'{place}': {bare:,} formula{'s' * (bare > 1)} without a value, read as NULL: the program that "
@@ -102,7 +129,14 @@ def read_sheet(file: Path, sheet: str | None = None) -> pa.Table:
             f"'{place}': {where}", hint="Begin the table with a row of one name a column."
         )
     check_names(list(named.values()), place)
-    return pa.table([_array(list(columns[at])) for at in named], names=list(named.values()))
+    return Sheet(file, {name: columns[at] for at, name in named.items()})
+
+
+def _values_of(sheet: Any) -> tuple[list[list[Any]], int]:
+    """The rows of a sheet, with NULL for its errors, and the number of these."""
+    rows = [[*row] for row in sheet.iter_rows()]
+    errors = [cell for row in rows for cell in row if cell.data_type == _ERROR]
+    return [[None if c.data_type == _ERROR else c.value for c in row] for row in rows], len(errors)
 
 
 def _is_filled(cell: object) -> bool:
@@ -172,9 +206,12 @@ def _table_in(
 
 
 def _array(values: list[Any]) -> pa.Array:
-    if any(isinstance(value, float) for value in values):
-        values = [float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in values]
-    if len({type(value) for value in values if value is not None}) > 1:
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int} and any(value and abs(value) >= 1 << 63 for value in values):
+        kinds.add(float)
+    if kinds == {int, float}:
+        values = [None if value is None else float(value) for value in values]
+    elif len(kinds) > 1:
         values = [None if value is None else str(value) for value in values]
     return pa.array(values)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +167,78 @@ def test_formulas_with_a_value_or_an_empty_text_are_read(session: bf.Session) ->
             {"text": 7, "more": None},
             {"text": None, "more": "b"},
         ]
+
+
+def changed(file: Path, change: Callable[[bytes], bytes]) -> None:
+    """Change the first sheet of a workbook as another program would have written it."""
+    with zipfile.ZipFile(file) as made:
+        parts = {name: made.read(name) for name in made.namelist()}
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(name, change(part) if name.endswith("sheet1.xml") else part)
+
+
+@pytest.mark.parametrize("size", [None, b"A1", b"A1:B2", b"B2:B3", b"A1:ZZ4000"])
+@pytest.mark.parametrize("rows", [TICKETS, [*TICKETS, (3,)], [("id", "text"), (1,), (2,)]])
+def test_the_size_that_a_sheet_states_bounds_nothing(
+    size: bytes | None, rows: Sequence[Sequence[Any]], session: bf.Session
+) -> None:
+    book(Path("book.xlsx"), {"a": rows})
+    expected = session.register_file("book.xlsx", "whole").to_pylist()
+    assert [row["id"] for row in expected] == [row[0] for row in rows[1:]]
+    stated = b"" if size is None else b'<dimension ref="' + size + b'"/>'
+    changed(Path("book.xlsx"), lambda xml: re.sub(rb"<dimension [^>]*>", stated, xml))
+    assert session.register_file("book.xlsx", "t").to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ([1, 2.5, "x"], ["1", "2.5", "x"]),
+        ([2**53, "7", 7.5], ["9007199254740992", "7", "7.5"]),
+        ([True, 1], ["True", "1"]),
+        ([1, 2.5], [1.0, 2.5]),
+        ([2**70, 1], [float(2**70), 1.0]),
+    ],
+)
+@pytest.mark.parametrize("is_one", [True, False])
+def test_numbers_beside_texts_keep_their_digits(
+    values: Sequence[Any], found: Sequence[Any], is_one: bool, session: bf.Session
+) -> None:
+    """In one sheet, and in a folder of sheets with one row each."""
+    Path("d").mkdir()
+    parts = [values] if is_one else [[value] for value in values]
+    for number, part in enumerate(parts):
+        book(Path(f"d/{number}.xlsx"), {"a": [("v", "n"), *((value, 1) for value in part)]})
+        changed(
+            Path(f"d/{number}.xlsx"),
+            lambda xml: xml.replace(b"1.180591620717411e+21", b"1180591620717411303424"),
+        )
+    assert session.register_file("d", "t").select("v").to_pydict() == {"v": [*found]}
+
+
+def test_columns_of_a_folder_go_by_their_names(session: bf.Session) -> None:
+    Path("d").mkdir()
+    book(Path("d/1.xlsx"), {"a": [("id", "text"), (1, "a")]})
+    book(Path("d/2.xlsx"), {"a": [("Text", "ID"), ("b", 2)]})
+    book(Path("d/3.xlsx"), {"a": [("id", "more"), (3, "c")]})
+    with pytest.warns(bf.FileWarning, match=r"'text' not in '3\.xlsx'"):
+        found = session.register_file("d", "t")
+    assert found.sort("id").to_pydict() == {
+        "id": [1, 2, 3],
+        "text": ["a", "b", None],
+        "more": [None, None, "c"],
+    }
+
+
+def test_errors_of_cells_are_null(session: bf.Session) -> None:
+    errors = ["#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?"]
+    book(Path("book.xlsx"), {"a": [("v", "t"), *((error, error) for error in errors), (10, "a")]})
+    changed(
+        Path("book.xlsx"),
+        lambda xml: re.sub(rb'(r="B\d+"[^>]*)t="e"><v>([^<]*)</v>', rb'\1t="str"><v>\2</v>', xml),
+    )
+    with pytest.warns(bf.FileWarning, match="5 cells with an error, read as NULL"):
+        session.register_file("book.xlsx", "t")
+    assert session.sql("SELECT v FROM t WHERE v > 5").to_pylist() == [{"v": 10}]
+    assert session.table("t").to_pydict()["t"] == [*errors, "a"]
