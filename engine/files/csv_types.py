@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_ZONE = r"(Z|[+-]\d\d:?(\d\d)?)?"
+_ZONE = r"(Z|[+-]([01]\d|2[0-3]):?([0-5]\d)?)"
 _STAMP = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
+_FRACTIONS = {"s": "", "ms": r"\.\d{1,3}", "us": r"\.\d{4,6}", "ns": r"\.\d{7,9}"}
+_ZONED = {f"{unit} of a zone": unit for unit in _FRACTIONS}
 _DIGITS = r"(-\d+|0|[1-9]\d*)"
 """A whole number. Digits behind a zero, as in a code of the post or a telephone number, are a text,
 as in DuckDB."""
@@ -19,14 +21,12 @@ _KINDS: Mapping[str, str] = {
     "number": rf"^((-?|{_DIGITS})\.\d+|{_DIGITS}\.\d*)([eE][-+]?\d+)?$|^{_DIGITS}[eE][-+]?\d+$"
     "|^(NaN|nan|inf|-inf)$",
     "date": r"^\d{4}-\d\d-\d\d$",
-    "s": rf"{_STAMP}{_ZONE}$",
-    "ms": rf"{_STAMP}\.\d{{1,3}}{_ZONE}$",
-    "us": rf"{_STAMP}\.\d{{4,6}}{_ZONE}$",
-    "ns": rf"{_STAMP}\.\d{{7,9}}{_ZONE}$",
+    **{unit: rf"{_STAMP}{fraction}$" for unit, fraction in _FRACTIONS.items()},
+    **{kind: rf"{_STAMP}{_FRACTIONS[unit]}{_ZONE}$" for kind, unit in _ZONED.items()},
 }
 """The kinds of values, by what they look like; anything else is text."""
 _TEXT = "text"
-_STAMPS = ("date", "s", "ms", "us", "ns")
+_STAMPS = ("date", *_FRACTIONS)
 _FIRST_VALUES = 64
 _SECOND = len("2024-01-01 00:00:00")
 
@@ -75,15 +75,17 @@ def _can_be_read(values: pa.Array, kind: str) -> bool:
             values.cast(pa.int64())
         elif kind == "date":
             values.cast(pa.date32())
-        elif kind in _STAMPS:
-            pc.utf8_slice_codeunits(values, 0, _SECOND).cast(pa.timestamp("s"))
+        elif kind in _STAMPS or kind in _ZONED:
+            unit = "ns" if kind.startswith("ns") else "s"
+            pc.utf8_slice_codeunits(values, 0, _SECOND).cast(pa.timestamp(unit))
     except pa.ArrowInvalid:
         return False
     return True
 
 
 def type_of_kinds(kinds: set[str]) -> pa.DataType:
-    """The type that values of these kinds can be read as; null for none."""
+    """The type that values of these kinds can be read as; null for none. A local time beside a
+    point in time is text: they are two things."""
     if not kinds:
         return pa.null()
     if kinds == {"boolean"}:
@@ -95,5 +97,7 @@ def type_of_kinds(kinds: set[str]) -> pa.DataType:
     if kinds == {"date"}:
         return pa.date32()
     if kinds <= set(_STAMPS):
-        return pa.timestamp(max(kinds & set(_STAMPS), key=_STAMPS.index))
+        return pa.timestamp(max(kinds, key=_STAMPS.index))
+    if kinds <= set(_ZONED):
+        return pa.timestamp(max((_ZONED[kind] for kind in kinds), key=_STAMPS.index), "UTC")
     return pa.string()

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import duckdb
 import pyarrow as pa
@@ -41,6 +42,9 @@ WORDS = (
 )
 BREAKS = ("\n", "\r\n", "\n\n", "\n7,like a record,1\n")
 DELIMITERS = (",", ";", "\t", "|")
+STAMP, ZONE = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?", r"(?:Z|[+-]\d\d(?::?\d\d)?)"
+ZONES = ("Z", "+02:00", "-0530", "+05", "+00:00")
+UTC = ZoneInfo("UTC")
 
 
 @pytest.fixture
@@ -83,6 +87,8 @@ def _typed(column: Sequence[str]) -> list[object]:
         (r"-?\d{1,15}|-?\d+\.\d+", float),
         (r"(?i:true|false)", lambda text: text.lower() == "true"),
         (r"\d{4}-\d\d-\d\d", datetime.date.fromisoformat),
+        (STAMP, datetime.datetime.fromisoformat),
+        (STAMP + ZONE, lambda text: datetime.datetime.fromisoformat(text).astimezone(UTC)),
     )
     for pattern, reader in readers:
         if known and all(re.fullmatch(pattern, value) for value in known):
@@ -99,6 +105,11 @@ def _text(chance: random.Random) -> str:
     return "".join(pieces).strip() or "x"
 
 
+def _stamp(chance: random.Random) -> str:
+    day = f"{chance.choice((1899, 2024))}-{chance.randrange(1, 13):02}-{chance.randrange(1, 29):02}"
+    return f"{day}{chance.choice('T ')}{chance.randrange(24):02}:00:59{chance.choice(('', '.5', '.123456'))}"
+
+
 KINDS = {
     "text": _text,
     "whole": lambda chance: str(chance.randrange(-999, 9999)),
@@ -106,6 +117,9 @@ KINDS = {
     "flag": lambda chance: chance.choice(("true", "false", "True")),
     "day": lambda chance: f"2024-{chance.randrange(1, 13):02}-{chance.randrange(1, 29):02}",
     "near day": lambda chance: chance.choice(("2024-02-31", "2024-13-01", "2024-01-01 10:00:00 said Ann")),
+    "moment": lambda chance: _stamp(chance) + chance.choice(ZONES),
+    "local time": lambda chance: _stamp(chance),
+    "any time": lambda chance: _stamp(chance) + chance.choice((*ZONES, "", "", "")),
     "long whole": lambda chance: str(chance.randrange(10**19, 10**20)),
 }  # fmt: skip
 
