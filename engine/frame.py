@@ -30,6 +30,7 @@ from blendfusion.datafusion.stream import Stream
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import BlendFusionError, OptionError, QueryError, require_package
 from blendfusion.files.csv_lines import place_error
+from blendfusion.files.foreign_tables import pandas_of
 from blendfusion.language.opaque.datafusion_bugs import without_bugs
 from blendfusion.language.opaque.execution_path import optimize, prepare, understood_error
 from blendfusion.language.opaque.prepared_frame import PreparedFrame
@@ -450,8 +451,7 @@ class Frame(FrameMethods):
 
     def to_pandas(self) -> pd.DataFrame:
         require_package("pandas", "to_arrow_table() and to_pylist() need nothing else")
-        frame: pd.DataFrame = self.to_arrow_table().to_pandas()
-        return frame
+        return pandas_of(self.to_arrow_table())
 
     def to_polars(self) -> pl.DataFrame:
         require_package("polars", "to_arrow_table() and to_pylist() need nothing else")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from blendfusion.datafusion.arrow_types import first_repeat
 from blendfusion.errors import ArgumentError, half_a_pair
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NESTED = {"dict", "list", "tuple", "set", "ndarray"}
+_LONGEST = 1 << 53
+"""The longest whole number all below which a number with a fraction holds."""
 _WITHOUT_ARROW = {"Object", "Int128", "UInt128"}
 """Types of Polars that Arrow lacks; of objects, Polars passes on their addresses."""
 
@@ -66,9 +69,28 @@ def table_of_pandas(data: pd.DataFrame, *, preserve_index: bool) -> pa.Table:
             _array_of_pandas(data, name)
         raise
     for name in data.columns:
-        if table.schema.field(str(name)).type == pa.date32():
+        is_object = str(data.dtypes[name]) == "object"
+        if is_object and _is_moment(table.schema.field(str(name)).type):
             _array_of_pandas(data, name)
     return table
+
+
+def pandas_of(table: pa.Table) -> pd.DataFrame:
+    """``table`` as pandas has it, and whole numbers beside NULL that are too long for a number with
+    a fraction as ``Int64`` and ``UInt64``."""
+    import pandas as pd
+
+    frame: pd.DataFrame = table.to_pandas()
+    kinds = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
+    for place, column in enumerate(table.columns):
+        if column.type in kinds and column.null_count and _is_rounded(column):
+            frame.isetitem(place, column.to_pandas(types_mapper=kinds.get))
+    return frame
+
+
+def _is_rounded(values: pa.ChunkedArray) -> bool:
+    least, most = pc.min_max(values).as_py().values()
+    return least is not None and (most > _LONGEST or least < -_LONGEST)
 
 
 def _without_periods(data: pd.DataFrame) -> pd.DataFrame:
@@ -130,13 +152,32 @@ def _array(values: Iterable[object], named: str, remedy: str) -> pa.Array:
         raise ArgumentError(
             f"{named} {wrong}", hint=f"Make them text, for example: {remedy}."
         ) from problem
-    if array.type == pa.date32() and any(isinstance(v, datetime.datetime) for v in values):
-        # Arrow takes the type of the first, and loses the times of the others
+    # Arrow takes the type of the first, and loses the times or guesses the zones of the others
+    parts = _time_parts(values) if _is_moment(array.type) else set()
+    if len(parts) > 1:
+        missing = "time" if "date" in parts else "time zone"
         raise ArgumentError(
-            f"{named} holds values of several types: dates with a time, and without",
+            f"{named} holds values of several types: dates with a {missing}, and without",
             hint=f"Make them text, for example: {remedy}.",
         )
     return array
+
+
+def _is_moment(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
+
+
+def _time_parts(values: Iterable[object]) -> set[str]:
+    """What the dates among ``values`` have: a date alone, a time, a time of a zone."""
+    days = (v for v in values if isinstance(v, datetime.date) and v == v)
+    return {
+        "date"
+        if not isinstance(day, datetime.datetime)
+        else "time"
+        if day.tzinfo is None
+        else "zone"
+        for day in days
+    }
 
 
 def _wrong(values: Iterable[object], problem: Exception) -> str:

@@ -42,12 +42,16 @@ def test_wrong_rows_and_columns_are_named(session: bf.Session) -> None:
 
 MIXED = [datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 5)]
 """Arrow takes the type of the first, and the second loses its time."""
+ZONED = [datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), datetime.datetime(2024, 1, 1), None]
+"""Arrow takes the second for a time of the zone of the first."""
 
 
 @pytest.mark.parametrize(
     ("values", "wrong"),
     [
         (MIXED, "of several types: dates with a time, and without"),
+        (ZONED, "of several types: dates with a time zone, and without"),
+        (ZONED[::-1], "of several types: dates with a time zone, and without"),
         ([2**70], "a whole number of more than 64 bits"),
         ([Fraction(1, 2), None], "of the type Fraction, which no table here has"),
         ([1 + 2j], "of the type complex, which no table here has"),
@@ -174,3 +178,21 @@ def test_what_a_format_does_not_hold_becomes_text(
     rows = session.read_parquet(tmp_path / "rows.parquet").to_pylist()
     assert rows[0] == {**table.to_pylist()[0], "spans": "1 mons 2 days"}
     assert rows[1] == {"id": 2, "tags": None, "at": None, "spans": None}
+
+
+@pytest.mark.parametrize("least", [0, -(2**53), 2**53 + 1, -(2**53) - 1, 2**63 - 1, 2**64 - 1])
+@pytest.mark.parametrize("is_null", [True, False])
+def test_long_whole_numbers_beside_null_keep_their_digits_in_pandas(
+    session: bf.Session, least: int, is_null: bool
+) -> None:
+    kind = pa.uint64() if least > 2**63 else pa.int64()
+    values = [least, 3, *[None] * is_null]
+    table = pa.table(
+        {"a": pa.array(values, kind), "b": ["x"] * len(values), "c": pa.nulls(len(values), kind)}
+    )
+    frame = session.from_arrow(table).to_pandas()
+    assert [None if pd.isna(value) else int(value) for value in frame["a"]] == values
+    assert list(frame.columns) == ["a", "b", "c"]
+    is_long = abs(least) > 2**53
+    names = {(True, True): str(kind).replace("i", "I").replace("u", "U"), (True, False): "float64"}
+    assert str(frame["a"].dtype) == names.get((is_null, is_long), str(kind))
