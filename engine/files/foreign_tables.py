@@ -168,7 +168,8 @@ def _is_moment(kind: pa.DataType) -> bool:
 
 
 def _time_parts(values: Iterable[object]) -> set[str]:
-    """What the dates among ``values`` have: a date alone, a time, a time of a zone."""
+    """Each kind of the dates among ``values``: a date alone, with a time, with the time of a
+    zone."""
     days = (v for v in values if isinstance(v, datetime.date) and v == v)
     return {
         "date"

@@ -61,8 +61,8 @@ class Sheet(NamedTuple):
 
 
 def register(catalog: SessionContext, name: str, listing: Listing, sheet: str | None) -> None:
-    """Register the sheets of workbooks as one table: see ``read_sheet``. Columns of one name are one
-    column, whatever their letter case; one of several types is text."""
+    """Register the sheets of workbooks as one table: see ``read_sheet``. Columns of one name are
+    one column, whatever their letter case; one of several types is text."""
     sheets = [read_sheet(file.path, sheet) for file in listing.files]
     key_of = column_keys([*one.columns] for one in sheets)
     note_columns(listing.place, [(str(one.file), [*one.columns]) for one in sheets], key_of)
