@@ -7,6 +7,8 @@ import contextvars
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from blendfusion.types import Usage
+
 
 class OutOfBudgetError(Exception):
     """The budget has nothing left. Never leaves the package: who keeps the budget says it in its
@@ -32,6 +34,9 @@ class Allowance:
         self.is_late = is_late
         self.requests = 0
         """The number of requests made."""
+        self.lost = Usage()
+        """The tokens of replies about values that got no answer: what ended the batch ended them,
+        too."""
 
     def spend(self) -> None:
         """One request is about to be sent. Raises OutOfCallsError instead."""
@@ -63,6 +68,15 @@ def give_request_back() -> None:
     allowance = _current.get()
     if allowance is not None:
         allowance.give_back()
+
+
+def note_lost(spent: Usage) -> None:
+    """To be called where a value that replies took tokens for gets no answer, not even a failed
+    one."""
+    allowance = _current.get()
+    if allowance is not None:
+        tokens = spent.prompt_tokens, spent.evaluated_tokens, spent.completion_tokens
+        allowance.lost += Usage(0, 0, 0, 0, *tokens)
 
 
 def check_time() -> None:

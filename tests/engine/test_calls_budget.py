@@ -1,5 +1,5 @@
 """``Budget(calls=…)``: no request goes beyond it, whatever a server answers, and each one that went
-out counts."""
+out counts, as do the tokens of each reply."""
 
 from __future__ import annotations
 
@@ -37,8 +37,19 @@ class Whims:
             ("response_format", "guided_choice", "logprobs"), self.dice.randint(0, 3)
         )
         self.ignores = self.dice.random() < 0.4
+        self.tokens = [0, 0]
+        """Those of all replies, of prompts and of answers."""
 
     def __call__(self, body: Body) -> Reply:
+        reply = self._reply(body)
+        if reply.status == 200:
+            usage = json.loads(reply.payload())["usage"]
+            with self.lock:
+                self.tokens[0] += usage["prompt_tokens"]
+                self.tokens[1] += usage["completion_tokens"]
+        return reply
+
+    def _reply(self, body: Body) -> Reply:
         with self.lock:
             fails, errs = self.dice.random() < self.failing, self.dice.random() < self.wrong
         for name in self.refused:
@@ -56,7 +67,8 @@ class Whims:
 def spend(seed: int) -> None:
     dice = random.Random(seed)
     most, concurrency = dice.choice((1, 2, 5, 17, 33)), dice.choice((1, 4, 16))
-    with serving(Whims(seed)) as server:
+    whims = Whims(seed)
+    with serving(whims) as server:
         limits = {"concurrency": concurrency, "retries": dice.choice((0, 2))}
         with session(server, timeout_seconds=5, **limits) as opened:
             frame = opened.sql(
@@ -66,7 +78,9 @@ def spend(seed: int) -> None:
                 frame.collect()
             posted = len(server.bodies)
             assert posted <= most, (seed, posted, most)
-            assert opened.ledger.usage.calls == posted == frame.trace.usage.calls, seed
+            for spent in (opened.ledger.usage, frame.trace.usage):
+                assert spent.calls == posted, seed
+                assert [spent.prompt_tokens, spent.completion_tokens] == whims.tokens, seed
 
 
 @pytest.fixture(autouse=True)

@@ -626,14 +626,15 @@ class Dispatcher:
             given.update((v, a) for v, a in raw.items() if a.error is None and not a.spent)
             named = self.attribute(model, raw, final=final)
             answers = [*named.values()]
-            spent = self.ledger.settle(sent, len(values), answers, seconds, allowance.requests)
+            lost = replace(allowance.lost, calls=allowance.requests)
+            spent = self.ledger.settle(sent, len(values), answers, seconds, lost)
             into.update(named)
             self.tokens += spent.evaluated_tokens + spent.completion_tokens
             if places:
                 self.observer.batch(job, [*named], answers, seconds)
-            in_vain = allowance.requests - sum(answer.usage.calls for answer in answers)
+            in_vain = lost.calls - sum(answer.usage.calls for answer in answers)
             if in_vain > 0:
-                self.observer.in_vain(job, in_vain)
+                self.observer.in_vain(job, replace(lost, calls=in_vain))
 
 
 def _check_kind(task: Task, model: CachedModel) -> None:

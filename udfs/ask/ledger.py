@@ -19,6 +19,9 @@ from blendfusion.types import Answer, Task, Usage
 Whose = Literal["query", "session", "context"]
 
 
+_NOTHING = Usage()
+
+
 class DailyLimits(Protocol):
     """The limits of a budget over days, which sessions of many processes share. A batch is reserved
     before it is asked, and settled afterwards on the same thread."""
@@ -217,14 +220,14 @@ class Ledger:
         admitted: int,
         answers: Sequence[Answer],
         seconds: float,
-        requests: int = 0,
+        lost: Usage = _NOTHING,
     ) -> Usage:
         """A batch of ``admitted`` values has ended after ``seconds``, with these answers: what it
-        spent. ``requests`` went to a server, more perhaps than the answers tell of: one may have
-        ended the batch."""
-        spent = _usage_of(answers, seconds)
-        spent = replace(spent, calls=max(spent.calls, requests))
-        cost = self._cost_of(answers) if self.prices else None
+        spent. So many calls of ``lost`` went to a server, more perhaps than the answers tell of:
+        one may have ended the batch. Its tokens are those of values without an answer."""
+        spent, requests = _usage_of(answers, seconds), lost.calls
+        spent = replace(spent + replace(lost, calls=0), calls=max(spent.calls, requests))
+        cost = self._cost_of([*answers, Answer(None, usage=lost)]) if self.prices else None
         with self._lock:
             for ledger in self._chain():
                 ledger._values_in_flight -= admitted

@@ -95,8 +95,8 @@ class Observer(Protocol):
         """As ``batch``, of a batch that was answered elsewhere."""
         ...
 
-    def in_vain(self, job: Job, requests: int) -> None:
-        """``requests`` failed or were cancelled without an answer."""
+    def in_vain(self, job: Job, spent: Usage) -> None:
+        """Requests that failed or were cancelled without an answer took ``spent``."""
         ...
 
     def on_wait(self, job: Job, n: int, seconds: float) -> None:
@@ -151,7 +151,7 @@ class NullObserver:
     def on_left_out(self, words: int) -> None:
         pass
 
-    def in_vain(self, job: Job, requests: int) -> None:
+    def in_vain(self, job: Job, spent: Usage) -> None:
         pass
 
     def on_wait(self, job: Job, n: int, seconds: float) -> None:

@@ -337,8 +337,8 @@ class Trace:
             tokens = total.evaluated_tokens + total.completion_tokens
             self._reporter.update(done, max(self._known, done), tokens, total.cached)
 
-    def in_vain(self, job: Job, requests: int) -> None:
-        self._spend(job, Usage(calls=requests))
+    def in_vain(self, job: Job, spent: Usage) -> None:
+        self._spend(job, spent)
 
     def on_left_out(self, words: int) -> None:
         with self._lock:
