@@ -168,7 +168,9 @@ class _Driver:
             start = perf_counter()
             for rule in self._rules_of(plan):
                 new = rule.apply(plan)
-                start = self._charge(rule, start)
+                now = perf_counter()
+                self._seconds[rule.name] += now - start
+                start = now
                 if new is not plan:
                     plan = self._record(rule, plan, new)
                     break
@@ -197,14 +199,8 @@ class _Driver:
             return plan
         start = perf_counter()
         new = rule.apply(plan)
-        self._charge(rule, start)
+        self._seconds[rule.name] += perf_counter() - start
         return plan if new is plan else self._record(rule, plan, new)
-
-    def _charge(self, rule: Rule, start: float) -> float:
-        """Adds the time since ``start`` to that of a rule, and returns the present time."""
-        now = perf_counter()
-        self._seconds[rule.name] += now - start
-        return now
 
     def _record(self, rule: Rule, plan: Plan, new: Plan) -> Plan:
         if new.width != plan.width:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from dataclasses import Field, dataclass, field, fields, replace
+from functools import cache, cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -109,14 +110,14 @@ class Call:
     @cached_property
     def _hash(self) -> int:
         """Once: a task may have thousands of options, and expressions are looked up by calls."""
-        return hash(tuple(getattr(self, f.name) for f in fields(self) if f.compare))
+        return hash(tuple(getattr(self, f.name) for f in _identity_fields()))
 
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
     def name(self) -> str:
-        digested = [f for f in fields(self) if f.compare and f.name not in ("ingredient", "type")]
+        digested = [f for f in _identity_fields() if f.name not in ("ingredient", "type")]
         digested = [f for f in digested if not f.metadata or getattr(self, f.name) != f.default]
         identity = [(f.name, getattr(self, f.name)) for f in digested]
         text = repr((self.ingredient.kind.version, str(self.type), identity))
@@ -231,3 +232,9 @@ class Call:
         """The arguments that have a name in the call as SQL, except ``without``."""
         options = {p.name for p in self.ingredient.options} - {without}
         return [f"{name} => {literal}" for name, literal in self.shown if name in options]
+
+
+@cache
+def _identity_fields() -> Sequence[Field[Any]]:
+    """The fields of a call by which it is compared."""
+    return [f for f in fields(Call) if f.compare]

@@ -75,18 +75,19 @@ def _stage(
 ) -> PreparedFrame:
     """The staged plan of ``plan``, to which DataFusion optimised ``query``. Raises PlanError if
     there is none."""
-    root = through_substrait(frame.engine.tables, plan, carrier)
+    engine = frame.engine
+    root = through_substrait(engine.tables, plan, carrier)
     written = [call.name for line in inputs_first(query) for call in calls_in(line)]
     doubts: list[str] = []
     rewritten = rewrite(
         root,
-        off=frame.engine.plans.rules_off,
-        similar_first_pays=frame.engine.plans.similar_first_pays,
+        off=engine.plans.rules_off,
+        similar_first_pays=engine.plans.similar_first_pays,
         written=written,
-        expected=frame.engine.plans.expectations,
-        outcomes=noting(frame.engine.plans.outcomes, doubts.append),
-        planning_ms=frame.engine.options.planning_ms,
+        expected=engine.plans.expectations,
+        outcomes=noting(engine.plans.outcomes, doubts.append),
+        planning_ms=engine.options.planning_ms,
     )
-    warn_of_doubts(doubts, frame.engine.plans.warnings)
+    warn_of_doubts(doubts, engine.plans.warnings)
     found = cut_stages(rewritten.root)
     return PreparedFrame(calls, found, rewritten.rewrites, unfinished=rewritten.unfinished)

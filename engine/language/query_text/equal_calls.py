@@ -39,6 +39,8 @@ def share_casts(groups: Sequence[Sequence[int]], calls: Sequence[Call]) -> list[
     """The calls, each with the casts of equal calls with answers of its type."""
     result = list(calls)
     for members in groups:
+        if not any(calls[i].casts for i in members):
+            continue
         bare = [replace(calls[i], casts=()) for i in members]
         casts: dict[Call, dict[str, None]] = {call: {} for call in bare}
         for i, call in zip(members, bare, strict=True):

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from blendfusion.language.query_text.relations import name_of
 from blendfusion.language.query_text.resolve_columns import References
-from blendfusion.language.query_text.sqlglot_tree import STOP
+from blendfusion.language.query_text.sqlglot_tree import stop_of
 
 
 def nulls_last(tree: exp.Expr, names: Collection[str], refers: References) -> list[int]:
@@ -21,10 +21,9 @@ def nulls_last(tree: exp.Expr, names: Collection[str], refers: References) -> li
     An answer is a call of one of ``names``, and what is computed from one: also in the select item
     that a column refers to.
     """
+    stops = ((node, stop_of(node)) for node in tree.find_all(exp.Ordered))
     return sorted(
-        node.meta[STOP]
-        for node in tree.find_all(exp.Ordered)
-        if STOP in node.meta and _is_answer(node.this, names, refers)
+        stop for node, stop in stops if stop is not None and _is_answer(node.this, names, refers)
     )
 
 

@@ -1,18 +1,23 @@
-"""Parses a query with sqlglot, without its logging, which would contain the query's text."""
+"""Parses a query with sqlglot, without its logging, which would contain the query's text.
+
+Its parser is compiled where sqlglotc is installed, so that no class can inherit from it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import logging
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.parser import Parser, binary_range_parser
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.language.query_text.tokenizer import nesting, tokenize, word
 
-STOP = "stop"
+_STOP = "stop"
 """Where a DESC that does not mention NULLs ends in the text: metadata of an ``exp.Ordered``."""
 
 _GAP = "bf_gap_"
@@ -33,29 +38,25 @@ class ParsedStatement(NamedTuple):
     gaps: tuple[tuple[int, int], ...] = ()
 
 
-class _Silent(Parser):
-    RANGE_PARSERS = {  # noqa: RUF012 as sqlglot declares it
-        **Parser.RANGE_PARSERS,
-        TokenType.TILDE: binary_range_parser(exp.RegexpLike),
-    }
-    failed = -1
-    """The offset of the token at which the last attempt ended."""
+class _Silence(threading.local):
+    """Leaves out what sqlglot logs while a thread parses with it here: the statements that it takes
+    as text."""
 
-    def _warn_unsupported(self) -> None:
-        """sqlglot would log the statements that it takes as text."""
+    parsing = False
 
-    def raise_error(self, message: str, token: Token | None = None) -> None:
-        found = token or self._curr or self._prev
-        self.failed = found.start if found else -1
-        super().raise_error(message, found or Token.string(""))
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not self.parsing
 
-    def _parse_ordered(
-        self, parse_method: Callable[[], exp.Expr | None] | None = None
-    ) -> exp.Ordered | None:
-        ordered = super()._parse_ordered(parse_method)
-        if ordered is not None and self._prev.token_type == TokenType.DESC:
-            ordered.meta[STOP] = self._prev.end + 1
-        return ordered
+
+_silence = _Silence()
+logging.getLogger("sqlglot").addFilter(_silence.filter)
+
+
+def stop_of(key: exp.Ordered) -> int | None:
+    """Where the DESC of a sort key ends in the text; None without one, or where it mentions
+    NULLs."""
+    stop = str(key.meta.get(_STOP))  # a comment of the query may have written it, too
+    return int(stop) if stop.isdecimal() else None
 
 
 def tree_of(sql: str) -> exp.Expr | None:
@@ -86,15 +87,27 @@ def parse_statement(tokens: Sequence[Token], sql: str, kept: Iterable[str]) -> P
 
 def _tree(tokens: Sequence[Token], sql: str) -> tuple[exp.Expr | None, int]:
     """The tree, or None and the offset at which it fails."""
-    parser = _Silent()
+    given = [*_operators(tokens)]
+    _silence.parsing = True
     try:
-        return parser.parse(list(_operators(tokens)), sql)[0], -1
+        return Parser().parse(given, sql)[0], -1
+    except ParseError as problem:
+        return None, _failure_offset(given, problem)
     except (SqlglotError, RecursionError, IndexError):
-        return None, parser.failed
+        return None, -1
+    finally:
+        _silence.parsing = False
+
+
+def _failure_offset(tokens: Iterable[Token], problem: ParseError) -> int:
+    """The offset of the token that ``problem`` is about."""
+    found = {(one["line"], one["col"]) for one in problem.errors}
+    return next((token.start for token in tokens if (token.line, token.col) in found), -1)
 
 
 def _operators(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens with ``@>`` and ``<@`` as one, and IS UNKNOWN as IS TRUE."""
+    """The tokens with ``@>`` and ``<@`` as one, ``~`` as the operator that DataFusion has, and IS
+    UNKNOWN as IS TRUE. A DESC carries its place to the key that it ends."""
     whole = None
     for at, first in enumerate(tokens):
         if whole is not None:
@@ -104,9 +117,18 @@ def _operators(tokens: Sequence[Token]) -> Iterator[Token]:
         pair = "" if second is None else first.text + second.text
         if second is not None and pair in _PAIRS and first.end + 1 == second.start:
             whole = Token(_PAIRS[pair], pair, first.line, first.col, first.start, second.end)
+        elif first.token_type == TokenType.TILDE:
+            first = _as(TokenType.RLIKE, first)
+        elif first.token_type == TokenType.DESC:
+            first = _as(TokenType.DESC, first, f"{exp.SQLGLOT_META} {_STOP}={first.end + 1}")
         elif first.text.upper() == "UNKNOWN" and _is_tested(tokens, at):
-            first = Token(TokenType.TRUE, "TRUE", first.line, first.col, first.start, first.end)
+            first = _as(TokenType.TRUE, first)
         yield whole or first
+
+
+def _as(kind: TokenType, token: Token, *comments: str) -> Token:
+    """The token as one of another kind."""
+    return Token(kind, token.text, token.line, token.col, token.start, token.end, [*comments])
 
 
 def _is_tested(tokens: Sequence[Token], at: int) -> bool:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from blendfusion.language.query_text.source_map import Translation
 
-_FLAGS = re.IGNORECASE | re.DOTALL
+
+@cache
+def _pattern(words: str) -> re.Pattern[str]:
+    return re.compile(words, re.IGNORECASE | re.DOTALL)
 
 
 class TextRule(NamedTuple):
@@ -25,7 +29,7 @@ class TextRule(NamedTuple):
     needs: Sequence[str] = ()
 
     def applies(self, text: str) -> bool:
-        return re.search(self.words, text, _FLAGS) is not None
+        return _pattern(self.words).search(text) is not None
 
     @property
     def module(self) -> str:

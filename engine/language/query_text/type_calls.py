@@ -202,7 +202,10 @@ class CallReading:
                     site.ingredient, site.arguments, named, context=context, ordered=ordered
                 )
                 casts = casts_that_may_fail(call, self.contexts[i].casts)
-                calls.append(replace(call, in_bytes=in_bytes.get(i, ()), casts=casts))
+                given = in_bytes.get(i, ())
+                if given or casts:
+                    call = replace(call, in_bytes=given, casts=casts)
+                calls.append(call)
         calls = share_casts(self.groups, calls)
         if self.whole:
             calls = until_decided(calls, [place.compared for place in self.contexts])
