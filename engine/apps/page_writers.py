@@ -16,7 +16,7 @@ from blendfusion.redaction import printable
 
 
 def write_markdown(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
-    """Write a table of Markdown; numbers stand at the right."""
+    """Write a table of Markdown, with numbers aligned to the right."""
     for number, table in enumerate(tables):
         if not number:
             rules = ["---:" if is_number(kind) else "---" for kind in table.schema.types]

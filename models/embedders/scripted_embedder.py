@@ -46,4 +46,4 @@ class ScriptedEmbedder:
         return normalise(vectors_from(self.name, self._fn(batch), len(batch)))
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing: a script holds no resources."""

@@ -209,7 +209,7 @@ class Rel:
         return frozenset((self.kind,)).union(*(p.kinds for p in relations_below(self)))
 
     def with_inputs(self, *inputs: Plan) -> Rel:
-        """The relation over other inputs; itself over its own."""
+        """The relation over other inputs; the relation itself if they are its own."""
         if all(map(is_, inputs, self.inputs)):
             return self
         new = Rel(self.kind, self.template, inputs, self.exprs, self.width)
@@ -288,7 +288,7 @@ class Block:
         return frozenset((self.kind,)).union(*(p.kinds for p in relations_below(self)))
 
     def with_inputs(self, source: Plan) -> Block:
-        """The block over another source; itself over its own."""
+        """The block over another source; the block itself if ``source`` is its own."""
         if source is self.source:
             return self
         limit = self.offset, self.count

@@ -32,7 +32,7 @@ def may_lose_rows(plan: Plan) -> bool:
 
 
 def orders_skipped_rows(text: str) -> bool:
-    """Whether something orders the rows of such a limit, in a logical plan as text."""
+    """Whether a logical plan, given as text, orders the rows that a limit with an offset leaves."""
     above: list[str] = []
     for line in text.splitlines():
         del above[(len(line) - len(line.lstrip())) // 2 :]

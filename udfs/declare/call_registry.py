@@ -32,7 +32,7 @@ class CallRegistry:
         return None if known is None else known()
 
     def add(self, call: Call) -> Call:
-        """Make ``call`` known; returns the equal one that is known already, if there is one."""
+        """Register ``call``, and return it; an equal call that is registered is returned instead."""
         known = self.get(call.name)
         if known is not None:
             return known

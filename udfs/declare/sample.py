@@ -12,8 +12,8 @@ MOST = 20
 
 
 def sample_rows(rows: Iterable[Values]) -> tuple[tuple[str, ...], ...]:
-    """The distinct rows of ``filled_rows``, those ``MOST`` with the least digests in the order of
-    digests: the same for any order of ``rows``.
+    """At most ``MOST`` distinct rows of ``filled_rows``: those with the least digests, sorted by
+    digest, so that the order of ``rows`` changes nothing.
 
     >>> sample_rows([("b",), (None,), ("a",), ("b",), (" ",)]) == sample_rows([("a",), ("b",)])
     True

@@ -30,7 +30,7 @@ def lines_of(entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def entries_of(lines: Iterable[str]) -> Iterator[Entry]:
-    """The entries of such lines, one at a time. Raises WrongLine."""
+    """The entries that the lines of a file of answers have, one at a time. Raises WrongLine."""
     numbered = enumerate(lines, 1)
     header = _parse_line(*next(numbered, (1, "")))
     if header.get("blendfusion") != "answers":

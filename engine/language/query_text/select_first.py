@@ -19,10 +19,12 @@ _SET_OPERATORS = ("UNION", "INTERSECT", "EXCEPT", "MINUS")
 _BEFORE = (*_SET_OPERATORS, "EXPLAIN", "ANALYZE", "VERBOSE")
 _TAIL = ("WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY", "ORDER", "LIMIT", "OFFSET", "FETCH")
 _MAY_BEGIN = re.compile(
-    r"(?:^|[()]|\b(?:as|all|distinct|name|union|intersect|except|minus|explain|analyze|verbose))"
+    r"(?:^|\(|\b(?:as|all|distinct|name|union|intersect|except|minus|explain|analyze|verbose))"
     r"\s*from\b",
     re.IGNORECASE,
 )
+_BEHIND_WITH = re.compile(r"\)\s*from\b", re.IGNORECASE), re.compile(r"\bwith\b", re.IGNORECASE)
+"""What a text has in which FROM begins the query behind common table expressions."""
 
 
 def select_first(text: Sql) -> Translation | None:
@@ -37,7 +39,8 @@ def select_first(text: Sql) -> Translation | None:
 
 def _rewrite(text: Sql) -> Translation | None:
     """``text`` with SELECT before FROM in the first query that begins with FROM."""
-    if not _MAY_BEGIN.search(text.strip()):
+    given = text.strip()
+    if not (_MAY_BEGIN.search(given) or all(words.search(given) for words in _BEHIND_WITH)):
         return None
     reader = Reader(text)
     behind = set(_bodies(reader)) if "WITH" in reader.words else set()

@@ -164,7 +164,7 @@ class Pending(Compact):
 
 @dataclass(frozen=True)
 class EndRange(Compact):
-    """Nobody wants more answers."""
+    """Ends a range: no more of its answers are needed."""
 
     key: bytes
 

@@ -88,7 +88,7 @@ class Page:
 
     @cached_property
     def compounds(self) -> set[str]:
-        """The words with a hyphen, for those that the end of a line divides."""
+        """The hyphenated words of the page: one that a line end divides keeps its hyphen."""
         hyphened = [word.text for word in self.upright if "-" in word.text]
         return {text.strip(_MARKS).lower() for text in hyphened if "-" in text[1:-1]}
 

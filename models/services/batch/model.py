@@ -218,7 +218,7 @@ class BatchApi:
 
     @property
     def key(self) -> str | None:
-        """The key, for messages to leave it out."""
+        """The API key, which no message may show."""
         return self._endpoint.key
 
     async def replies(self, jobs: Sequence[Job]) -> list[Mapping[int, Reply]]:

@@ -59,7 +59,7 @@ class FormsTaken:
     def candidates(
         self, constraint: Constraint, expressible: Sequence[Form] | None = None
     ) -> list[Form]:
-        """The forms still to try, best first; from the one that was taken on, if there is one.
+        """The forms still to try, best first, beginning with one that the server has accepted.
         ``expressible``: those that can express the constraint, if that is known."""
         kind = _kind(constraint)
         able = forms_for(constraint) if expressible is None else expressible

@@ -58,13 +58,13 @@ class FunctionCall:
         return self.reader.one_line(start, stop).upper()
 
     def literal(self, place: int) -> str | None:
-        """An argument that is a literal text; None for another one."""
+        """The text of an argument that is a text literal; None for any other argument."""
         start, stop = self.arguments[place]
         alone = stop == start + 1 and self.reader.kind(start) == TokenType.STRING
         return self.reader.tokens[start].text if alone else None
 
     def text(self, place: int, what: str) -> str:
-        """An argument that is a literal text. Raises QueryError for another one."""
+        """The text of an argument that is a text literal. Raises QueryError for any other."""
         found = self.literal(place)
         if found is None:
             raise self.refusal(f"{what} must be a literal text here", at=self.arguments[place][0])
