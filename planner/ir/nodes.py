@@ -148,6 +148,8 @@ class GroupNeed:
     measures: tuple[Measure, ...]
     tests: tuple[Expr, ...] = ()
     """A group of which one of these is not TRUE is read no further."""
+    n_below_windows: int = 0
+    """The number of those tests that a group has to pass to be read by windows."""
     order: tuple[Expr, ...] = ()
     """The order of the others in which a limit counts them; none: any."""
     directions: tuple[Direction, ...] = ()

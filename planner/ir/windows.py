@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from substrait.proto import AggregateFunction
 from substrait.proto import Expression as ExpressionMessage
 
 from blendfusion.planner.ir.builders import literal
 from blendfusion.planner.ir.messages import serialize
-from blendfusion.planner.ir.nodes import Direction, Expr, Field, Node, windows
+from blendfusion.planner.ir.nodes import Direction, Expr, Field, Node, has_window, windows
 
 NUMBERS = ("window:row_number", "window:rank", "window:dense_rank")
 OF_ONE_ROW = ("first_value", "last_value", "nth_value", "lag", "lead")
@@ -44,12 +45,12 @@ def window(
     args: Sequence[Expr] = (),
 ) -> Node:
     """``name(args) OVER (PARTITION BY partitions ORDER BY keys)``, over the rows of a partition up
-    to the last one with the keys of the row."""
+    to the last one with the keys of the row; all of them without keys."""
     message = ExpressionMessage()
     function = message.window_function
     function.bounds_type = ExpressionMessage.WindowFunction.BOUNDS_TYPE_RANGE
     function.lower_bound.unbounded.SetInParent()
-    function.upper_bound.current_row.SetInParent()
+    (function.upper_bound.current_row if keys else function.upper_bound.unbounded).SetInParent()
     for _ in partitions:
         function.partitions.add()
     for direction in directions:
@@ -71,7 +72,8 @@ def reads_partition(window: Node) -> bool:
     function = ExpressionMessage.FromString(window.template).window_function
     bounds = (function.lower_bound.WhichOneof("kind"), function.upper_bound.WhichOneof("kind"))
     whole = bounds == ("unbounded", "unbounded") and not function.sorts
-    return whole and len(window.children) == len(function.partitions) + 1
+    distinct = function.invocation == AggregateFunction.AGGREGATION_INVOCATION_DISTINCT
+    return whole and not distinct and len(window.children) == len(function.partitions) + 1
 
 
 def first_ranks(term: Expr) -> tuple[Expr, int]:
@@ -124,6 +126,15 @@ def with_argument(window: Node, new: Expr) -> Node:
         del message.window_function.arguments[2:]
         template, behind = serialize(message), behind[:1]
     return replace(window, template=template, children=(*before, new, *behind))
+
+
+def without_windows(expr: Expr) -> Iterator[Expr]:
+    """The parts of an expression that windows read, and those beside them."""
+    if not has_window(expr):
+        yield expr
+        return
+    for part in expr.children:
+        yield from without_windows(part)
 
 
 def fields_outside(expr: Expr) -> Iterator[Field]:

@@ -39,9 +39,11 @@ from blendfusion.planner.ir.nodes import (
     windows,
 )
 from blendfusion.planner.ir.sorts import directions_of
-from blendfusion.planner.ir.windows import first_ranks, numbering, order_of
+from blendfusion.planner.ir.windows import first_ranks, numbering, order_of, reads_partition
 from blendfusion.planner.needs.inputs import OF_EXTREME, order_of_value
 
+_WINDOWS = {f"window:{name}" for name in ("count", "sum", "avg", "min", "max")}
+"""The windows over groups of which ranges are known."""
 _ALL = 2**40
 """In place of no limit, beside an offset."""
 
@@ -139,20 +141,25 @@ def _need(
     """The parts that the relations ``above`` read of groups, from below; None where windows number
     those of a limit."""
     columns: tuple[Expr, ...] = all_fields(len(agg.keys) + len(measures))
-    need, ranked = GroupNeed(len(agg.keys), measures), False
+    need, ranked, windowed = GroupNeed(len(agg.keys), measures), False, False
     for rel in above:
         exprs = tuple(inline(e, columns) for e in rel.exprs)
         if rel.kind == "project":
-            if need.has_limit and any(map(has_window, rel.exprs)):
+            own = [w for e in rel.exprs for w in windows(e)]
+            if own and not all(map(numbering, own)):
+                if not _may_have_windows(need, exprs, again=windowed):
+                    return None
+                need, windowed = replace(need, n_below_windows=len(need.tests)), True
+            elif own and need.has_limit:
                 return None
             columns = exprs
         elif rel.kind == "fetch" and not need.shown and not ranked:
             need = _with_limit(need, *fetch_bounds(rel))
         elif need.has_limit:
             need = replace(need, shown=(*need.shown, *exprs))
-        elif rel.kind == "filter" and any(map(has_window, exprs)):
+        elif rel.kind == "filter" and any(numbering(w) for e in exprs for w in windows(e)):
             need, ranked = _with_ranks(need, exprs), True
-            if any(not isinstance(e, Field) or e.index >= need.n_keys for e in need.per):
+            if not all(_is_of_keys(e, need) for e in need.per):
                 return None
         elif rel.kind == "filter":
             tests = tuple(term for e in exprs for term in conjuncts(e))
@@ -163,6 +170,25 @@ def _need(
         need = replace(need, shown=(*need.shown, *need.order), order=(), directions=())
     shown = dict.fromkeys(part for e in (*columns, *need.shown) for part in _beside_windows(e))
     return replace(need, shown=tuple(e for e in shown if _reads_measure(e, need)))
+
+
+def reads_all(plan: Rel) -> bool:
+    """Whether all windows of a projection are aggregates of all rows with equal keys."""
+    own = [w for e in plan.exprs for w in windows(e) if isinstance(w, Node)]
+    return all(w.name in _WINDOWS and reads_partition(w) for w in own)
+
+
+def _may_have_windows(need: GroupNeed, exprs: Sequence[Expr], *, again: bool) -> bool:
+    """Whether the ranges of windows over groups are known: these read all groups with equal keys,
+    the same ones as windows before (``again``)."""
+    new = [w for e in exprs for w in windows(e) if isinstance(w, Node) and not numbering(w)]
+    partitions = {e for w in new for e in order_of(w).partitions}
+    same = not again or len(need.tests) == need.n_below_windows
+    return same and not need.has_limit and all(_is_of_keys(e, need) for e in partitions)
+
+
+def _is_of_keys(expr: Expr, need: GroupNeed) -> bool:
+    return not _reads_measure(expr, need) and not has_window(expr) and not is_volatile(expr)
 
 
 def numbers_first(plan: Rel, above: Sequence[Rel]) -> bool:
@@ -207,8 +233,8 @@ def _with_ranks(need: GroupNeed, exprs: Sequence[Expr]) -> GroupNeed:
 
 
 def _beside_windows(expr: Expr) -> tuple[Expr, ...]:
-    """The parts of an expression that windows do not read: the limit decides what those do."""
-    if not has_window(expr):
+    """The parts of an expression beside numbers of rows: the limit decides what those read."""
+    if not any(map(numbering, windows(expr))):
         return (expr,)
     if numbering(expr) is not None:
         return ()
@@ -224,7 +250,7 @@ def _with_limit(need: GroupNeed, offset: int, count: int | None) -> GroupNeed:
 
 
 def _reads_measure(expr: Expr, need: GroupNeed) -> bool:
-    return any(i >= need.n_keys for i in fields(expr))
+    return has_window(expr) or any(i >= need.n_keys for i in fields(expr))
 
 
 def _spares(need: GroupNeed, block: Block) -> bool:

@@ -8,17 +8,16 @@ from blendfusion.planner.ir.lineage import answer_columns, may_be_real
 from blendfusion.planner.ir.nodes import (
     Expr,
     Field,
-    Node,
     Plan,
     Rel,
     all_fields,
     below_projections,
+    fields,
     inline,
     is_volatile,
 )
 from blendfusion.planner.ir.sorts import ASC, DESC
 from blendfusion.planner.ir.windows import window
-from blendfusion.planner.needs.compared_values import has_one_row
 
 DIRECTIONS = {"max": DESC, "min": ASC}
 """The orders of whose first row an aggregate is the value."""
@@ -35,8 +34,9 @@ def may_be_numbered(plan: Plan, value: Expr, partitions: tuple[Expr, ...] = ()) 
     n = len(aggregation(groups).keys)
     if is_volatile(own) or own.rels or may_be_real(own, below):
         return False
-    plain = {Field(i) for i in {*range(n)} - answer_columns(groups)}
-    return len(plain) == n and {inline(e, columns) for e in partitions} <= plain
+    if not answer_columns(groups).isdisjoint(range(n)) or any(map(is_volatile, partitions)):
+        return False
+    return all(fields(inline(e, columns)) <= {*range(n)} for e in partitions)
 
 
 def _aggregate_below(plan: Plan) -> Rel | None:
@@ -78,13 +78,3 @@ def extreme_of(plan: Rel) -> tuple[str, Expr] | None:
         return None
     ((name, exprs),) = found
     return (name, exprs[0]) if name in DIRECTIONS and len(exprs) == 1 else None
-
-
-def extreme_of_all(subquery: Expr) -> tuple[str, Expr, Plan] | None:
-    """(the name of the aggregate of all rows that a subquery is, what it reads of them, these)"""
-    if not isinstance(subquery, Node) or not subquery.rels or not has_one_row(subquery):
-        return None
-    shown, rows = below_projections(subquery.rels[0])
-    assert isinstance(rows, Rel)
-    extreme = extreme_of(rows)
-    return None if extreme is None or shown != (Field(0),) else (*extreme, rows.inputs[0])

@@ -22,6 +22,7 @@ from blendfusion.planner.ir.nodes import (
     walk,
 )
 from blendfusion.planner.ir.traversal import asks_anything
+from blendfusion.planner.ir.windows import without_windows
 
 _OWN = Node("own", b"")
 """In place of what is an input's own."""
@@ -39,13 +40,14 @@ def parts_over(expr: Expr, own: Callable[[Expr], Expr | None]) -> Iterator[Expr]
 
 
 def read_above(width: int, above: Sequence[Rel]) -> tuple[Expr, ...]:
-    """The expressions over a relation of ``width`` columns that the relations ``above`` it read."""
+    """The expressions over a relation of ``width`` columns that the relations ``above`` it read; of
+    those with windows, what they read of a row."""
     columns: tuple[Expr, ...] = all_fields(width)
     read: list[Expr] = []
     for rel in above:
         exprs = tuple(inline(e, columns) for e in rel.exprs)
         columns, read = (exprs, read) if rel.kind == "project" else (columns, [*read, *exprs])
-    return (*columns, *read)
+    return tuple(chain.from_iterable(map(without_windows, (*columns, *read))))
 
 
 def read_of_side(join: Rel, side: int, read: Sequence[Expr]) -> tuple[Expr, ...]:

@@ -1,8 +1,10 @@
-"""Numbers groups of which only those with the greatest value of all are read.
+"""Computes values of all groups from the groups, and numbers those of which the greatest are read.
 
-before: ``filter n = (SELECT max(n) FROM g)`` over groups ``g`` about which a model is asked; also
-        ``>=``, and ``min`` with ``<=``
-before: ``filter n = m`` over ``max(n) OVER (PARTITION BY k) AS m`` over ``g``
+before: ``filter n > (SELECT avg(n) FROM g)`` over groups ``g`` about which a model is asked; also
+        ``count(*) > 0.1 * (SELECT count(*) FROM t)`` over groups of ``t``
+after:  ``filter n > m`` over ``avg(n) OVER () AS m`` over ``g``
+before: ``filter n = m`` over ``max(n) OVER (PARTITION BY k) AS m`` over ``g``; also ``>=``, and
+        ``min`` with ``<=``
 before: ``g anti join g AS h on h.n > g.n`` for counts ``n``, which also ``n >= ALL (SELECT n FROM
         g)`` becomes
 after:  ``filter rank = 1 AND n IS NOT NULL`` over ``rank() OVER (PARTITION BY k ORDER BY n DESC) AS
@@ -10,8 +12,9 @@ after:  ``filter rank = 1 AND n IS NOT NULL`` over ``rank() OVER (PARTITION BY k
 before: ``aggregate max(n) by k`` over ``g``
 after:  the same over ``filter number = 1`` over ``row_number() OVER (PARTITION BY k ORDER BY n
         DESC) AS number`` over ``g``
-safe:   ``g`` has the same rows each time it is read, so its greatest value is that of the first
-        ones. Not for floating-point numbers, of which DataFusion finds others.
+safe:   ``g`` has the same rows each time it is read, so that windows over them have the values of
+        the subquery, and the greatest value is that of the first ones. Not for floating-point
+        numbers, of which DataFusion finds others.
 """
 
 from __future__ import annotations
@@ -40,9 +43,9 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.traversal import Change, asks_anything, from_top, with_subplans
 from blendfusion.planner.ir.windows import order_of, reads_partition
+from blendfusion.planner.needs.group_values import with_window_values
 from blendfusion.planner.needs.numbered_groups import (
     extreme_of,
-    extreme_of_all,
     first_groups,
     is_count,
     may_be_numbered,
@@ -71,27 +74,16 @@ def _change(plan: Plan, below: Change) -> Plan:
 
 
 def _of_filter(plan: Rel) -> Plan | None:
+    if plan.has_subqueries:
+        return with_window_values(plan)
     terms = conjuncts(plan.exprs[0])
     for place, term in enumerate(terms):
         rest = (*terms[:place], *terms[place + 1 :])
         for value, other, name in _sides_of(term):
-            kept = _of_subquery(plan.inputs[0], value, other, name)
-            kept = kept or _of_window(plan.inputs[0], value, other, name, rest)
+            kept = _of_window(plan.inputs[0], value, other, name, rest)
             if kept is not None:
                 return filter_rows(kept, rest)
     return None
-
-
-def _of_subquery(groups: Plan, value: Expr, other: Expr, comparison: str) -> Plan | None:
-    """The groups whose value compares well with that of a subquery over the same groups."""
-    found = extreme_of_all(other)
-    columns, below = below_projections(groups)
-    if found is None or found[0] not in _FIRST.get(comparison, ()) or exact(groups) is None:
-        return None
-    inner, read = below_projections(found[2])
-    if read != below or inline(found[1], inner) != inline(value, columns):
-        return None
-    return first_groups(groups, value, found[0]) if may_be_numbered(groups, value) else None
 
 
 def _of_window(
@@ -182,6 +174,7 @@ def _sides_of(term: Expr) -> Iterator[tuple[Expr, Expr, str]]:
 
 _READERS: dict[str, Callable[[Rel], Plan | None]] = {
     "filter": _of_filter,
+    "project": with_window_values,
     "join": _of_join,
     "aggregate": _of_aggregate,
 }

@@ -38,7 +38,7 @@ from blendfusion.planner.ir.traversal import (
 )
 from blendfusion.planner.needs.compared_values import with_value_keys
 from blendfusion.planner.needs.counts import rows_to_count
-from blendfusion.planner.needs.groups import bound_aggregate, numbers_first
+from blendfusion.planner.needs.groups import bound_aggregate, numbers_first, reads_all
 from blendfusion.planner.needs.reads import read_above, read_of_side, read_of_subquery
 
 
@@ -129,12 +129,12 @@ class _Reader:
 
 
 def _is_above(plan: Rel, above: Sequence[Rel]) -> bool:
-    """Whether each row of a relation is one of a group's row below it; windows number them only
-    where a filter above reads first numbers."""
+    """Whether each row of a relation is one of a group's row below it; windows read all groups, or
+    number them where a filter above reads first numbers."""
     if plan.kind not in ("project", "filter", "sort", "fetch") or plan.has_subqueries:
         return False
     if any(map(is_volatile, plan.exprs)):
         return False
     if not any(map(has_window, plan.exprs)):
         return True
-    return numbers_first(plan, above)
+    return numbers_first(plan, above) or reads_all(plan)

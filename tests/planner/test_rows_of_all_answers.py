@@ -25,6 +25,7 @@ from group_queries import (
     rows_and_values,
     seeded_script,
 )
+from share_queries import ShareQueries
 
 import blendfusion as bf
 from blendfusion.run.execution import first_rows
@@ -36,10 +37,14 @@ KINDS: dict[str, Callable[[random.Random], str]] = {
     "first rows": lambda source: FirstRowQueries(source).query(),
     "composed": lambda source: ComposedQueries(source).query(),
     "corners": lambda source: CornerQueries(source).query(),
+    "shares": lambda source: ShareQueries(source).query(),
 }
 ROWS: dict[str, Callable[[random.Random], pa.Table]] = {"corners": corner_rows}
 PARTS = 2
-REFUSED = ("Conflicting ordering requirements", "refers to a table beside it")
+REFUSED = (
+    *("Conflicting ordering requirements", "refers to a table beside it"),
+    "does not satisfy order requirements",  # a condition as the key of partitions
+)
 """What DataFusion says of queries that it has no plan for."""
 
 

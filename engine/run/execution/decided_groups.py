@@ -22,7 +22,12 @@ from blendfusion.run.execution.equal_rows import ranks
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.group_ranges import Places
 from blendfusion.run.execution.group_states import GroupStates, Stage
-from blendfusion.run.execution.open_groups import OpenGroups, open_groups, round_sizes
+from blendfusion.run.execution.open_groups import (
+    OpenGroups,
+    first_of_round,
+    open_groups,
+    round_sizes,
+)
 from blendfusion.run.execution.row_answers import RowAnswers, Survivors, codes_of
 
 
@@ -60,8 +65,8 @@ def rows_of_decided_groups(
         _show(states, np.arange(states.n))
     kept = _decide(states)
     _show(states, np.flatnonzero(kept))
-    if not need.n_keys:
-        kept = np.ones(1, dtype=bool)
+    if not need.n_keys or states.has_windows:  # windows read the others, too
+        kept = np.ones(states.n, dtype=bool)
     counts.spared = rows.n_spared
     return rows.output(kept[states.group])
 
@@ -69,14 +74,15 @@ def rows_of_decided_groups(
 def groups_to_ask(states: GroupStates, at_once: int) -> Places:
     """The groups of which something must be asked, or the first that are asked about where a limit
     reads some of them."""
-    if not _shows_all(states):
-        return open_groups(states, at_once).groups
     every = np.arange(states.n)
-    settled = np.ones(states.n, dtype=bool)
-    for stage in states.shown:
-        assert stage.expr is not None
-        settled &= states.is_settled(stage.expr, every) | ~states.is_open(stage, every)
-    return every[~settled]
+    if _shows_all(states):
+        wanted = [(every[~states.is_settled(stage, every)], stage) for stage in states.shown]
+    else:
+        found = open_groups(states, at_once)
+        stages = enumerate(states.tests_and_order)
+        wanted = [(found.groups[found.tests == number], stage) for number, stage in stages]
+    groups = [states.groups_that_matter(own, stage) for own, stage in wanted]
+    return np.unique(np.concatenate(groups)) if groups else every[:0]
 
 
 def _shows_all(states: GroupStates) -> bool:
@@ -120,6 +126,10 @@ def _ask_next(
     beside: Sequence[int] = (),
 ) -> None:
     """Asks about the next rows of ``groups``, ``sizes`` of each."""
+    if stage.lines:
+        groups = states.groups_that_matter(groups, stage)
+        most = states.most_for_windows(groups, stage)
+        groups, sizes = first_of_round(states, groups, most, states.rows.at_once)
     places = states.askable(groups, stage)
     own = states.group[places]
     size = np.zeros(states.n, dtype=np.int64)
@@ -131,10 +141,8 @@ def _show(states: GroupStates, groups: Places) -> None:
     """Asks until what is read of the kept groups has one value."""
     shown = [i for stage in states.shown for i in stage.columns]
     for stage in states.shown:
-        assert stage.expr is not None
         for number in count():
-            left = groups[~states.is_settled(stage.expr, groups)]
-            left = left[states.is_open(stage, left)]
+            left = groups[~states.is_settled(stage, groups)]
             if not len(left):
                 break
             if stage.whole:

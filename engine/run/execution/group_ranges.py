@@ -100,9 +100,9 @@ def is_of_distinct(measure: Measure) -> bool:
     return bool(inner.invocation == AggregateFunction.AGGREGATION_INVOCATION_DISTINCT)
 
 
-def range_of_measure(measure: Measure, rows: MeasureRows, groups: GroupedRows) -> Range:
+def range_of_aggregate(name: str, rows: MeasureRows, groups: GroupedRows) -> Range:
     """The range of an aggregate in each group, as DataFusion would compute it."""
-    return _RANGES[measure.name](rows, groups)
+    return _RANGES[name](rows, groups)
 
 
 def range_of_distinct(rows: MeasureRows, codes: Places, groups: GroupedRows) -> Range:

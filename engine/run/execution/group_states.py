@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from blendfusion.errors import QueryError
 from blendfusion.planner.ir.aggregates import has_order, order_of_first
 from blendfusion.planner.ir.nodes import (
     Direction,
@@ -17,10 +18,13 @@ from blendfusion.planner.ir.nodes import (
     Measure,
     Node,
     fields,
+    has_window,
     needs_model,
     walk,
+    windows,
 )
 from blendfusion.planner.ir.sorts import ASC, DESC, reverse
+from blendfusion.planner.ir.windows import order_of
 from blendfusion.run.execution import equal_rows
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.group_ranges import (
@@ -32,8 +36,8 @@ from blendfusion.run.execution.group_ranges import (
     is_bounded,
     is_of_distinct,
     kind_of_sum,
+    range_of_aggregate,
     range_of_distinct,
-    range_of_measure,
     rows_of_measure,
     values_counted,
     weight,
@@ -70,6 +74,8 @@ class Stage:
     """The aggregate that it reads, if the first rows by value decide that."""
     distinct: int | None = None
     """The number of distinct values that it reads, as the place of that measure."""
+    lines: tuple[Places, ...] = ()
+    """The numbers of the partitions of each window that it reads, by group."""
 
 
 class GroupStates:
@@ -81,10 +87,16 @@ class GroupStates:
         self._literals: dict[Expr, Range] = {}
         self._rowwise = rowwise
         self.n = int(codes.max()) + 1
+        self._lines: dict[tuple[Expr, ...], Places | None] = {}
+        self._windows: dict[Expr, Range] = {}
+        """The ranges of windows, by what is known now."""
+        self._keys = self._key_columns(np.unique(codes, return_index=True)[1])
         self.tests = [self._stage(e) for e in need.tests]
         self.exists = Stage(None, (), ())
         self.shown = [self._stage(e) for e in need.shown]
-        self.ordering = [self._stage(e) for e in need.order if self._measures(e)]
+        self.ordering = [self._stage(e) for e in need.order if not self._is_plain(e)]
+        self.has_windows = any(stage.lines for stage in (*self.tests_and_order, *self.shown))
+        """Whether what is read of a group depends on others."""
         for i in self._ranking():
             rows.rank(i)
         for measure in need.measures:
@@ -96,7 +108,6 @@ class GroupStates:
         first = np.searchsorted(codes[order], np.arange(self.n))
         self.starts: Places = np.r_[first, len(codes)]
         self.sizes: Places = np.diff(self.starts)
-        self._keys = self._key_columns(order[first])
         self.line = self._line()
         """The number of those groups which a limit counts with each group."""
         self.kept_of_lines: dict[int, Places] = {}
@@ -152,7 +163,8 @@ class GroupStates:
                     self._idle[i][places] = ~own.possible | values_counted(own, codes, part)
                     left &= ~self._idle[i][places]
             self.complete[i][groups] = part.sums(left) == 0
-        self._judge(groups)
+        self._windows.clear()
+        self._judge(np.arange(self.n) if self.has_windows else groups)
 
     def _judge(self, groups: Places) -> None:
         fails, passes = ~self.may_have_row[groups], self.has_row[groups].copy()
@@ -170,6 +182,8 @@ class GroupStates:
         def leaf(part: Expr) -> Range | None:
             if self._is_plain(part):
                 return self._plain_value(part).take(groups)
+            if isinstance(part, Node) and part.name.startswith("window:"):
+                return self._of_window(part).take(groups)
             if not isinstance(part, Field):
                 return None
             i = part.index - self.need.n_keys
@@ -179,12 +193,34 @@ class GroupStates:
 
         return range_of(expr, leaf, len(groups))
 
-    def is_settled(self, expr: Expr, groups: Places) -> Masks:
-        """Whether an expression has one value, whatever the answers are."""
-        done = np.ones(len(groups), dtype=bool)
-        for i in self._measures(expr):
-            done &= self.complete[i][groups]
-        return done | self._is_one(expr, groups)
+    def _of_window(self, window: Node) -> Range:
+        """The range of an aggregate of all groups with equal keys, in each group."""
+        if window not in self._windows:
+            self._windows[window] = self._compute_window(window)
+        return self._windows[window]
+
+    def _compute_window(self, window: Node) -> Range:
+        value = self.value(window.children[-1], np.arange(self.n))
+        line, name = self._line_of(order_of(window).partitions), window.name.removeprefix("window:")
+        if line is None or (name != "count" and value.kind not in (*WHOLE, "float")):
+            return unknown_range(self.n)
+        possible, certain = self.may_have_row.copy(), self.has_row.copy()
+        for j in range(self.need.n_below_windows):
+            possible, certain = possible & self._possible[j], certain & self._certain[j]
+        order = np.argsort(line, kind="stable")
+        starts = np.flatnonzero(np.r_[True, np.diff(line[order]) != 0])
+        rows = MeasureRows(
+            (possible & value.value)[order],
+            (certain & value.value & ~value.null)[order],
+            value.take(order),
+        )
+        found = range_of_aggregate(name, rows, GroupedRows(starts, self.n))
+        return found.take(np.searchsorted(line[order][starts], line))
+
+    def is_settled(self, stage: Stage, groups: Places) -> Masks:
+        """Whether the expression of a stage has one value, whatever the answers are."""
+        assert stage.expr is not None
+        return ~self.is_open(stage, groups) | self._is_one(stage.expr, groups)
 
     def _is_one(self, expr: Expr, groups: Places) -> Masks:
         if self._is_plain(expr):
@@ -198,6 +234,8 @@ class GroupStates:
         exact = found.kind in (*WHOLE, "bool")
         single = found.single & exact
         assert isinstance(expr, Node)
+        if expr.name.startswith("window:"):
+            return single | ~self.is_open(self._stage(expr), groups)
         if expr.name == "if_then":
             return np.asarray(single | self._is_one_case(expr, groups))
         parts = np.ones(len(groups), dtype=bool)
@@ -240,10 +278,39 @@ class GroupStates:
         """Whether something is left to ask about a stage."""
         if stage.expr is None:
             return ~self.there[groups]
-        done = np.ones(len(groups), dtype=bool)
+        open_ = self._is_open_itself(stage, groups)
+        for line in stage.lines:
+            every = np.flatnonzero(self._is_open_itself(stage, np.arange(self.n)))
+            open_ |= np.isin(line[groups], line[every])
+        return open_
+
+    def _is_open_itself(self, stage: Stage, groups: Places) -> Masks:
+        """Whether something is left to ask about a group's own rows."""
+        known = self.there[groups] | self.has_row[groups]
+        done = known if stage.lines else np.ones(len(groups), dtype=bool)
         for i in stage.measures:
-            done &= self.complete[i][groups]
+            done = done & self.complete[i][groups]
         return ~done
+
+    def groups_that_matter(self, groups: Places, stage: Stage) -> Places:
+        """The groups to ask about for a stage of ``groups``: these, or, where nothing is left to
+        ask about one, those that its windows read."""
+        if not stage.lines:
+            return groups
+        own = self._is_open_itself(stage, groups)
+        every = np.flatnonzero(self._is_open_itself(stage, np.arange(self.n)))
+        read = [every[np.isin(line[every], line[groups[~own]])] for line in stage.lines]
+        return np.unique(np.concatenate([groups[own], *read]))
+
+    def most_for_windows(self, groups: Places, stage: Stage) -> Numbers:
+        """How far each group can move the windows of a stage: the greatest value of a group decides
+        most, or the least one for a minimum."""
+        assert stage.expr is not None
+        window = windows(stage.expr)[0]
+        found = self.value(window.children[-1], groups)
+        of_least = isinstance(window, Node) and window.name == "window:min"
+        most = -found.low if of_least else found.high
+        return np.where(np.isfinite(most), most, 0.0)
 
     def askable(self, groups: Places, stage: Stage) -> Places:
         """The places of rows of groups about which a stage has something left to ask, those of one
@@ -299,7 +366,7 @@ class GroupStates:
         return self._plain_value(expr)
 
     def _is_plain(self, expr: Expr) -> bool:
-        return not self._measures(expr)
+        return not self._measures(expr) and not has_window(expr)
 
     def _measures(self, expr: Expr) -> list[int]:
         n = self.need.n_keys
@@ -324,20 +391,37 @@ class GroupStates:
         return pa.table(columns, [str(i) for i in range(len(columns))])
 
     def _line(self) -> Places:
-        per = [e for e in self.need.per if isinstance(e, Field)]
-        codes = codes_of([self._keys.column(e.index) for e in per], self.n) if per else None
-        return np.zeros(self.n, dtype=np.int64) if codes is None else codes
+        line = self._line_of(self.need.per)
+        return np.arange(self.n) if line is None else line  # at least as many groups are first
+
+    def _line_of(self, partitions: tuple[Expr, ...]) -> Places | None:
+        """The number of each group's partition; None if DataFusion may tell others apart."""
+        if not partitions:
+            return np.zeros(self.n, dtype=np.int64)
+        if partitions not in self._lines:
+            try:
+                columns = [self._plain_column(e) for e in partitions]
+            except QueryError:  # of a group that the query leaves out
+                columns = []
+            self._lines[partitions] = codes_of(columns, self.n) if columns else None
+        return self._lines[partitions]
 
     def _stage(self, expr: Expr) -> Stage:
-        measures = self._measures(expr)
+        own = [w for w in windows(expr) if isinstance(w, Node)]
+        below = self.need.tests[: self.need.n_below_windows] if own else ()
+        measures = sorted({i for e in (expr, *below) for i in self._measures(e)})
+        lines = [self._line_of(order_of(w).partitions) for w in own]
         columns = {c for i in measures for c in self._asking(self.need.measures[i])}
         extreme = [m for m in (self.need.measures[i] for i in measures) if has_extreme(m)]
         whole = isinstance(expr, Field) and not extreme
-        own = extreme[0] if len(extreme) == len(measures) == 1 else None
+        one = extreme[0] if len(extreme) == len(measures) == 1 else None
         read = [self.need.measures[i] for i in measures]
         counts = [is_of_distinct(m) and is_bounded(m) for m in read]
         distinct = measures[0] if counts == [True] else None
-        return Stage(expr, tuple(sorted(columns)), tuple(measures), whole, own, distinct)
+        known = (np.zeros(self.n, dtype=np.int64) if line is None else line for line in lines)
+        return Stage(
+            expr, tuple(sorted(columns)), tuple(measures), whole, one, distinct, tuple(known)
+        )
 
     def _asking(self, measure: Measure) -> list[int]:
         """The columns with calls that a measure reads."""
@@ -363,7 +447,7 @@ class GroupStates:
         self, measure: Measure, own: MeasureRows, part: GroupedRows, places: Places
     ) -> Range:
         if not is_of_distinct(measure):
-            return range_of_measure(measure, own, part)
+            return range_of_aggregate(measure.name, own, part)
         return range_of_distinct(own, self._codes(measure, places), part)
 
     def _codes(self, measure: Measure, places: Places) -> Places:

@@ -54,7 +54,8 @@ def _of_limit(states: GroupStates, at_once: int) -> OpenGroups:
     for number, own in lines:
         kept, groups, mosts = _of_line(states, alive[own], least[own], most[own])
         if len(groups):
-            found.append(_next_groups(states, groups, mosts, at_once, len(lines)))
+            groups, sizes = first_of_round(states, groups, mosts, at_once, len(lines))
+            found.append((groups, states.next_test(groups, order=True), sizes))
         else:
             states.kept_of_lines[number] = kept
     kept_of_all = np.zeros(states.n, dtype=bool)
@@ -123,10 +124,10 @@ def _of_line(
     return alive[kept], alive[:0], most[:0]
 
 
-def _next_groups(
-    states: GroupStates, groups: Places, most: Numbers, at_once: int, n_lines: int
-) -> tuple[Places, Places, Places]:
-    """The groups among these that may come first, with the numbers of their next tests and of rows:
+def first_of_round(
+    states: GroupStates, groups: Places, most: Numbers, at_once: int, n_lines: int = 1
+) -> tuple[Places, Places]:
+    """The groups among these with the greatest values, with the numbers of rows to ask about next:
     as many as make up a round."""
     order = np.lexsort((groups, -states.asked[groups], -most))
     groups = groups[order]
@@ -137,7 +138,7 @@ def _next_groups(
     before = np.cumsum(np.r_[0, sizes])[: len(groups)]
     sizes = np.minimum(sizes, wanted - before)
     first = sizes > 0
-    return groups[first], states.next_test(groups[first], order=True), sizes[first]
+    return groups[first], sizes[first]
 
 
 def _places(states: GroupStates, alive: Places) -> tuple[Numbers, Numbers]:
