@@ -34,15 +34,24 @@ class Allowance:
         self.is_late = is_late
         self.requests = 0
         """The number of requests made."""
-        self.lost = Usage()
-        """The tokens of replies about values that got no answer: what ended the batch ended them,
-        too."""
+        self.tokens = Usage()
+        """Those of all replies, as far as they are known before there is an answer."""
 
     def spend(self) -> None:
         """One request is about to be sent. Raises OutOfCallsError instead."""
         if not self._take(1):
             raise OutOfCallsError
         self.requests += 1
+
+    def lost(self, answered: Usage) -> Usage:
+        """The tokens of replies that no answer tells of, and all requests, where the answers took
+        ``answered``."""
+        return Usage(
+            calls=self.requests,
+            prompt_tokens=max(0, self.tokens.prompt_tokens - answered.prompt_tokens),
+            evaluated_tokens=max(0, self.tokens.evaluated_tokens - answered.evaluated_tokens),
+            completion_tokens=max(0, self.tokens.completion_tokens - answered.completion_tokens),
+        )
 
     def give_back(self) -> None:
         """The latest request found no connection."""
@@ -70,13 +79,12 @@ def give_request_back() -> None:
         allowance.give_back()
 
 
-def note_lost(spent: Usage) -> None:
-    """To be called where a value that replies took tokens for gets no answer, not even a failed
-    one."""
+def note_tokens(usage: Usage) -> None:
+    """To be called for each reply of a server: not every value gets to its answer."""
     allowance = _current.get()
     if allowance is not None:
-        tokens = spent.prompt_tokens, spent.evaluated_tokens, spent.completion_tokens
-        allowance.lost += Usage(0, 0, 0, 0, *tokens)
+        tokens = usage.prompt_tokens, usage.evaluated_tokens, usage.completion_tokens
+        allowance.tokens += Usage(0, 0, 0, 0, *tokens)
 
 
 def check_time() -> None:

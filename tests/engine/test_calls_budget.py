@@ -7,6 +7,7 @@ import json
 import random
 import threading
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 
 import pytest
@@ -17,9 +18,22 @@ import blendfusion as bf
 VALUES = 40
 
 
-def session(server: Loopback, **options: object) -> bf.Session:
+WAYS = ({}, {}, {"rows_per_prompt": 5}, {"together": True})
+QUERIES = (
+    "SELECT x FROM t WHERE llm_filter('ok?', x)",
+    "SELECT x FROM t WHERE llm_filter('ok?', x, consistency => 3)",
+    "SELECT x FROM t WHERE llm_filter('ok?', x) AND llm_filter('good?', x)",
+    "SELECT llm_text('what?', x) AS y FROM t",
+)
+
+
+def session(server: Loopback, models: Sequence[str] | None = None, **options: object) -> bf.Session:
     opened = bf.connect(
-        f"openai:tiny@{server.url}", cache=None, show_values="off", on_error="null", **options
+        models or f"openai:tiny@{server.url}",
+        cache=None,
+        show_values="off",
+        on_error="null",
+        **options,
     )
     opened.from_pydict({"x": [f"value {n}" for n in range(VALUES)]}, name="t")
     return opened
@@ -58,7 +72,7 @@ class Whims:
         if fails:
             return Reply(status=500, error="try again")
         if errs:
-            return Reply("It depends, I should say.")
+            return Reply("It depends, I should say.", finish=self.dice.choice(("stop", "error")))
         if self.ignores or "response_format" not in body:
             return Reply("Yes")
         return Reply(json.dumps({"answer": "Yes"}))
@@ -67,13 +81,12 @@ class Whims:
 def spend(seed: int) -> None:
     dice = random.Random(seed)
     most, concurrency = dice.choice((1, 2, 5, 17, 33)), dice.choice((1, 4, 16))
-    whims = Whims(seed)
+    whims, query = Whims(seed), dice.choice(QUERIES)
     with serving(whims) as server:
-        limits = {"concurrency": concurrency, "retries": dice.choice((0, 2))}
-        with session(server, timeout_seconds=5, **limits) as opened:
-            frame = opened.sql(
-                "SELECT x FROM t WHERE llm_filter('ok?', x)", budget=bf.Budget(calls=most)
-            )
+        limits = {"concurrency": concurrency, "retries": dice.choice((0, 2)), **dice.choice(WAYS)}
+        models = [f"openai:{name}@{server.url}" for name in dice.choice((["a"], ["a", "b"]))]
+        with session(server, models, timeout_seconds=5, **limits) as opened:
+            frame = opened.sql(query, budget=bf.Budget(calls=most))
             with suppress(bf.ModelFailed, bf.BudgetExceeded):
                 frame.collect()
             posted = len(server.bodies)

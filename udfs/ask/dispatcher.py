@@ -30,7 +30,7 @@ from blendfusion.models.stores.memory import MemoryStore
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.options import OnError, Options
 from blendfusion.redaction import Redaction
-from blendfusion.types import Answer, ModelInfo, Task
+from blendfusion.types import Answer, ModelInfo, Task, Usage
 from blendfusion.udfs.ask.answer_lookup import AnswerLookup
 from blendfusion.udfs.ask.answer_samples import AnswerSamples, ComparedRun
 from blendfusion.udfs.ask.cascade import Cascade
@@ -626,15 +626,16 @@ class Dispatcher:
             given.update((v, a) for v, a in raw.items() if a.error is None and not a.spent)
             named = self.attribute(model, raw, final=final)
             answers = [*named.values()]
-            lost = replace(allowance.lost, calls=allowance.requests)
+            answered = Usage.total(answer.usage for answer in answers)
+            lost = allowance.lost(answered)
             spent = self.ledger.settle(sent, len(values), answers, seconds, lost)
             into.update(named)
             self.tokens += spent.evaluated_tokens + spent.completion_tokens
             if places:
                 self.observer.batch(job, [*named], answers, seconds)
-            in_vain = lost.calls - sum(answer.usage.calls for answer in answers)
-            if in_vain > 0:
-                self.observer.in_vain(job, replace(lost, calls=in_vain))
+            in_vain = replace(lost, calls=max(0, lost.calls - answered.calls))
+            if in_vain != Usage():
+                self.observer.in_vain(job, in_vain)
 
 
 def _check_kind(task: Task, model: CachedModel) -> None:

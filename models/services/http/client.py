@@ -14,13 +14,14 @@ from yarl import URL
 
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import Json
-from blendfusion.models.protocol.allowance import give_request_back, spend_request
+from blendfusion.models.protocol.allowance import give_request_back, note_tokens, spend_request
 from blendfusion.models.protocol.gate import Unfit, json_of
 from blendfusion.models.protocol.web_access import basic_login, trusted_certificates
 from blendfusion.models.services.http.adaptive_concurrency import InFlight
 from blendfusion.models.services.http.address import URL_VARIABLE, below, checked_url, shown_url
 from blendfusion.models.services.http.api import OPENAI, Api
 from blendfusion.models.services.http.circuit_breaker import Line
+from blendfusion.models.services.http.completion import usage_of
 from blendfusion.models.services.http.rate_limit import Load, Rate
 from blendfusion.models.services.http.response import Response
 from blendfusion.models.services.http.retry import Passing, Retry, retry_after_seconds
@@ -211,6 +212,7 @@ class Endpoint:
         async def once() -> T:
             response = await self._send(client, request, errand)
             reply = self.api.reply(self._object(response, errand, final))
+            note_tokens(usage_of(reply))
             if errand.load is not None:
                 self.rate.settle(errand.load, reply)
             try:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import Json, closed_set
-from blendfusion.models.protocol.allowance import note_lost
 from blendfusion.models.protocol.events import model_call
 from blendfusion.models.protocol.images import content, is_image, plain_image, url_in, url_of
 from blendfusion.models.protocol.model import Values
@@ -105,10 +104,6 @@ class Exchange:
         except NoAnswer as error:
             self.unanswered = error.kind
             answer = Answer.failed(str(error))
-        except BaseException:  # the batch ends here, and this value with it
-            if self._spent is not None:
-                note_lost(self._spent)
-            raise
         failed = 0 if answer.error is None else 1
         return answer.with_usage(self._usage(failed))
 
