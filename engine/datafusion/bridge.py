@@ -250,9 +250,10 @@ def _prove(
         if type(panic).__name__ == "PanicException" and grouping_sets(plan, text) is not None:
             return
         raise
-    if not optimized:
-        plan, *copy = (_optimize(context, one) for one in (plan, *copy))
-    changed = difference(plan, copy, by_name.ctx)
+    changed = difference(plan, copy, by_name.ctx) if optimized else "a plan"
+    for optimizer in () if optimized else (context, _without_simplifier()):
+        if changed is not None:
+            changed = difference(*_optimize(optimizer, plan, copy), by_name.ctx)
     if changed is None and root.plan.width:
         own = _types(SessionContext.create_dataframe_from_logical_plan(context, plan))
         # A NULL without a type gets one in Substrait, and loses it in the result.
@@ -263,9 +264,21 @@ def _prove(
         raise PlanError(f"Substrait would change {changed}")
 
 
-def _optimize(context: SessionContext, plan: LogicalPlan) -> LogicalPlan:
-    frame = SessionContext.create_dataframe_from_logical_plan(context, plan)
-    return frame.optimized_logical_plan()
+def _without_simplifier() -> SessionContext:
+    """An optimizer that does not simplify what is equal to different expressions."""
+    context = SessionContext()
+    context.remove_optimizer_rule("simplify_expressions")
+    return context
+
+
+def _optimize(
+    context: SessionContext, plan: LogicalPlan, copy: list[LogicalPlan]
+) -> tuple[LogicalPlan, list[LogicalPlan]]:
+    frames = (
+        SessionContext.create_dataframe_from_logical_plan(context, one) for one in (plan, *copy)
+    )
+    first, *others = (frame.optimized_logical_plan() for frame in frames)
+    return first, others
 
 
 def _copy(

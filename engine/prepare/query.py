@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from blendfusion.datafusion.error_gate import outward
 from blendfusion.datafusion.error_translation import functions_in, translate_error, unfit
 from blendfusion.datafusion.foreign_words import is_planning
 from blendfusion.datafusion.interruptible import LONG_QUERY, Pump, lately_interrupted
+from blendfusion.datafusion.prepared_statements import kept_as_written
 from blendfusion.datafusion.sort_keys import check_sort_keys
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import ExecutionError, QueryError
@@ -48,6 +49,7 @@ from blendfusion.language.query_text.source_map import (
 from blendfusion.language.query_text.statements import (
     creates,
     creates_table,
+    first_word,
     selecting_all,
     selects_into,
 )
@@ -293,8 +295,8 @@ class Query:
         )
 
         def carry_out(text: str) -> DataFrame:
-            values, texts = self.param_values, self.named_params
-            return SessionContext.sql(session, text, self.options, values, **texts)
+            with kept_as_written(session) if first_word(text) == "PREPARE" else nullcontext():
+                return SessionContext.sql(session, text, self.options, given[0], **given[1])
 
         try:
             with self._creating(session, ready.calls) as carried_out:

@@ -13,6 +13,7 @@ from datafusion import DataFrame
 
 from blendfusion.datafusion.arrow_layouts import as_schema, concat
 from blendfusion.datafusion.interruptible import Pump
+from blendfusion.datafusion.kept_expressions import with_kept_expressions
 from blendfusion.datafusion.one_sort import with_one_sort
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.language.doubts.plan_warnings import warn_of_plain, warn_of_refusal
@@ -127,7 +128,8 @@ def _scan_run(frame: BaseFrame, dispatcher: Dispatcher) -> ScanRun:
 
 def _own_frame(frame: BaseFrame) -> DataFrame:
     if frame.prepared.calls:
-        return with_one_sort(frame.engine.tables, DataFrame(frame.df))
+        tables = frame.engine.tables
+        return with_one_sort(tables, with_kept_expressions(tables, DataFrame(frame.df)))
     return without_bugs(frame)
 
 

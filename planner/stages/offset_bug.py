@@ -19,7 +19,7 @@ from blendfusion.planner.ir.builders import (
 from blendfusion.planner.ir.nodes import Plan, Rel
 
 _SKIPS = re.compile(r" *Limit: skip=(?!0,|None,)")
-_ALL = 2**62
+ALL = 2**62
 """A count that leaves all rows, with which DataFusion keeps the order below."""
 _ORDERS = re.compile(r" *(Sort|DistinctOn|WindowAggr): | *Aggregate: .* ORDER BY ")
 
@@ -49,5 +49,5 @@ def with_barrier(plan: Plan) -> Plan:
         return plan
     offset, count = fetch_bounds(plan)
     if count is None:
-        plan = limit_rows(plan.inputs[0], offset, _ALL)
+        plan = limit_rows(plan.inputs[0], offset, ALL)
     return filter_rows(plan, (function("lt", (function("random", ()), float_literal(2.0))),))

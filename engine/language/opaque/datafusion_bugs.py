@@ -7,9 +7,9 @@ see ``planner.stages.offset_bug``. A query that Substrait cannot carry runs as i
 unions are sorted together: see ``datafusion.one_sort``. Conditions that would make a key of an
 order look constant are hidden: see ``datafusion.substrait.constant_bug``. So are columns that are
 constant below grouping sets and outer joins alone: see ``datafusion.substrait.constant_columns``.
-Casts of decimals stay in comparisons: see ``datafusion.kept_casts``. A sum beside one number of
-distinct values gets the type that it has there, which DataFusion compares with a literal of the
-type without them.
+Casts of decimals, lists and conditions stay as they are: see ``datafusion.kept_expressions``. A
+sum beside one number of distinct values gets the type that it has there, which DataFusion compares
+with a literal of the type without them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow as pa
 from datafusion import DataFrame
 
 from blendfusion.datafusion.columns import columns_of
-from blendfusion.datafusion.kept_casts import with_kept_casts
+from blendfusion.datafusion.kept_expressions import may_change, with_kept_expressions
 from blendfusion.datafusion.one_sort import may_split_sorts, with_one_sort
 from blendfusion.datafusion.sort_keys import is_row_change
 
@@ -42,7 +42,7 @@ def may_meet_bug(plan: str) -> bool:
     it."""
     forms = (_MAY_BE_RIGHT, _CASE_KEY, _SUM_AND_DISTINCT)
     found = any(form.search(plan) for form in forms) or _tests_truth(plan)
-    found = found or _orders_skipped_rows(plan) or _may_drop_keys(plan) or _may_lose_casts(plan)
+    found = found or _orders_skipped_rows(plan) or _may_drop_keys(plan) or may_change(plan)
     return found or _may_mistake_constants(plan) or may_split_sorts(plan)
 
 
@@ -63,14 +63,6 @@ def _orders_skipped_rows(plan: str) -> bool:
     return orders_skipped_rows(plan)
 
 
-def _may_lose_casts(plan: str) -> bool:
-    if "CAST(" not in plan:
-        return False
-    from blendfusion.datafusion.substrait.lossy_cast_bug import may_lose_casts
-
-    return may_lose_casts(plan)
-
-
 def _may_drop_keys(plan: str) -> bool:
     if "Filter: " not in plan:
         return False
@@ -89,7 +81,7 @@ def _may_mistake_constants(plan: str) -> bool:
 
 def _mend(frame: BaseFrame) -> DataFrame:
     """A frame of the same rows that has been through Substrait, or DataFusion's own."""
-    plain = with_kept_casts(frame.engine.tables, DataFrame(frame.df))
+    plain = with_kept_expressions(frame.engine.tables, DataFrame(frame.df))
     text = plain.logical_plan().display_indent()
     tests_truth = _tests_truth(text)
     refused = bool(_CASE_KEY.search(text)) and _is_refused(plain)

@@ -8,7 +8,7 @@ from datafusion import DataFrame
 from datafusion.plan import LogicalPlan
 
 from blendfusion.datafusion.error_translation import translate_error
-from blendfusion.datafusion.kept_casts import with_kept_casts
+from blendfusion.datafusion.kept_expressions import with_kept_expressions
 from blendfusion.errors import BlendFusionError
 from blendfusion.language.opaque.prepared_frame import PreparedFrame
 from blendfusion.language.opaque.provenance import parameter_texts, place_error_in
@@ -42,7 +42,8 @@ def optimize(frame: BaseFrame) -> LogicalPlan:
     """DataFusion's plan of ``frame``. Raises QueryError, since its optimizer evaluates
     constants."""
     try:
-        return with_kept_casts(frame.engine.tables, DataFrame(frame.df)).optimized_logical_plan()
+        kept = with_kept_expressions(frame.engine.tables, DataFrame(frame.df))
+        return kept.optimized_logical_plan()
     except Exception as problem:
         plan = readable(frame.logical_plan().display_indent())
         raise understood_error(frame, problem, plan) from problem
