@@ -12,7 +12,6 @@ FUNCTIONS = (
     *("llm_join", "llm_compare"),
     *("llm_vqa", "llm_answer", "llm_summary", "llm_members", "llm_similarity", "llm_embed"),
     *("llm_transcribe", *OF_SERVICES),
-    *("llm_sentiment", "llm_translate", "llm_fix_grammar", "llm_redact"),
     *("llm_qa", "llm_validate", "llm_summarize"),
 )
 """The functions, in the order of docs/functions.md. The module of each has its declaration, under

@@ -11,7 +11,7 @@ from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import UserBody
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR, text
 from blendfusion.udfs.declare.parameter import Parameter
-from blendfusion.udfs.text.personal_data import without_personal_data, without_spans
+from blendfusion.udfs.services.texts.personal_data import without_personal_data, without_spans
 
 if TYPE_CHECKING:
     from blendfusion.udfs.ask.user_model import UserModel

@@ -1,4 +1,4 @@
-"""The named verbs: sentiment, translate, fix_grammar, redact."""
+"""Functions for everyday work on texts: sentiment, translation, grammar, personal data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import pytest
 
 import blendfusion as bf
-from blendfusion.udfs.text.personal_data import without_personal_data
+from blendfusion.udfs.services.texts.personal_data import without_personal_data
 
 WORDS = "the bag broke after 12 days, order 48213 of 2024-03-17 for $1,299.00; v2.10 at 10:30 (3 of 4)".split()
 EMAILS = ["ann@example.org", "a.b+c@mail.example.co.uk", "x_y@host.info"]
