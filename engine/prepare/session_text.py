@@ -35,7 +35,6 @@ from blendfusion.prepare.caller_tables import Variables
 from blendfusion.prepare.external_tables import external_table
 from blendfusion.prepare.queries_in_statements import create_table, with_source
 from blendfusion.prepare.query import Query
-from blendfusion.prepare.summaries import is_summary, summary_query, with_sample
 from blendfusion.prepare.translators import OURS, by_number, dialect_of, translators
 from blendfusion.services import offers, parts
 from blendfusion.udfs.declare.call_registry import without_digests
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
 
 
 _AS_OF = re.compile(r"\bas\s+of\b", re.IGNORECASE)
+_SHORT = re.compile(r"\bsummarize\b|\bsample\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +111,9 @@ class SessionText:
             for with_versions in parts("versions"):
                 text, versions = with_versions(session, self.text)
                 self, named = replace(self, text=sql_of(text)), {**named, **versions}
-        if is_summary(self.text):
-            self = replace(self, text=sql_of(summary_query(session, self.text)))
-        few = with_sample(self.text)
-        if few is not None:
-            return replace(self, text=few.sql)._in_our_words(session, param_values, named)
+        if _SHORT.search(self.text):
+            for spell_out in parts("short_forms"):
+                self = replace(self, text=sql_of(spell_out(session, self.text)))
         if self.read_only or session.options.read_only:
             self._check_read_only(session, named)
             options = READING

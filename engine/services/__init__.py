@@ -60,6 +60,9 @@ class Service:
     versions: str = ""
     """The function that reads earlier versions of tables: ``with_versions(session, sql)`` is the
     text, of the same length, with parameters in their places, and the frames of these."""
+    short_forms: str = ""
+    """The function that writes out its short forms of queries: ``spell_out(session, sql)`` returns
+    SQL, which is ``sql`` where that has none."""
     columns: str = ""
     """The function that adds columns of answers to its tables: ``table_of(session, name)`` is a
     ``files.answer_columns.AnsweredTable``; None for another table."""

@@ -55,7 +55,7 @@ EXPECTATIONS = {
     "pandas and Polars both ways": "engine/apps/notebooks/test_notebooks.py::test_frames_come_in_as_they_are_meant engine/test_frame.py::test_every_way_out_gives_the_rows_and_asks_each_distinct_value_once",
     "an accessor of data frames": "engine/apps/notebooks/test_notebooks.py::test_a_question_has_a_method_for_each_kind_of_answer engine/apps/notebooks/test_notebooks.py::test_a_polars_frame_is_asked_about",
     "progress within a batch": "engine/run/observe/test_progress.py::test_answers_of_one_batch_are_followed_one_by_one",
-    "friendly SQL, summaries, samples": "engine/test_expectations.py::test_friendly_sql engine/prepare/test_summaries.py::test_a_summary_has_a_row_for_each_column engine/prepare/test_summaries.py::test_a_sample_has_so_many_rows",
+    "friendly SQL, summaries, samples": "engine/test_expectations.py::test_friendly_sql engine/services/short_forms/test_short_forms.py::test_a_summary_has_a_row_for_each_column engine/services/short_forms/test_short_forms.py::test_a_sample_has_so_many_rows",
     "groups by a column and its cast": "engine/language/query_text/test_named_casts.py::test_rows",
     "exports in each format": "engine/test_expectations.py::test_a_result_is_exported_by_the_name_of_its_file engine/files/test_files.py::test_every_type_is_written",
     "a shell": "journeys/test_journeys.py::test_an_analyst_in_the_shell engine/apps/cli/test_shell.py::test_completion engine/apps/cli/test_shell.py::test_modes",

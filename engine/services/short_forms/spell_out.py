@@ -28,12 +28,19 @@ _TABLE = re.compile(
 _HINT = "Write … FROM t USING SAMPLE 100 ROWS, or 10 PERCENT, behind a query of one table."
 
 
-def is_summary(text: str) -> bool:
-    """Whether a text is ``SUMMARIZE …``."""
-    return first_word(text) == "SUMMARIZE"
+def spell_out(session: FrameSources, text: str) -> str:
+    """The query that ``text`` stands for, if it has one of the short forms; else ``text`` itself.
+    Raises QueryError."""
+    while True:
+        if first_word(text) == "SUMMARIZE":
+            text = _summary_query(session, text)
+        few = _with_sample(text)
+        if few is None:
+            return text
+        text = few.sql
 
 
-def summary_query(session: FrameSources, text: str) -> str:
+def _summary_query(session: FrameSources, text: str) -> str:
     """The query of ``SUMMARIZE source``: a row for each column with its name and type, its extremes
     as text, its distinct values, mean, deviation and quartiles where they are numbers, its rows,
     and the share of NULLs in percent. ``source``: a table, a file or a query, which runs once.
@@ -85,7 +92,7 @@ def _figures(field: pa.Field) -> list[tuple[str, str]]:
     ]
 
 
-def with_sample(text: str) -> Translation | None:
+def _with_sample(text: str) -> Translation | None:
     """``text`` without USING SAMPLE at its end, and with so many random rows of its table in place
     of the table; None without one. As in DuckDB, rows are drawn before WHERE. Raises QueryError for
     another form."""
