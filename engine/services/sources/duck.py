@@ -30,6 +30,8 @@ _SPARE = 2
 """Transactions beside those of the scans that are known, for later parts of a query."""
 _AS_TEXT = ("BIT", "TIME WITH TIME ZONE", "VARIANT", "GEOMETRY", "UNION", "BIGNUM", "VARINT")
 _ZONED = "TIME WITH TIME ZONE"
+_MOST = 10**38 - 1
+"""The greatest number of ``decimal128``."""
 
 
 class DuckDatabase(Snapshots):
@@ -88,6 +90,8 @@ class DuckDatabase(Snapshots):
         listed = self._rows(_COLUMNS, [schema, table])
         if not listed:
             return ()
+        wide = self._wide(schema, table, [name for name, kind, _ in listed if kind == "HUGEINT"])
+        listed = [(n, "UHUGEINT" if n in wide else kind, note) for n, kind, note in listed]
         read = [_read(name, kind) for name, kind, _ in listed]
         query = exp.select(
             *(
@@ -108,6 +112,16 @@ class DuckDatabase(Snapshots):
             )
             for (name, kind, comment), by, field in zip(listed, read, schema_there, strict=True)
         ]
+
+    def _wide(self, schema: str, table: str, names: Sequence[str]) -> set[str]:
+        """The columns of whole numbers with more digits than ``decimal128`` has, which Arrow shows
+        without the last one."""
+        if not names:
+            return set()
+        tests = [f"max({n}) > {_MOST} OR min({n}) < -{_MOST}" for n in map(_quote, names)]
+        place = exp.table_(table, db=schema, quoted=True).sql(dialect="duckdb")
+        (seen,) = self._rows(f"SELECT {', '.join(tests)} FROM {place}")
+        return {name for name, is_wide in zip(names, seen, strict=True) if is_wide}
 
     def begin_reading(self, *, scans: int) -> DuckReading:
         with self._errors(), self._commits:

@@ -49,7 +49,10 @@ CASES: dict[str, list[Case]] = {
         ("TIMESTAMP WITH TIME ZONE", "'2024-01-31 08:00:00+00:00'", "timestamp[us, tz=UTC]", NINE),
     ],
     "duckdb": [
-        ("HUGEINT", str(2**127 - 1), "decimal128(38, 0)", Decimal(2**127 - 1)),
+        ("HUGEINT", str(10**38 - 1), "decimal128(38, 0)", Decimal(10**38 - 1)),
+        ("HUGEINT", str(10**38), "decimal256(39, 0)", Decimal(10**38)),
+        ("HUGEINT", str(2**127 - 1), "decimal256(39, 0)", Decimal(2**127 - 1)),
+        ("HUGEINT", str(1 - 2**127), "decimal256(39, 0)", Decimal(1 - 2**127)),
         ("UHUGEINT", str(2**128 - 1), "decimal256(39, 0)", Decimal(2**128 - 1)),
         ("UBIGINT", str(2**64 - 1), "uint64", 2**64 - 1),
         ("TINYINT", "-128", "int8", -128),
@@ -172,8 +175,11 @@ def test_values_arrive_as_themselves(kind: str, tmp_path: Path) -> None:
     for n, (name, value, expected, here) in enumerate(CASES[kind]):
         found = session.sql(f"SELECT c FROM d.t{n}").to_arrow_table().column(0)
         values = found.to_pylist()
-        if str(found.type) != expected or values != [here, None]:
-            wrong[name, value] = (str(found.type), values)
+        text = f"{values[0]:f}" if isinstance(here, Decimal) else None
+        cast = f"SELECT CAST(c AS VARCHAR) AS c FROM d.t{n}"
+        is_text = text is None or session.sql(cast).to_pydict()["c"] == [text, None]
+        if str(found.type) != expected or values != [here, None] or not is_text:
+            wrong[name, value] = (str(found.type), values, is_text)
     assert wrong == {}
 
 
