@@ -18,7 +18,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _ESCAPED = re.compile(r"""[\x00-\x1f\x7f"*<>\[\\\]^`{|}~]""")
 """Characters that object stores escape: DataFusion lists such a folder, and does not find it by its
 value."""
-_NULL = "__HIVE_DEFAULT_PARTITION__"
+NULL_NAME = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def partition_of(folder: str) -> Partition | None:
     found = _NAMED.fullmatch(folder)
     if found is None:
         return None
-    value = None if found["value"] == _NULL else unquote(found["value"])
+    value = None if found["value"] == NULL_NAME else unquote(found["value"])
     return Partition(unquote(found["name"]), value, found["value"])
 
 

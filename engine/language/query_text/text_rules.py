@@ -80,6 +80,7 @@ QUERIES = (
     ),
     TextRule(r"\b(?:rollup|cube)\s*\(", "grouped_keys:grouped_keys"),
     _SIMILAR_TO,
+    TextRule(r"\bcopy\b.*\bpartitioned\s+by\b", "partitioned_copies:keep_null_keys"),
 )
 """Rules for whole queries, in order."""
 
