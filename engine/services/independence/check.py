@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,20 +43,21 @@ class Independence:
 
     ``rows``: for each value that was asked again its question, its values, both answers with the
     probabilities that the model gives, and whether the answer moved: another text, or a probability
-    that differs by more than 0.025.
+    or a share of a score's scale that differs by more than 0.025. It is NULL where the model failed
+    at one of the two.
     """
 
     rows: pa.Table
 
     @property
     def asked(self) -> int:
-        """The number of values that were asked again."""
-        return int(self.rows.num_rows)
+        """The number of values that were asked again, and answered both times."""
+        return int(self.rows.num_rows - self.rows["moved"].null_count)
 
     @property
     def moved(self) -> int:
         """The number of values whose answer or probability differs beside other values."""
-        return sum(self.rows["moved"].to_pylist())
+        return self.rows["moved"].to_pylist().count(True)
 
     def __repr__(self) -> str:
         return f"{self.moved:,} of {count_noun(self.asked, 'answer')} moved in other company"
@@ -122,14 +124,37 @@ def _ask(ledger: Ledger, model: CachedModel, task: Task, values: list[Values]) -
 
 
 def _row(task: Task, values: Values, alone: Answer, company: Answer) -> dict[str, object]:
-    one, other = alone.probability, company.probability
-    apart = one is not None and other is not None and abs(one - other) > _TOLERANCE
     return {
         "question": task.question,
         "values": list(values),
         "alone": alone.text,
         "in_company": company.text,
-        "probability_alone": one,
-        "probability_in_company": other,
-        "moved": apart or alone.text != company.text,
+        "probability_alone": alone.probability,
+        "probability_in_company": company.probability,
+        "moved": None if alone.error or company.error else _differ(task, alone, company),
     }
+
+
+def _differ(task: Task, one: Answer, other: Answer) -> bool:
+    """Whether two answers differ by more than rounding and repetition explain."""
+    figures = _shares(task, one), _shares(task, other)
+    if figures[0] and figures[1]:
+        return any(abs(p - q) > _TOLERANCE for p, q in zip(*figures, strict=True))
+    sure = one.probability, other.probability
+    far = None not in sure and abs((sure[0] or 0) - (sure[1] or 0)) > _TOLERANCE
+    return far or one.text != other.text
+
+
+def _shares(task: Task, answer: Answer) -> list[float]:
+    """The probabilities of a distribution, or the place of a score on its scale, from 0 to 1; empty
+    for other answers."""
+    constraint = task.constraint
+    if answer.text is None:
+        return []
+    if constraint.distribution:
+        stated = json.loads(answer.text)
+        return [float(stated[option]) for option in sorted(stated)]
+    if constraint.kind == "score" and constraint.scale is not None:
+        low, high = constraint.scale
+        return [(float(answer.text) - low) / (high - low)]
+    return []

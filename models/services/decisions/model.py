@@ -65,6 +65,7 @@ MEASURED = 20
 _MOST_MOVED = 0.05
 """The share of them that may move all the same: models do not repeat themselves to the last digit.
 """
+_MOST_IN_VAIN = 8
 _MOST_EARLY = 100_000
 """Answers that may wait for their turn."""
 
@@ -131,6 +132,8 @@ class DecisionModel(StreamingAnswers):
         """The most questions of a request, as far as the server took them."""
         self._apart: set[Question] = set()
         """Questions that were refused by themselves the last time, and spoil no other request."""
+        self._in_vain = 0
+        """Unusable answers that were no better by themselves, in a row."""
         self._independent: bool | None = None
         """Whether the questions of one request leave one another alone; None: not known yet."""
         self._sentinels = Sentinels(options.drift_checks)
@@ -368,11 +371,13 @@ class DecisionModel(StreamingAnswers):
         self._most = most or self._most
         if len(asked) == 1:
             self._apart.discard(own)
-        elif isinstance(reply.odds[0], UnusableAnswerError):
+        elif isinstance(reply.odds[0], UnusableAnswerError) and self._in_vain < _MOST_IN_VAIN:
             with contextlib.suppress(Refusal, NoAnswer):
                 alone = await self._post(client, one.state, [own], errand)
                 odds, usage = [*alone.odds, *reply.odds[1:]], reply.usage + alone.usage
                 reply = replace(reply, odds=odds, usage=usage)
+            bad = isinstance(reply.odds[0], UnusableAnswerError)
+            self._in_vain = self._in_vain + 1 if bad else 0
         return asked, reply
 
     def _set_apart(self, question: Question) -> None:

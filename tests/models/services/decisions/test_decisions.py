@@ -587,6 +587,33 @@ def test_a_check_finds_answers_that_depend_on_their_company(scheme: str, leaks: 
         assert session.ledger.usage.values == 4 + 4 + 4
 
 
+def test_noise_and_failures_of_a_check_are_no_moved_answers() -> None:
+    """Repeats differ in the second decimal, and every fifth answer is missing."""
+    made = random.Random(3)
+
+    def noisy(state: str, question: str, options: Sequence[str]) -> list[float]:
+        first, *rest = odds(state, question, options)
+        shift = made.choice([-0.01, 0, 0.01])
+        return [first + shift, rest[0] - shift, *rest[1:]]
+
+    def lose(answer: Body) -> Body | None:
+        return None if made.random() < 0.2 else answer
+
+    query = (
+        "SELECT llm_filter('Is it late?', text), llm_score('How angry?', text, low => 1, high => 5)"
+        ", llm_map('Which?', text, options => ['a', 'b'], confidence => 'all') FROM t"
+    )
+    with (
+        asking(Decisions(noisy, spoil=lose), retries=0) as (session, _),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        found = session.sql(query).check_independence(k=20)
+    assert found.rows.num_rows == 12
+    assert 4 < found.asked < 12
+    assert found.moved == 0
+
+
 def test_a_check_of_any_other_model_has_other_values_for_company() -> None:
     model = bf.ScriptedModel(lambda call: "refund" in str(call.values[0]), batch_size=8)
     session = bf.connect(model, cache=None, progress="off")
