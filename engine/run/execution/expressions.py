@@ -7,7 +7,7 @@ calls on the chunk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -31,6 +31,7 @@ from blendfusion.planner.ir.nodes import (
     asks,
     asks_model,
     fields,
+    is_volatile,
     literal_like,
     needs_model,
     walk,
@@ -38,7 +39,7 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.possible_answers import outcomes, over_answers, possible_answers
 from blendfusion.run.execution.certain_questions import STRICT, always_asks
 from blendfusion.run.execution.join_keys import Keys
-from blendfusion.run.execution.needed_questions import NeededQuestions
+from blendfusion.run.execution.needed_questions import NeededQuestions, may_look
 from blendfusion.run.execution.row_ranges import RowRanges, may_decide_rows
 from blendfusion.run.execution.scratch_context import Workbench
 from blendfusion.run.execution.truth_table import (
@@ -489,12 +490,17 @@ class RowWise:
         return spread(whole(value), states, len(rows))
 
     def _connective(self, expr: Node, rows: Rows) -> Column:
-        """AND / OR: each part sees the rows that earlier parts leave undecided, cheap ones
-        first."""
+        """AND / OR: each part sees the rows that earlier parts leave undecided, cheap ones first;
+        but a part whose answers a row has already comes before all that ask about it."""
         decisive = expr.name == "or"  # a TRUE decides an OR, a FALSE an AND
         combine = pc.or_kleene if decisive else pc.and_kleene
         result: pa.Array = pa.array(np.full(len(rows), not decisive))
-        for part in sorted(expr.children, key=lambda part: dearness(part, rows)):
+        parts = sorted(expr.children, key=lambda part: dearness(part, rows))
+        for part, known in self._answered_parts(parts, rows):
+            some = rows.take(np.flatnonzero(known))
+            value = spread(whole(self.column(part, some)), np.flatnonzero(known), len(rows))
+            result = combine(result, pc.if_else(pa.array(known), value, not decisive))
+        for part in parts:
             states = np.flatnonzero(is_undecided(result, decisive))
             if len(states) == 0:
                 break
@@ -504,6 +510,17 @@ class RowWise:
             # A NULL in a decided row leaves it decided: x OR TRUE, x AND FALSE.
             result = combine(result, value if everything else spread(value, states, len(rows)))
         return result
+
+    def _answered_parts(
+        self, parts: Sequence[Expr], rows: Rows
+    ) -> Iterator[tuple[Expr, np.ndarray]]:
+        """Of several parts that ask, those with answers, and the rows that have them."""
+        asking = [part for part in parts if needs_model(part) and part not in rows.known]
+        for part in asking if len(asking) > 1 else ():
+            if may_look(part) and not is_volatile(part):
+                known = self.known_rows(part, rows)
+                if known.any():
+                    yield part, known
 
     def _in_list(self, expr: Node, rows: Rows) -> Column:
         """``x IN (…)``: an item with a call sees the rows whose value equals no item before it. The

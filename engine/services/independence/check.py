@@ -57,7 +57,7 @@ class Independence:
     @property
     def moved(self) -> int:
         """The number of values whose answer or probability differs beside other values."""
-        return self.rows["moved"].to_pylist().count(True)
+        return int(self.rows["moved"].to_pylist().count(True))
 
     def __repr__(self) -> str:
         return f"{self.moved:,} of {count_noun(self.asked, 'answer')} moved in other company"

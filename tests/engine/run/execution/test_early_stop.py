@@ -122,3 +122,29 @@ def test_pairs_are_put_in_order_without_what_a_condition_keeps_from_being_comput
     sql = f"SELECT l.x, r.u FROM l JOIN r ON l.k = r.k WHERE ({asks}) AND llm_filter('p', r.u)"
     assert len(db.rows(sql)) == 8
     assert len(db.rows(f"{sql} LIMIT 3")) == 3
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 3, 100])
+@pytest.mark.parametrize("operator", ["OR", "AND"])
+def test_an_answer_that_a_row_has_comes_before_a_question(chunk_rows: int, operator: str) -> None:
+    """B is asked where A is true; where it decides the second condition, C is not asked."""
+    sign = operator == "OR"
+
+    def answer(call: bf.Request) -> bool:
+        n = int(str(call.values[0]))
+        return {"A": n % 2 == 0, "B": (n % 4 == 0) is sign, "C": sign}[call.question[0]]
+
+    model = bf.ScriptedModel(answer)
+    session = bf.connect(model, cache=None, chunk_rows=chunk_rows, first_chunk_rows=chunk_rows)
+    session.from_pydict({"x": [str(n) for n in range(16)] + [None]}, "t")
+    a, b, c = (f"llm_filter('{name}?', x)" for name in "ABC")
+    rows = session.sql(
+        f"SELECT x, CASE WHEN {a} THEN {b} END AS y, {c} {operator} {b} AS z FROM t"
+    ).to_pylist()
+    for row in rows[:16]:
+        n = int(row["x"])
+        assert row["y"] == (None if n % 2 else (n % 4 == 0) is sign)
+        assert row["z"] is sign
+    assert (rows[16]["y"], rows[16]["z"]) == (None, None)
+    asked = [call.question[0] for call in model.calls]
+    assert {name: asked.count(name) for name in "ABC"} == {"A": 16, "B": 8, "C": 12}
