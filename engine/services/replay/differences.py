@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
-from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
+from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from blendfusion.language.query_text.sqlglot_tree import tree_of
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.services.replay.manifest import Manifest
 from blendfusion.services.replay.row_changes import Row, row_changes
@@ -130,10 +130,7 @@ def _outline(tree: TokenTree) -> list[str]:
 
 def _answer_columns(query: str) -> frozenset[str] | None:
     """The columns of a query's result that hold answers; None where the text does not tell."""
-    try:
-        tree = parse_one(query)
-    except SqlglotError:
-        return None
+    tree = tree_of(query)
     if not isinstance(tree, exp.Select) or len(list(tree.find_all(exp.Select))) != 1:
         return None
     return frozenset(
