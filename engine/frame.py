@@ -6,7 +6,17 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequen
 from contextlib import closing, contextmanager, redirect_stdout
 from functools import cached_property, partial, update_wrapper
 from io import StringIO
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, cast, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    NoReturn,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+)
 
 import pyarrow as pa
 from datafusion import DataFrame, Expr, SessionContext, lit
@@ -67,6 +77,7 @@ if TYPE_CHECKING:
 
 
 P = ParamSpec("P")
+T = TypeVar("T")
 JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
 
 
@@ -418,6 +429,12 @@ class Frame(FrameMethods):
             for batch in Pump().batches(begin, asks=False, query=written_sql(self)):
                 yield pa.Table.from_batches([batch])
 
+    def _at_once(self, work: Callable[[DataFrame], T]) -> T:
+        """What ``work`` makes of DataFusion's own frame."""
+        with closing(self._session.scan_run()) as run:
+            plain = self._plain
+            return Pump().call(partial(run.begin, plain, partial(work, plain)))
+
     # --- results ---------------------------------------------------------------------------------
 
     def collect(self) -> list[pa.RecordBatch]:
@@ -438,7 +455,7 @@ class Frame(FrameMethods):
     def collect_partitioned(self) -> list[list[pa.RecordBatch]]:
         if self._runs_here:
             return [self.collect()]
-        return Pump().call(self._plain.collect_partitioned)
+        return self._at_once(DataFrame.collect_partitioned)
 
     def collect_column(self, column_name: str) -> pa.Array | pa.ChunkedArray:
         return self.select(column_name).to_arrow_table().column(0)
@@ -509,7 +526,7 @@ class Frame(FrameMethods):
 
     def cache(self) -> Frame:
         """A frame over the stored result: the model is asked once, now."""
-        stored = self._result() if self._runs_here else Pump().call(self._plain.cache)
+        stored = self._result() if self._runs_here else self._at_once(DataFrame.cache)
         cached = cast("Frame", self._session.new_unnamed(stored)).with_budget(self.budget)
         cached.latest.trace = self.latest.trace
         return cached

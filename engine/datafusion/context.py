@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from blendfusion.datafusion.user_context import UserContext
 
 P = ParamSpec("P")
-LIST_CACHE = "datafusion.runtime.list_files_cache_limit"
+OFF_CACHES = (
+    "datafusion.runtime.list_files_cache_limit",
+    "datafusion.runtime.file_statistics_cache_limit",
+)
+"""With these, a folder has the files of its first query, and a file the statistics of any that had
+its size and time of change."""
 _STEALS = "datafusion.execution.enable_file_stream_work_stealing"
 
 
@@ -63,8 +68,8 @@ class OwnContext(WithoutMetadata):
             # each run, and a limit meets others.
             config = config or SessionConfig().with_information_schema(True)
             super().__init__(config.set(_STEALS, "false"), runtime)
-            # Otherwise a folder has the files of its first query.
-            SessionContext.sql(self, f"SET {LIST_CACHE} = '0M'")
+            for name in OFF_CACHES:
+                SessionContext.sql(self, f"SET {name} = '0M'")
         else:
             adopted.claim(self)
             self._ctx = adopted.inner

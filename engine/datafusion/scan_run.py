@@ -16,14 +16,18 @@ class ScanRun:
 
     on_left_out: Callable[[int], None] | None = None
     """Told of words of documents that are in no chunk, while they are read, on any thread."""
+    before: Callable[[DataFrame], None] | None = None
+    """Told of each frame before it is planned."""
 
     def begin(self, frame: DataFrame, begin: Callable[[], T]) -> T:
         """Call ``begin``, which plans a frame of DataFusion and starts it, on this thread."""
-        before, _current.run = _current.run, self
+        if self.before is not None:
+            self.before(frame)
+        outer, _current.run = _current.run, self
         try:
             return begin()
         finally:
-            _current.run = before
+            _current.run = outer
 
     def close(self) -> None:
         """End the run: no more work begins."""

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from blendfusion.datafusion.arrow_types import is_text
 from blendfusion.errors import QueryError
 from blendfusion.services.lakes.pruning import ColumnTest, PrunedTable
 from blendfusion.udfs.declare.arguments import quoted_name
@@ -31,7 +33,8 @@ def readable(table: Any) -> Any:
     if _mapping(table) == "id":
         _check_names(table)
     # DataFusion wraps a scan that leaves out deleted rows, which refuses to be wrapped.
-    return MarkedRows(table) if has_marked_rows(table) and hasattr(table, "scan") else table
+    is_scanned = has_marked_rows(table) or _may_have_empty_texts(table)
+    return ScannedRows(table) if is_scanned and hasattr(table, "scan") else table
 
 
 def has_marked_rows(table: Any) -> bool:
@@ -48,12 +51,28 @@ def _mapping(table: Any) -> str:
     return str(table.metadata().configuration.get("delta.columnMapping.mode", "none"))
 
 
-class MarkedRows(PrunedTable):
-    """The rows of a table in whose files deleted rows are only marked."""
+def _may_have_empty_texts(table: Any) -> bool:
+    """Whether an empty text may stand for NULL among the values of partitions, as the protocol has
+    it. The library shows both as NULL here, and an empty text in rows."""
+    if not _texts_of_partitions(table):
+        return False
+    files = pa.table(table.get_add_actions(flatten=True))
+    parts = (name for name in files.schema.names if name.startswith("partition."))
+    return any(files[name].null_count for name in parts)
+
+
+def _texts_of_partitions(table: Any) -> list[str]:
+    schema = pa.schema(table.schema().to_arrow())
+    return [n for n in table.metadata().partition_columns if is_text(schema.field(n).type)]
+
+
+class ScannedRows(PrunedTable):
+    """The rows of a table in whose files deleted rows are only marked, or whose partitions have
+    empty texts for NULL."""
 
     def __init__(self, table: Any) -> None:
         super().__init__(pa.schema(table.schema().to_arrow()))
-        self._table = table
+        self._table, self._texts = table, _texts_of_partitions(table)
 
     def _batches(
         self, columns: Sequence[str], tests: Sequence[ColumnTest], batch_size: int
@@ -62,7 +81,15 @@ class MarkedRows(PrunedTable):
         predicate = " AND ".join(map(_condition, tests)) or None
         rows = self._table.scan(columns=[*columns], predicate=predicate)
         for batch in pa.RecordBatchReader.from_stream(rows):
-            yield batch.select(columns).cast(wanted)
+            yield self._with_nulls(batch.select(columns).cast(wanted))
+
+    def _with_nulls(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for place, field in enumerate(batch.schema):
+            if field.name in self._texts:
+                column = batch.column(place)
+                values = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
+                batch = batch.set_column(place, field, values)
+        return batch
 
 
 def _condition(test: ColumnTest) -> str:

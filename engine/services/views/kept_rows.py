@@ -14,7 +14,8 @@ from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from blendfusion.planner.stages.split import Stage
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
-_PIECES, _MADE_WITH, _ROWS_OF_A_BATCH = b"pieces", b"made with", 65_536
+_PIECES, _MADE_WITH = b"pieces", b"made with"
+_ROWS_OF_A_BATCH, _BYTES_OF_A_BATCH = 65_536, 1 << 26
 _LEAST, _MOST, _BITS = 64, 8_192, 8
 """The rows of a piece: at least and at most so many, and 2 ** _BITS + _LEAST on average."""
 _RANDOM = np.random.default_rng(46)
@@ -65,10 +67,9 @@ class _Pieces:
     def divide(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the pieces that must run, with the numbers of these."""
         known = {} if self._kept is None else self._kept.places
-        for each in batches:
-            batch = plain_batch(each, plain_schema(each.schema))
+        for batch, bounds in whole_pieces(batches):
             begin, numbers = 0, list[np.ndarray]()
-            for first, end in pairwise(bounds_of(batch)):
+            for first, end in pairwise(bounds):
                 piece = batch.slice(first, end - first)
                 digest = table_digest(pa.Table.from_batches([piece]))
                 if digest not in known:
@@ -213,6 +214,26 @@ def _form(expr: Expr) -> tuple[object, ...]:
         if isinstance(expr, Ask)
         else (expr.name, expr.template, children)
     )
+
+
+def whole_pieces(
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[tuple[pa.RecordBatch, list[int]]]:
+    """The rows of batches in plain types, with the bounds of their pieces. A piece goes on in the
+    next batch, since another run may divide the same rows into other batches."""
+    waiting = list[pa.RecordBatch]()
+    for each in chain(batches, (None,)):
+        if each is not None:
+            waiting.append(plain_batch(each, plain_schema(each.schema)))
+            rows, size = (sum(map(of, waiting)) for of in (len, attrgetter("nbytes")))
+            if rows < _ROWS_OF_A_BATCH and size < _BYTES_OF_A_BATCH:
+                continue
+        if waiting:
+            batch = pa.concat_batches(waiting)
+            bounds = bounds_of(batch)
+            ended = bounds if each is None else bounds[:-1] or bounds
+            yield batch, ended
+            waiting = [batch.slice(ended[-1])]
 
 
 def bounds_of(batch: pa.RecordBatch) -> list[int]:

@@ -9,14 +9,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from datafusion import SessionContext
+from datafusion import DataFrame, SessionContext
 
+from blendfusion.datafusion.scans import scans
 from blendfusion.errors import BlendFusionError
 from blendfusion.prepare.frame_sources import FrameSources
 
 if TYPE_CHECKING:
+    from blendfusion.datafusion.scan_run import ScanRun
+    from blendfusion.frame import Frame
     from blendfusion.services.replay.registrations import Registration
 
+UNNAMED = "__blendfusion.unnamed."
+"""The names of the scans of frames that are no tables begin so."""
 _OPERATORS = ("DatasetExec: ", "DeltaScanExec")
 
 
@@ -51,6 +56,46 @@ class RegisteredTables(FrameSources):
     def _files(self) -> dict[str, tuple[Registration, object]]:
         """How files became tables, and what these were then; others may have the names by now."""
         return {}
+
+    def read_parquet(self, path: Any, *args: Any, **kwargs: Any) -> Frame:
+        from blendfusion.services.replay.registrations import registration_of
+
+        found = registration_of("register_parquet", path, {})
+        if found is not None:
+            self._read[found.path] = found, self._read.get(found.path, (found, None))[1]
+            self._forget_replaced({found.path})
+        frame: Frame = super().read_parquet(path, *args, **kwargs)
+        return frame
+
+    @cached_property
+    def _read(self) -> dict[str, tuple[Registration, object]]:
+        """The files of tables by their names, and those of frames by their paths, as they were when
+        DataFusion planned their last scan."""
+        return {}
+
+    def scan_run(self) -> ScanRun:
+        """A run that reads files as they are now."""
+        run = super().scan_run()
+        run.before = self._renew_files
+        return run
+
+    def _renew_files(self, frame: DataFrame) -> None:
+        scanned = {scan.split(" projection=")[0] for scan in scans(frame.logical_plan())}
+        names = scanned & self._files.keys()
+        for name in names - self._read.keys():
+            self._read[name] = self._files[name]
+        if any(name.startswith(UNNAMED) for name in scanned):
+            names |= self._read.keys() - self._files.keys()
+        self._forget_replaced(names)
+
+    def _forget_replaced(self, names: Iterable[str]) -> None:
+        """Have DataFusion forget what it knows of files if some of these are others by now."""
+        from blendfusion.datafusion.file_caches import forget_files
+
+        now = {name: (self._read[name][0], self._state(self._read[name][0])) for name in names}
+        if any(self._read[name] != state for name, state in now.items()):
+            forget_files(self)
+        self._read.update(now)
 
     def renew_tables(self, names: Iterable[str]) -> bool:
         """Register those tables again whose files changed since: DataFusion and this session

@@ -17,6 +17,7 @@ from blendfusion.errors import BlendFusionError
 from blendfusion.models.registry.model_names import ModelNames
 from blendfusion.services.replay.digests import file_digest, schema_of, table_digest
 from blendfusion.services.replay.record import options_of, table_names, versions
+from blendfusion.services.views.registered_tables import UNNAMED, RegisteredTables
 from blendfusion.services.views.view_scans import aliases_in, scans_of
 from blendfusion.udfs.ask.calibrations import Calibrations
 from blendfusion.udfs.ask.reviews import Reviews
@@ -30,11 +31,10 @@ if TYPE_CHECKING:
     from blendfusion.models.embedders.cache import VectorCounts
     from blendfusion.run.hooks import BaseFrame
     from blendfusion.services.views.folder import View
-    from blendfusion.services.views.registered_tables import RegisteredTables
 
-_ROWS, _UNNAMED = 65_536, "__blendfusion.unnamed."
+_ROWS = 65_536
 _FILES = re.compile(r"^DataSourceExec: file_groups=\{\d+ groups?: (\[.*?\])\}, ")
-_ONE_FILE = re.compile(r"[^\[\],]+?(?=:\d+\.\.\d+|[\],])")
+_ONE_FILE = re.compile(r"([^\[\],]+?)(?::\d+\.\.\d+)?(?=[\],])")
 _VOLATILE = re.compile(
     r"\b(rand|random|uuid|uuidv4|now|today|current_date|current_time|current_timestamp|localtimestamp)\b\s*(\(\s*\))?",
     re.IGNORECASE,
@@ -133,9 +133,21 @@ def _digest_of_table(session: RegisteredTables, name: str) -> str:
         table = SessionContext.table(session, path)
         table.execution_plan()
     except Exception:  # a name with a dot of its own
-        table = SessionContext.table(session, quoted_name(name))
+        path = quoted_name(name)
+        table = SessionContext.table(session, path)
     version = session.version_of(name)
-    return _digest(table) if version is None else _digest_of((version, schema_of(table.schema())))
+    if version is not None:
+        return _digest_of((version, schema_of(table.schema())))
+    return _digest(table, _plan_in_full(session, path, table))
+
+
+def _plan_in_full(session: RegisteredTables, path: str, table: DataFrame) -> str:
+    """The plan of a table. DataFusion shows few of many files otherwise."""
+    plan = table.execution_plan().display_indent()
+    if "..." not in plan:
+        return plan
+    rows = SessionContext.sql(session, f"EXPLAIN VERBOSE SELECT * FROM {path}").to_pydict()
+    return str(dict(zip(rows["plan_type"], rows["plan"], strict=True))["physical_plan"])
 
 
 def _digest_of_scan(
@@ -143,14 +155,15 @@ def _digest_of_scan(
 ) -> str | None:
     """A digest of what a scan of a view reads; None for a function in FROM."""
     (text,) = scans(scan)
-    if table_of(text, known) is None and not text.startswith(_UNNAMED):
+    if table_of(text, known) is None and not text.startswith(UNNAMED):
         return None
-    return _digest(SessionContext.create_dataframe_from_logical_plan(session, scan))
+    table = SessionContext.create_dataframe_from_logical_plan(session, scan)
+    return _digest(table, table.execution_plan().display_indent())
 
 
-def _digest(table: DataFrame) -> str:
-    """A digest of a table or view: of the contents of its files, or of its rows."""
-    files = _files(table.execution_plan().display_indent())
+def _digest(table: DataFrame, plan: str) -> str:
+    """A digest of a table or view with this plan: of the contents of its files, or of its rows."""
+    files = _files(plan)
     if files is not None:
         return _digest_of(([(str(f), file_digest(f)) for f in files], schema_of(table.schema())))
     digest = sha256()

@@ -49,6 +49,29 @@ def test_delta_has_versions_and_no_deleted_rows(delta: Path) -> None:
     assert ids(found, f"SELECT x FROM '{delta}'") == [1, 3, 4]
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+@pytest.mark.parametrize("by", [["p"], ["p", "q"], ["n", "p"]], ids="-".join)
+def test_an_empty_text_of_a_partition_is_null(
+    by: list[str], kind: pa.DataType, tmp_path: Path
+) -> None:
+    """The protocol has it so, as have all readers; in a column of rows it stays empty."""
+    deltalake = pytest.importorskip("deltalake")
+    texts = ["", None, "a", " ", "", "NULL"]
+    columns = {"p": pa.array(texts, kind), "q": pa.array(texts[::-1], kind)}
+    rows = pa.table({"x": range(6), "n": [1, None, 1, 2, 2, 3], **columns})
+    deltalake.write_deltalake(tmp_path / "t", rows, partition_by=by)
+    expected = deltalake.DeltaTable(tmp_path / "t").to_pyarrow_table().sort_by("x")
+    found = session()
+    found.register_lake("t", tmp_path / "t")
+    assert found.sql("SELECT * FROM t ORDER BY x").to_pylist() == expected.to_pylist()
+    for where in ("IS NULL", "= ''", "IS NOT NULL", "<> 'a'", "IN ('', 'a')", "< 'b'"):
+        for name in ("p", "q"):
+            kept = duckdb.sql(f"SELECT x FROM expected WHERE {name} {where} ORDER BY x").fetchall()
+            assert ids(found, f"SELECT x FROM t WHERE {name} {where}") == [x for (x,) in kept]
+    asked = found.sql("SELECT p FROM t WHERE llm_filter('Good?', p) ORDER BY p").to_pydict()
+    assert asked["p"] == ["NULL", "a"]
+
+
 def test_a_version_that_is_not_there(delta: Path) -> None:
     with pytest.raises(bf.QueryError, match="no table of Delta Lake at"):
         session().register_lake("t", delta, version=99)

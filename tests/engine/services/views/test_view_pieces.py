@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,26 @@ def test_pieces_meet_again_behind_a_change() -> None:
 
     assert len(pieces(before)) > 20
     assert len(pieces(after) - pieces(before)) <= 6
+
+
+@pytest.mark.parametrize("most_bytes", [1 << 26, 1_000])
+def test_pieces_do_not_depend_on_batches(most_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_rows, "_BYTES_OF_A_BATCH", most_bytes)
+    rng = np.random.default_rng(5)
+    rows = pa.record_batch({"text": [f"row {n}" for n in rng.integers(0, 1 << 40, 150_000)]})
+
+    def pieces(cuts: list[int]) -> Iterator[list[str]]:
+        batches = (rows.slice(a, b - a) for a, b in pairwise([0, *cuts, len(rows)]))
+        for batch, bounds in kept_rows.whole_pieces(batches):
+            for a, b in pairwise(bounds):
+                yield batch.column(0).slice(a, b - a).to_pylist()
+
+    whole = [*pieces([])]
+    assert [*chain.from_iterable(whole)] == rows.column(0).to_pylist()
+    for count in (1, 20, 50):
+        assert [*pieces(sorted(rng.integers(0, len(rows), count).tolist()))] == whole
+    assert [*kept_rows.whole_pieces(iter(()))] == []
+    assert [bounds for _, bounds in kept_rows.whole_pieces(iter([rows.slice(0, 0)]))] == [[0]]
 
 
 def test_a_damaged_file_of_kept_rows_is_none(tmp_path: Path) -> None:

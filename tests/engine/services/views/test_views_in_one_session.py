@@ -377,3 +377,75 @@ def test_what_changes_within_a_session_is_seen(
         assert report["why"] != "nothing changed"
         assert session.sql("REFRESH v").to_pylist()[0]["rewritten"] is False
     session.close()
+
+
+def a_frame_of_a_file(session: bf.Session, folder: Path) -> State:
+    for ids in ((11, 12), (91, 92), (13, 93)):
+        write(folder / "a.parquet", *ids, mtime=10**18)
+        frame = session.read_parquet(str(folder / "a.parquet"))
+        if session.table_exist("p"):
+            session.deregister_table("p")
+        session.register_view("p", frame)
+        yield "SELECT id FROM p WHERE id > 50", [n for n in ids if n > 50]
+
+
+def a_file_in_from(session: bf.Session, folder: Path) -> State:
+    for ids in ((11, 12), (91, 92), (13, 93)):
+        write(folder / "a.parquet", *ids, mtime=10**18)
+        yield f"SELECT id FROM '{folder / 'a.parquet'}' WHERE id > 50", [n for n in ids if n > 50]
+
+
+def a_file_behind_a_view(session: bf.Session, folder: Path) -> State:
+    for query, ids in rows_of_a_file(session, folder):
+        if not session.table_exist("w"):
+            session.sql("CREATE VIEW w AS SELECT * FROM p").collect()
+        yield query.replace(" p ", " w "), ids
+
+
+READ = (
+    rows_of_a_file,
+    the_form_of_a_file,
+    *map(files_of_a_folder, ("parquet", "json")),  # one of CSV has the files of its registration
+    files_in_from,
+    external_tables,
+    a_frame_of_a_file,
+    a_file_in_from,
+    a_file_behind_a_view,
+)
+RUNS: dict[str, Callable[[bf.Frame], list[Any]]] = {
+    "table": lambda frame: frame.to_arrow_table().column(0).to_pylist(),
+    "stream": lambda frame: [r.as_py() for b in frame for r in b.to_pyarrow().column(0)],
+    "parts": lambda frame: [
+        row for part in frame.collect_partitioned() for b in part for row in b.column(0).to_pylist()
+    ],
+    "kept": lambda frame: frame.cache().to_arrow_table().column(0).to_pylist(),
+    "asked": lambda frame: (
+        frame.with_column("is_it", bf.llm_filter("Is it?", bf.lit("text")))
+        .to_arrow_table()
+        .column(0)
+        .to_pylist()
+    ),
+}
+
+
+@pytest.mark.parametrize("way", RUNS)
+@pytest.mark.parametrize("kind", READ, ids=lambda kind: kind.__name__)
+def test_a_query_reads_files_as_they_are(
+    kind: Callable[[bf.Session, Path], State], way: str, tmp_path: Path
+) -> None:
+    session = opened(tmp_path, read_files="local")
+    for query, expected in kind(session, tmp_path):
+        assert RUNS[way](session.sql(query)) == expected
+    session.close()
+
+
+def test_a_frame_reads_its_file_as_it_is(tmp_path: Path) -> None:
+    session, file = opened(tmp_path), tmp_path / "a.parquet"
+    write(file, 11, 12, mtime=10**18)
+    session.register_parquet("p", str(file))
+    frames = (session.read_parquet(str(file)), session.table("p"))
+    few = [frame.filter(bf.col("id") > 50) for frame in frames]
+    assert [frame.to_pylist() for frame in few] == [[], []]
+    write(file, 91, 12, mtime=10**18)
+    assert [frame.count() for frame in few] == [1, 1]
+    session.close()
