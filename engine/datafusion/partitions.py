@@ -28,8 +28,11 @@ _MOST_READY = 16
 """The most batches of a partition that are held outside of ``Keep``."""
 
 
-def in_turn(streams: Sequence[RecordBatchStream], keep: Keep) -> Iterator[pa.RecordBatch]:
-    """The batches of partitions, one of each in turn, in the same order each time.
+def in_turn(
+    streams: Sequence[RecordBatchStream], keep: Keep, *, whole: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The batches of partitions, one of each in turn, or each ``whole`` before the next; in the
+    same order each time.
 
     Each partition computes its next batch ahead. While the one whose turn it is gives nothing, the
     others read on, and their rows go to ``keep``. An error is raised in its turn, or if another
@@ -45,7 +48,7 @@ def in_turn(streams: Sequence[RecordBatchStream], keep: Keep) -> Iterator[pa.Rec
             _wait_for(part, parts, pump)
             batch = part.take()
             if batch is not None:
-                left.append(part)
+                (left.appendleft if whole else left.append)(part)
                 yield batch
     finally:
         for part in parts:

@@ -196,12 +196,13 @@ class Execution:
 
     def run_divided(self, stage: Stage, divide: Divide) -> Iterator[pa.Table]:
         """The output of a row-wise stage for the rows that ``divide`` gives, in their order; the
-        last column is the one that it added."""
+        last column is the one that it added. Each partition comes whole: where another run divides
+        the same rows into other partitions and batches, most neighbours stay."""
         frame = self.source(stage)
         schema = plain_schema(frame.schema())
         select = stage.block.select or (boolean_literal(True),)  # as rows without columns have one
         block = replace(stage.block, select=(*select, Field(len(schema))))
-        batches = divide(self._in_order(stage.block.source, frame))
+        batches = divide(self._in_order(stage.block.source, frame, whole=True))
         chunks = Chunks(batches, schema.append(pa.field(ADDED_COLUMN, pa.int64())))
         return self._pipe(replace(stage, block=block), chunks, eager=True, most=None)
 
@@ -244,12 +245,15 @@ class Execution:
         """Attribute questions within this context to ``stage``."""
         return self._rowwise.dispatcher.observer.within(stage.number)
 
-    def _in_order(self, source: Plan, frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    def _in_order(
+        self, source: Plan, frame: DataFrame, *, whole: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of a source, whose frame is ``frame``, branch by branch of a union. A limit that
         ends in one branch leaves the next unopened, and the order is the same each time."""
+        begin = partial(self._partitions, whole=whole)
         for number, branch in enumerate(branches(source)):
             try:
-                batches = self._start(branch, self._partitions, frame if branch is source else None)
+                batches = self._start(branch, begin, frame if branch is source else None)
             except PlanError as problem:
                 if number == 0:
                     raise
@@ -275,12 +279,13 @@ class Execution:
                 raise
             return begin(self._frame(source, named=True))
 
-    def _partitions(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    def _partitions(self, frame: DataFrame, *, whole: bool = False) -> Iterator[pa.RecordBatch]:
         """The batches of a frame, partition by partition, in the same order each time, so that a
         limit meets the same rows. Raises PlanError like ``stream``."""
-        begin = partial(self._scans.begin, frame, frame.execute_stream_partitioned)
-        streams = _begin(begin)
-        return _fetch(*streams) if len(streams) == 1 else in_turn(streams, self._spill.keep)
+        streams = _begin(partial(self._scans.begin, frame, frame.execute_stream_partitioned))
+        if len(streams) == 1:
+            return _fetch(*streams)
+        return in_turn(streams, self._spill.keep, whole=whole)
 
     def _stream(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
         """The batches of a frame as they are computed. Raises PlanError like ``stream``."""
