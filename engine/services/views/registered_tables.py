@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from datafusion import DataFrame, SessionContext
 
-from blendfusion.datafusion.scans import scans
 from blendfusion.errors import BlendFusionError
 from blendfusion.prepare.frame_sources import FrameSources
 
@@ -80,20 +79,23 @@ class RegisteredTables(FrameSources):
         return run
 
     def _renew_files(self, frame: DataFrame) -> None:
+        from blendfusion.datafusion.scans import scans
+
         scanned = {scan.split(" projection=")[0] for scan in scans(frame.logical_plan())}
         names = scanned & self._files.keys()
-        for name in names - self._read.keys():
-            self._read[name] = self._files[name]
+        for name in names:
+            if name not in self._read or self._read[name][0] != self._files[name][0]:
+                self._read[name] = self._files[name]
         if any(name.startswith(UNNAMED) for name in scanned):
             names |= self._read.keys() - self._files.keys()
         self._forget_replaced(names)
 
     def _forget_replaced(self, names: Iterable[str]) -> None:
         """Have DataFusion forget what it knows of files if some of these are others by now."""
-        from blendfusion.datafusion.file_caches import forget_files
-
         now = {name: (self._read[name][0], self._state(self._read[name][0])) for name in names}
         if any(self._read[name] != state for name, state in now.items()):
+            from blendfusion.datafusion.file_caches import forget_files
+
             forget_files(self)
         self._read.update(now)
 

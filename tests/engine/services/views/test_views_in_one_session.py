@@ -389,6 +389,17 @@ def a_frame_of_a_file(session: bf.Session, folder: Path) -> State:
         yield "SELECT id FROM p WHERE id > 50", [n for n in ids if n > 50]
 
 
+def another_file_of_the_name(session: bf.Session, folder: Path) -> State:
+    for file in ("a.parquet", "b.parquet"):
+        for ids in ((11, 12), (91, 92)):
+            write(folder / file, *ids, mtime=10**18)
+            if ids[0] == 11:
+                if session.table_exist("p"):
+                    session.deregister_table("p")
+                session.register_parquet("p", str(folder / file))
+            yield "SELECT id FROM p WHERE id > 50", [n for n in ids if n > 50]
+
+
 def a_file_in_from(session: bf.Session, folder: Path) -> State:
     for ids in ((11, 12), (91, 92), (13, 93)):
         write(folder / "a.parquet", *ids, mtime=10**18)
@@ -409,6 +420,7 @@ READ = (
     files_in_from,
     external_tables,
     a_frame_of_a_file,
+    another_file_of_the_name,
     a_file_in_from,
     a_file_behind_a_view,
 )
