@@ -430,7 +430,7 @@ class Frame(FrameMethods):
                 yield pa.Table.from_batches([batch])
 
     def _at_once(self, work: Callable[[DataFrame], T]) -> T:
-        """What ``work`` makes of DataFusion's own frame."""
+        """The result of ``work`` for DataFusion's own frame, in a run of its own."""
         with closing(self._session.scan_run()) as run:
             plain = self._plain
             return Pump().call(partial(run.begin, plain, partial(work, plain)))
