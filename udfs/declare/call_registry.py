@@ -32,7 +32,7 @@ class CallRegistry:
         return None if known is None else known()
 
     def add(self, call: Call) -> Call:
-        """Register ``call``, and return it; an equal call that is registered is returned instead."""
+        """Register ``call``, and return it; returns an equal call instead if there is one."""
         known = self.get(call.name)
         if known is not None:
             return known

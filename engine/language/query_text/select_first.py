@@ -24,7 +24,7 @@ _MAY_BEGIN = re.compile(
     re.IGNORECASE,
 )
 _BEHIND_WITH = re.compile(r"\)\s*from\b", re.IGNORECASE), re.compile(r"\bwith\b", re.IGNORECASE)
-"""What a text has in which FROM begins the query behind common table expressions."""
+"""The words of a text in which FROM begins the query behind common table expressions."""
 
 
 def select_first(text: Sql) -> Translation | None:

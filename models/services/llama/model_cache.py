@@ -188,7 +188,8 @@ _OPENED: Pool[OpenModel] = Pool()
 
 def borrow(chosen: WeightsChoice, options: Options, switch: Switch) -> Loan[OpenModel]:
     """A model with a context, shared with all who use the same weights, layers on the GPU, window
-    and threads, and loaded for the first of them. Raises ModelNotFound, ModelFailed, or Stopped by ``switch``."""
+    and threads, and loaded for the first of them. Raises ModelNotFound, ModelFailed, or Stopped by
+    ``switch``."""
     check_gguf(chosen.source)
     state = chosen.source.stat()
     layers, window, threads = options.n_gpu_layers, options.n_ctx, options.threads
