@@ -236,7 +236,7 @@ def _in(reader: Reader, query: Query, columns: Columns, known: _Parts) -> tuple[
     """(where an IN with its left side starts, what stands in its place)"""
     at = query.start - 2
     negated = reader.word(at - 1) == "NOT"
-    start = _left_side(reader, at - negated)
+    start = left_side(reader, at - negated)
     end = reader.close[query.start - 1] + 1
     if start == at - negated:
         return None
@@ -269,7 +269,7 @@ def _in(reader: Reader, query: Query, columns: Columns, known: _Parts) -> tuple[
     return start, f"(NOT {text})" if negated else f"({text})"
 
 
-def _left_side(reader: Reader, end: int) -> int:
+def left_side(reader: Reader, end: int) -> int:
     """Where the expression starts that ends before an IN."""
     at, cases = end - 1, 0
     while at >= 0:

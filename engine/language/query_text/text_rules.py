@@ -79,6 +79,7 @@ QUERIES = (
         ("columns",),
     ),
     TextRule(r"\b(?:rollup|cube)\s*\(", "grouped_keys:grouped_keys"),
+    TextRule(r"\bin\s*\(.*\bin\s*\(", "repeated_lists:repeated_lists"),
     _SIMILAR_TO,
     TextRule(r"\bcopy\b.*\bpartitioned\s+by\b", "partitioned_copies:keep_null_keys"),
 )

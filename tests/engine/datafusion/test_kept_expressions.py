@@ -155,3 +155,26 @@ def test_a_prepared_statement_is_the_statement(text: str, of_one: int, of_three:
             for query in (f"EXECUTE p({value})", text.replace("$1", str(value))):
                 assert len(session.sql(query).to_pylist()) == wanted, query
             assert len(session.sql(text, param_values={"1": value}).to_pylist()) == wanted
+
+
+HELD = "NOT (n IN (1, 2) AND n NOT IN (0, 1))"
+"""NULL for n NULL, and true for all others."""
+OTHERS = HELD.replace("n ", "u.n ")
+NOT_CARRIED = {
+    f"SELECT id, unnest([1, 2]) FROM t WHERE {HELD}": 10,
+    f"SELECT id FROM t WHERE EXISTS (SELECT 1 FROM t AS u WHERE u.id = t.id AND {OTHERS})": 5,
+    f"SELECT id FROM t WHERE EXISTS (SELECT 1 FROM t AS u WHERE u.id = t.id AND {HELD})": 5,
+    f"SELECT id FROM t WHERE (SELECT count(*) FROM t AS u WHERE u.id = t.id AND {OTHERS}) = 1": 5,
+    f"SELECT * FROM (SELECT count(*) FILTER (WHERE {HELD}) OVER () AS c FROM t) WHERE c = 5": 6,
+    f"SELECT id FROM t QUALIFY count(*) OVER (ORDER BY id RANGE 1 PRECEDING) > 0 AND {HELD}": 5,
+    "WITH RECURSIVE r AS (SELECT id, n FROM t WHERE id = 1 UNION ALL SELECT t.id, t.n FROM t "
+    f"JOIN r ON t.id = r.id + 1 WHERE {HELD.replace('n ', 't.n ')}) SELECT * FROM r": 1,
+    "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM t AS u WHERE u.id = t.id AND "
+    "((n IN (1, 3) AND n IN (4)) IN (true, false)) AND n IN (1, 3, n IN (1)::int))": 3,
+}
+
+
+@pytest.mark.parametrize("text", NOT_CARRIED)
+def test_lists_are_two_where_substrait_does_not_carry_the_plan(text: str) -> None:
+    for session in sessions():
+        assert len(session.sql(text).to_pylist()) == NOT_CARRIED[text]
