@@ -32,7 +32,21 @@ BOUNDED = (
     f"SELECT g FROM t GROUP BY g HAVING sum({S}) > 20",
     f"SELECT g FROM t GROUP BY g ORDER BY count(*) FILTER (WHERE {F}) DESC LIMIT 3",
     f"SELECT g, max({S}) AS v FROM t GROUP BY g",
+    f"SELECT g FROM t GROUP BY g QUALIFY count(*) FILTER (WHERE {F}) > 0.001 * "
+    f"sum(count(*) FILTER (WHERE {F})) OVER ()",
 )
+_COUNT = f"count(*) FILTER (WHERE {F})"
+OF_ALL = (
+    f"SELECT g FROM t GROUP BY g HAVING {_COUNT} > 0.05 * (SELECT {_COUNT} FROM t)",
+    f"SELECT g FROM t GROUP BY g HAVING {_COUNT} > 0.12 * (SELECT {_COUNT} FROM t)",
+    f"SELECT g FROM t GROUP BY g HAVING {_COUNT} > 0.3 * (SELECT {_COUNT} FROM t)",
+    f"SELECT g, {_COUNT} * 1.0 / sum({_COUNT}) OVER () > 0.12 AS v FROM t GROUP BY g",
+    f"SELECT g FROM t GROUP BY g QUALIFY {_COUNT} > 0.9 * max({_COUNT}) OVER ()",
+    f"SELECT g FROM t GROUP BY g QUALIFY {_COUNT} < 0.5 * avg({_COUNT}) OVER ()",
+    f"SELECT g FROM (SELECT g, {_COUNT} AS c, sum({_COUNT}) OVER () AS a FROM t GROUP BY g) "
+    "ORDER BY c * 1.0 / a DESC LIMIT 2",
+)
+"""Comparisons of groups with values of all groups."""
 
 
 def table(rows: int, groups: int, texts: int) -> pa.Table:
@@ -64,7 +78,7 @@ class Counted(bf.ScriptedModel):
 
 def rounds(rows: pa.Table) -> None:
     worst_of_all, worst_of_half = 0.0, 0.0
-    for sql in SHAPES:
+    for sql in (*OF_ALL, *SHAPES):
         if "GROUP BY" not in sql:
             continue
         model = Counted(answer, batch_size=IN_FLIGHT)

@@ -99,6 +99,12 @@ def without_filter(measure: Measure) -> Measure:
     return replace(measure, template=serialize(holder), exprs=measure.exprs[:-1])
 
 
+def is_of_distinct(measure: Measure) -> bool:
+    """Whether an aggregate reads each value once."""
+    inner = RelMessage.FromString(measure.template).aggregate.measures[0].measure
+    return bool(inner.invocation == AggregateFunction.AGGREGATION_INVOCATION_DISTINCT)
+
+
 def of_distinct(measure: Measure) -> Measure:
     """``measure`` over its distinct values."""
     holder = RelMessage.FromString(measure.template)

@@ -23,6 +23,9 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.sorts import ASC, DESC, sorted_by
 
+MIRRORED = {"gt": "lt", "gte": "lte", "lt": "gt", "lte": "gte", "equal": "equal"}
+"""Comparisons, and those of the same operands in the other order."""
+
 
 def conjunction(terms: tuple[Expr, ...]) -> Expr:
     """The terms joined by AND; at least one."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from substrait.proto import AggregateFunction
 from substrait.proto import Expression as ExpressionMessage
 
-from blendfusion.planner.ir.builders import literal
+from blendfusion.planner.ir.builders import MIRRORED, literal
 from blendfusion.planner.ir.messages import serialize
 from blendfusion.planner.ir.nodes import Direction, Expr, Field, Node, has_window, windows
 
@@ -18,7 +18,6 @@ OF_ONE_ROW = ("first_value", "last_value", "nth_value", "lag", "lead")
 _OF_NEIGHBOURS = ("window:lag", "window:lead")
 _AT_MOST = {"lte": 0, "lt": -1, "equal": 0}
 """Comparisons of a rank with a number that hold for first ranks only, and what to add to it."""
-_TURNED = {"gte": "lte", "gt": "lt", "equal": "equal"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def first_ranks(term: Expr) -> tuple[Expr, int]:
         return rank, max(whole) if len(whole) == len(numbers) else 0
     name: str | None = term.name
     if len(others) == 1 and numbers == [None]:
-        rank, numbers, name = others[0], [literal(rank)], _TURNED.get(term.name)
+        rank, numbers, name = others[0], [literal(rank)], MIRRORED.get(term.name)
     if name not in _AT_MOST or len(numbers) != 1 or type(numbers[0]) is not int:
         return term, 0
     return rank, numbers[0] + _AT_MOST[name]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from blendfusion.planner.ir.aggregates import Aggregation
-from blendfusion.planner.ir.builders import literal
+from blendfusion.planner.ir.builders import MIRRORED, literal
 from blendfusion.planner.ir.nodes import Expr, Field, fields, literal_like
 
 _UP_TO = {"gt": 1, "gte": 0, "lt": 0, "lte": 1, "equal": 1, "not_equal": 1}
 """Comparisons of a count with a number, and what to add to the number: counts from there on have
 the same result."""
-_TURNED = {"gt": "lt", "lt": "gt", "gte": "lte", "lte": "gte"}
 
 
 def rows_to_count(agg: Aggregation, read: Iterable[Expr]) -> int | None:
@@ -44,7 +43,7 @@ def _compared_up_to(expr: Expr) -> int | None:
     if len(expr.children) == 2 and not isinstance(expr, Field):
         (left, right), name = expr.children, getattr(expr, "name", "")
         if isinstance(right, Field):
-            left, right, name = right, left, _TURNED.get(name, name)
+            left, right, name = right, left, MIRRORED.get(name, name)
         number = literal(right)
         if isinstance(left, Field) and type(number) is int and name in _UP_TO:
             return number + _UP_TO[name]

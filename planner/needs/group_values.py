@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from substrait.proto import AggregateFunction
 from substrait.proto import Rel as RelMessage
 
-from blendfusion.planner.ir.aggregates import aggregation
+from blendfusion.planner.ir.aggregates import aggregation, is_of_distinct
 from blendfusion.planner.ir.builders import filter_rows, project, table_names
 from blendfusion.planner.ir.lineage import may_be_real
 from blendfusion.planner.ir.messages import serialize
@@ -110,7 +109,7 @@ def _of_values(measure: Measure, groups: Plan) -> Expr | None:
     own = value.children[0] if isinstance(value, Node) and value.name == "cast" else value
     if measure.name != "count" and may_be_real(value, groups) and not is_count(own, groups):
         return None
-    return None if _is_distinct(measure) else window(measure.name, (), (), (), measure.exprs)
+    return None if is_of_distinct(measure) else window(measure.name, (), (), (), measure.exprs)
 
 
 def _of_parts(rows: Rel, groups: Rel) -> list[Expr | None]:
@@ -129,16 +128,11 @@ def _of_parts(rows: Rel, groups: Rel) -> list[Expr | None]:
 
 def _adds(measure: Measure, groups: Rel, value: Field) -> bool:
     """Whether an aggregate of the parts of all rows is that of the rows, in its type."""
-    if measure.name not in _OF_PARTS or _is_distinct(measure):
+    if measure.name not in _OF_PARTS or is_of_distinct(measure):
         return False
     inner = RelMessage.FromString(measure.template).aggregate.measures[0].measure
     whole = measure.name != "sum" or inner.output_type.WhichOneof("kind") == "i64"
     return measure.name == "count" or (whole and not may_be_real(value, groups))
-
-
-def _is_distinct(measure: Measure) -> bool:
-    inner = RelMessage.FromString(measure.template).aggregate.measures[0].measure
-    return bool(inner.invocation == AggregateFunction.AGGREGATION_INVOCATION_DISTINCT)
 
 
 def _places(read: Rel, groups: Rel) -> tuple[Expr, ...] | None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from blendfusion.planner.ir.aggregates import aggregation
-from blendfusion.planner.ir.builders import filter_rows, function, project
+from blendfusion.planner.ir.builders import MIRRORED, filter_rows, function, project
 from blendfusion.planner.ir.joins import join_type, terms_of
 from blendfusion.planner.ir.nodes import (
     Expr,
@@ -56,7 +56,6 @@ _FIRST = {"equal": ("max", "min"), "gte": ("max",), "lte": ("min",)}
 """Comparisons of a value that hold for none but the greatest or the least one."""
 _NOT_FIRST = {"lt": "max", "gt": "min"}
 """Comparisons of a value with another one of which that one is greater, or less."""
-_MIRRORED = {"gte": "lte", "lte": "gte", "gt": "lt", "lt": "gt"}
 _FAILED = {"gte": "lt", "lte": "gt"}
 """The comparisons that hold where others fail."""
 
@@ -169,7 +168,7 @@ def _sides_of(term: Expr) -> Iterator[tuple[Expr, Expr, str]]:
     if isinstance(term, Node) and len(term.children) == 2:
         one, other = term.children
         yield one, other, term.name
-        yield other, one, _MIRRORED.get(term.name, term.name)
+        yield other, one, MIRRORED.get(term.name, term.name)
 
 
 _READERS: dict[str, Callable[[Rel], Plan | None]] = {

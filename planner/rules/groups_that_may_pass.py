@@ -20,7 +20,7 @@ from blendfusion.planner.ir.aggregates import (
     aggregation,
     without_filter,
 )
-from blendfusion.planner.ir.builders import filter_rows, function
+from blendfusion.planner.ir.builders import MIRRORED, filter_rows, function
 from blendfusion.planner.ir.joins import join_plans
 from blendfusion.planner.ir.messages import serialize
 from blendfusion.planner.ir.nodes import (
@@ -44,7 +44,6 @@ from blendfusion.planner.stages.join_partners import exact, small
 _UP = {"gt": "gt", "gte": "gte", "equal": "gte"}
 """Comparisons with a number that a greater value passes, too, if a value passes the first ones."""
 _DOWN = {"lt": "lt", "lte": "lte", "equal": "lte"}
-_TURNED = {"gt": "lt", "gte": "lte", "lt": "gt", "lte": "gte", "equal": "equal"}
 _TESTS = {"count": _UP, "max": _UP, "min": _DOWN}
 """Aggregates that grow, or shrink, with their rows."""
 
@@ -94,11 +93,11 @@ def _rows_that_may_pass(
 
 def _comparison(term: Expr) -> tuple[Field, str, Expr] | None:
     """A comparison of a column with a number."""
-    if not isinstance(term, Node) or term.name not in _TURNED or len(term.children) != 2:
+    if not isinstance(term, Node) or term.name not in MIRRORED or len(term.children) != 2:
         return None
     (left, right), name = term.children, term.name
     if isinstance(right, Field):
-        left, right, name = right, left, _TURNED[name]
+        left, right, name = right, left, MIRRORED[name]
     return (left, name, right) if isinstance(left, Field) and literal_like(right) else None
 
 

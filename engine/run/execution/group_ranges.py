@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from substrait.proto import AggregateFunction
-from substrait.proto import Rel as RelMessage
 
-from blendfusion.planner.ir.aggregates import has_order
+from blendfusion.planner.ir.aggregates import has_order, is_of_distinct
 from blendfusion.planner.ir.nodes import Expr, Measure, Node
 from blendfusion.run.execution.ranges import (
     EXACT,
@@ -93,11 +91,6 @@ def decisive_value(measure: Measure) -> Expr:
     if not has_order(measure):
         return measure.args[0]
     return Node("place", measure.template, measure.exprs[: measure.n_sorts])
-
-
-def is_of_distinct(measure: Measure) -> bool:
-    inner = RelMessage.FromString(measure.template).aggregate.measures[0].measure
-    return bool(inner.invocation == AggregateFunction.AGGREGATION_INVOCATION_DISTINCT)
 
 
 def range_of_aggregate(name: str, rows: MeasureRows, groups: GroupedRows) -> Range:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blendfusion.errors import QueryError
-from blendfusion.planner.ir.aggregates import has_order, order_of_first
+from blendfusion.planner.ir.aggregates import has_order, is_of_distinct, order_of_first
 from blendfusion.planner.ir.nodes import (
     Direction,
     Expr,
@@ -34,7 +34,6 @@ from blendfusion.run.execution.group_ranges import (
     decisive_value,
     has_extreme,
     is_bounded,
-    is_of_distinct,
     kind_of_sum,
     range_of_aggregate,
     range_of_distinct,

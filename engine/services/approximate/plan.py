@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from blendfusion.planner.ir.aggregates import is_of_distinct
 from blendfusion.planner.ir.nodes import (
     Block,
     Measure,
@@ -22,7 +23,6 @@ from blendfusion.planner.ir.nodes import over as in_place_of
 from blendfusion.planner.ir.traversal import subplans, transform
 from blendfusion.planner.needs.groups import aggregate_with_need
 from blendfusion.planner.stages.split import Stage, StagedPlan
-from blendfusion.run.execution.group_ranges import is_of_distinct
 from blendfusion.services.approximate.estimates import EstimatedGroups
 from blendfusion.services.approximate.sample import SampledStage, dependent_columns
 from blendfusion.services.approximate.within import Within
