@@ -123,6 +123,24 @@ def test_a_window_reads_a_group_that_its_own_test_leaves_out(
             assert unordered(planned.rows(sql)) == unordered(plain.rows(sql))
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "HAVING count(*) > 2 ORDER BY 10 / (k - 4), k LIMIT 2",
+        "HAVING count(*) > 30 / (k - 4)",
+        "QUALIFY count(*) > 0.5 * sum(count(*)) OVER (PARTITION BY 10 / (k - 4))",
+        "QUALIFY row_number() OVER (PARTITION BY 10 / (k - 4) ORDER BY count(*) DESC, k) = 1",
+    ],
+)
+def test_an_expression_may_fail_on_a_group_without_rows(
+    sessions: tuple[Counted, Counted], rest: str
+) -> None:
+    """Group 4 is none, since no row of it passes: nothing is divided by zero."""
+    planned, plain = sessions
+    sql = f"SELECT k FROM t WHERE {F} GROUP BY k {rest}"
+    assert unordered(planned.rows(sql)) == unordered(plain.rows(sql))
+
+
 def _queries(count: int) -> Iterator[str]:
     """Comparisons of groups with a value of the same groups, and of nearly the same ones."""
     rng = random.Random(28)

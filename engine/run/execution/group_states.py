@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blendfusion.errors import QueryError
 from blendfusion.planner.ir.aggregates import has_order, is_of_distinct, order_of_first
 from blendfusion.planner.ir.nodes import (
     Direction,
@@ -357,7 +356,7 @@ class GroupStates:
 
     def _plain_ranks(self, expr: Expr) -> Range:
         column = self._plain_column(expr)
-        if any(test(column.type) for test in _RANKED):
+        if column is not None and any(test(column.type) for test in _RANKED):
             ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense")
             numbers = ranks.to_numpy(zero_copy_only=False).astype(np.float64)
             valid = column.is_valid().to_numpy(zero_copy_only=False)
@@ -373,13 +372,20 @@ class GroupStates:
 
     def _plain_value(self, expr: Expr) -> Range:
         if expr not in self._plain:
-            self._plain[expr] = range_of_values(self._plain_column(expr))
+            column = self._plain_column(expr)
+            known = unknown_range(self.n) if column is None else range_of_values(column)
+            self._plain[expr] = known
         return self._plain[expr]
 
-    def _plain_column(self, expr: Expr) -> pa.Array:
+    def _plain_column(self, expr: Expr) -> pa.Array | None:
+        """The values of an expression over keys; None where it fails, perhaps for a group of which
+        no row passes."""
         if isinstance(expr, Field):
             return self._keys.column(expr.index).combine_chunks()
-        values = self._rowwise.workbench().columns([expr], self._keys)[0]
+        try:
+            values = self._rowwise.workbench().columns([expr], self._keys)[0]
+        except Exception:  # DataFusion may fail on it, as in 1 / k
+            return None
         return values.combine_chunks()
 
     def _key_columns(self, first: Places) -> pa.Table:
@@ -398,11 +404,9 @@ class GroupStates:
         if not partitions:
             return np.zeros(self.n, dtype=np.int64)
         if partitions not in self._lines:
-            try:
-                columns = [self._plain_column(e) for e in partitions]
-            except QueryError:  # of a group that the query leaves out
-                columns = []
-            self._lines[partitions] = codes_of(columns, self.n) if columns else None
+            columns = [column for e in partitions if (column := self._plain_column(e)) is not None]
+            known = len(columns) == len(partitions)
+            self._lines[partitions] = codes_of(columns, self.n) if known else None
         return self._lines[partitions]
 
     def _stage(self, expr: Expr) -> Stage:
