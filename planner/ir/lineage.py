@@ -84,6 +84,11 @@ def may_be_real(expr: Expr, plan: Plan) -> bool:
         return bool(pa.types.is_floating(expr.call.type))
     if isinstance(expr, Node):
         message = ExpressionMessage.FromString(expr.template)
+        if expr.name == "if_then":
+            otherwise = expr.children[len(expr.children) // 2 * 2 :]
+            return any(may_be_real(e, plan) for e in (*expr.children[1::2], *otherwise))
+        if expr.name == "literal":
+            return message.literal.WhichOneof("literal_type") not in (*_EXACT, "boolean", "null")
         kind = (
             message.cast.type if message.HasField("cast") else message.scalar_function.output_type
         )

@@ -65,10 +65,10 @@ def aggregate_with_need(groups: Rel, above: Sequence[Rel]) -> tuple[Rel, Block, 
     agg, (columns, block) = aggregation(groups), through_projection(groups.inputs[0])
     if not isinstance(block, Block) or not agg.one_group_a_row or not agg.measures:
         return None
-    if not _may_stop(block) or _of_one_row(agg):
-        return None
     columns = tuple(inline(e, block.select) for e in columns)
     below = agg.change(lambda e: inline(e, columns))
+    if not _may_stop(block) or (_of_one_row(agg) and not _is_any_answer(below.measures[0])):
+        return None
     keys, measures = below.keys, tuple(_as_least(m, block) for m in below.measures)
     below = replace(below, measures=measures)
     if any(needs_model(key) for key in keys) or not all(_may_wait(block, m) for m in measures):
@@ -107,6 +107,11 @@ def _of_one_row(agg: Aggregation) -> bool:
     orders = {order_of_value(measure) for measure in agg.measures}
     ordered = agg.measures[0].n_sorts or agg.measures[0].name == "any_value"
     return bool(ordered) and len(orders) == 1 and None not in orders
+
+
+def _is_any_answer(measure: Measure) -> bool:
+    """Whether an aggregate is any value of answers, of which no order finds a row that has one."""
+    return measure.name == "any_value" and not measure.n_sorts and needs_model(measure.args[0])
 
 
 def _as_least(measure: Measure, block: Block) -> Measure:

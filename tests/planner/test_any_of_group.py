@@ -57,6 +57,7 @@ def sessions() -> tuple[Counted, Counted]:
         (f"SELECT k, max(id) FILTER (WHERE id < 10) AS v FROM t WHERE {F} GROUP BY k", 16),
         (f"SELECT k, bool_or({F}) FILTER (WHERE id < 10) AS v FROM t GROUP BY k", 2 + 1 + 3),
         (f"SELECT k, any_value(id) FILTER (WHERE {F}) AS v FROM t GROUP BY k", 19),
+        (f"SELECT k, any_value(CASE WHEN {F} THEN 7 END) AS v FROM t GROUP BY k", 12 + 1 + 3),
         (f"SELECT k, first_value(id ORDER BY id) FILTER (WHERE {F}) AS v FROM t GROUP BY k", 19),
         (f"SELECT k, last_value(id ORDER BY id) FILTER (WHERE {F}) AS v FROM t GROUP BY k", 16),
         (f"SELECT k, last_value(id ORDER BY id) AS v FROM t WHERE {F} GROUP BY k", 16),
