@@ -30,6 +30,12 @@ def is_hub_dataset(value: object) -> bool:
 
 def table_of_columns(data: Mapping[str, Any]) -> pa.Table:
     """A dict of columns as an Arrow table. Raises ArgumentError where it is none."""
+    for name, values in data.items():
+        if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+            raise ArgumentError(
+                f"column {name!r} is a value of the type {type(values).__name__}",
+                hint=f"A column is a list with a value for each row: {{{name!r}: […]}}.",
+            )
     arrays = {
         name: values
         if isinstance(values, (pa.Array, pa.ChunkedArray))

@@ -37,7 +37,7 @@ def writer(
     is_held = _HELD.get(inherited.__name__)
 
     def write(self: BaseFrame, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        result = self._result()
+        result = _decode(self._result())
         if is_held is not None and not all(map(is_held, result.schema().types)):
             table = Pump().call(result.to_arrow_table)
             result = self.engine.tables.plain_frame(as_text(table, is_held))
@@ -51,6 +51,23 @@ def writer(
         Pump().call(lambda: inherited(result, *args, **kwargs))
 
     return update_wrapper(write, inherited)
+
+
+def _decode(frame: DataFrame) -> DataFrame:
+    """``frame`` without the dictionaries of views that Polars makes, which Parquet's writer does
+    not know."""
+    fields = frame.schema()
+    views = (pa.string_view(), pa.binary_view())
+    kinds = {
+        field.name: field.type.value_type
+        for field in fields
+        if pa.types.is_dictionary(field.type) and field.type.value_type in views
+    }
+    if not kinds:
+        return frame
+    columns = {name: col(quoted_name(name)) for name in fields.names}
+    plain = {name: columns[name].cast(kind) for name, kind in kinds.items()}
+    return frame.select(*(plain.get(name, c).alias(name) for name, c in columns.items()))
 
 
 def _keys_of(inherited: Callable[..., None], call: BoundArguments, row: DataFrame) -> set[str]:

@@ -196,3 +196,21 @@ def test_long_whole_numbers_beside_null_keep_their_digits_in_pandas(
     is_long = abs(least) > 2**53
     names = {(True, True): str(kind).replace("i", "I").replace("u", "U"), (True, False): "float64"}
     assert str(frame["a"].dtype) == names.get((is_null, is_long), str(kind))
+
+
+@pytest.mark.parametrize("value", ["abc", b"abc", 1, None, {"x": 1}])
+def test_a_value_is_no_column(session: bf.Session, value: object) -> None:
+    kind = type(value).__name__
+    with pytest.raises(bf.ArgumentError, match=f"column 'a' is a value of the type {kind}"):
+        session.from_pydict({"id": [1], "a": value})  # type: ignore[dict-item]
+
+
+def test_columns_of_any_kind_are_columns(session: bf.Session) -> None:
+    columns = {
+        "a": range(2),
+        "b": pd.Series([1, 2]),
+        "c": (x for x in "xy"),
+        "d": pl.Series([3, 4]),
+    }
+    found = session.from_pydict({**columns, "e": pa.array([1, 2])}).to_pydict()  # type: ignore[dict-item]
+    assert found == {"a": [0, 1], "b": [1, 2], "c": ["x", "y"], "d": [3, 4], "e": [1, 2]}

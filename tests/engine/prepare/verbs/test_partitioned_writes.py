@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -56,3 +57,19 @@ def test_options_without_keys_write_the_rows_as_they_are(tmp_path: Path) -> None
     ordered.write_parquet(f"{tmp_path}/d/", write_options=DataFrameWriteOptions(partition_by="day"))
     (file,) = (tmp_path / "d" / "day=__HIVE_DEFAULT_PARTITION__").iterdir()
     assert pq.ParquetFile(file).read()["id"].to_pylist() == [3, 1]
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["u", "", "v"])])
+@pytest.mark.parametrize(
+    "query", ["SELECT * FROM df", "SELECT *, llm_filter('q', word) AS z FROM df"]
+)
+def test_words_of_polars_are_written(kind: object, query: str, tmp_path: Path) -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None)
+    words = ["u", None, "", "v"]
+    df = pl.DataFrame({"id": range(4), "word": pl.Series(words, dtype=kind)})  # type: ignore[call-overload]
+    assert len(df) == len(words)
+    frame = session.sql(query)
+    for ending, write in ((".parquet", frame.write_parquet), (".json", frame.write_json)):
+        write(tmp_path / f"words{ending}")
+        found = session.register_file(tmp_path / f"words{ending}", f"words{ending[1:]}")
+        assert found.sort("id").to_pydict()["word"] == words
