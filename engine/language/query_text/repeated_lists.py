@@ -1,8 +1,8 @@
 """Hides lists of one value in texts whose plans Substrait does not carry.
 
-DataFusion 55 makes one list of two (see ``datafusion.substrait.simplifier_bug``), which is mended in
-the plan where Substrait carries it: not beside subqueries that read the query around them, UNNEST,
-recursive queries, and frames and filters of windows."""
+DataFusion 55 makes one list of two (see ``datafusion.substrait.simplifier_bug``), which is mended
+in the plan where Substrait carries it: not beside subqueries that read the query around them,
+UNNEST, recursive queries, and frames and filters of windows."""
 
 from __future__ import annotations
 
