@@ -41,13 +41,13 @@ def with_kept_expressions(context: SessionContext, frame: DataFrame) -> DataFram
     casts = "Decimal" in schemas or "TRY_CAST(" in schemas
     if not (casts or may_simplify(text) or may_sink(text)):
         return frame
-    made = _carried(context, plan, schemas if casts else "")
+    made = _carry(context, plan, schemas if casts else "")
     if made is None and not casts:
-        made = _carried(context, _analyzed(plan), "")
+        made = _carry(context, _analyze(plan), "")
     return made if made is not None and made.schema() == frame.schema() else frame
 
 
-def _carried(context: SessionContext, plan: LogicalPlan, schemas: str) -> DataFrame | None:
+def _carry(context: SessionContext, plan: LogicalPlan, schemas: str) -> DataFrame | None:
     """A frame of a plan with all such expressions hidden; None for a plan without any, and for one
     that Substrait does not carry."""
     from blendfusion.datafusion.bridge import through_substrait
@@ -64,7 +64,7 @@ def _carried(context: SessionContext, plan: LogicalPlan, schemas: str) -> DataFr
         return None
 
 
-def _analyzed(plan: LogicalPlan) -> LogicalPlan:
+def _analyze(plan: LogicalPlan) -> LogicalPlan:
     """``plan`` with the types that its expressions have, in which NULL has one, too: Substrait
     carries no others."""
     context = SessionContext(SessionConfig().set("datafusion.optimizer.max_passes", "0"))

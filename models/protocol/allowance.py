@@ -35,7 +35,7 @@ class Allowance:
         self.requests = 0
         """The number of requests made."""
         self.tokens = Usage()
-        """Those of all replies, as far as they are known before there is an answer."""
+        """The tokens of all replies, as far as they are known before there is an answer."""
 
     def spend(self) -> None:
         """One request is about to be sent. Raises OutOfCallsError instead."""
@@ -43,7 +43,7 @@ class Allowance:
             raise OutOfCallsError
         self.requests += 1
 
-    def lost(self, answered: Usage) -> Usage:
+    def rest(self, answered: Usage) -> Usage:
         """The tokens of replies that no answer tells of, and all requests, where the answers took
         ``answered``."""
         return Usage(

@@ -627,13 +627,13 @@ class Dispatcher:
             named = self.attribute(model, raw, final=final)
             answers = [*named.values()]
             answered = Usage.total(answer.usage for answer in answers)
-            lost = allowance.lost(answered)
-            spent = self.ledger.settle(sent, len(values), answers, seconds, lost)
+            rest = allowance.rest(answered)
+            spent = self.ledger.settle(sent, len(values), answers, seconds, rest)
             into.update(named)
             self.tokens += spent.evaluated_tokens + spent.completion_tokens
             if places:
                 self.observer.batch(job, [*named], answers, seconds)
-            in_vain = replace(lost, calls=max(0, lost.calls - answered.calls))
+            in_vain = replace(rest, calls=max(0, rest.calls - answered.calls))
             if in_vain != Usage():
                 self.observer.in_vain(job, in_vain)
 

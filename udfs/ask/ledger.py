@@ -220,14 +220,14 @@ class Ledger:
         admitted: int,
         answers: Sequence[Answer],
         seconds: float,
-        lost: Usage = _NOTHING,
+        rest: Usage = _NOTHING,
     ) -> Usage:
         """A batch of ``admitted`` values has ended after ``seconds``, with these answers: what it
-        spent. So many calls of ``lost`` went to a server, more perhaps than the answers tell of:
+        spent. So many calls of ``rest`` went to a server, more perhaps than the answers tell of:
         one may have ended the batch. Its tokens are those of values without an answer."""
-        spent, requests = _usage_of(answers, seconds), lost.calls
-        spent = replace(spent + replace(lost, calls=0), calls=max(spent.calls, requests))
-        cost = self._cost_of([*answers, Answer(None, usage=lost)]) if self.prices else None
+        spent, requests = _usage_of(answers, seconds), rest.calls
+        spent = replace(spent + replace(rest, calls=0), calls=max(spent.calls, requests))
+        cost = self._cost_of([*answers, Answer(None, usage=rest)]) if self.prices else None
         with self._lock:
             for ledger in self._chain():
                 ledger._values_in_flight -= admitted

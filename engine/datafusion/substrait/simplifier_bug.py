@@ -30,7 +30,7 @@ _OTHERS = re.compile(
 _BITS = ("bitwise_and", "bitwise_or", "bitwise_xor")
 _MATCHES = ("regex_match", "regex_imatch")
 _CHAINS = {"or": "equal", "and": "not_equal"}
-"""What connects comparisons with literals of which DataFusion makes a list."""
+"""The operators between comparisons with literals of which DataFusion makes a list."""
 
 
 def may_simplify(plan: str) -> bool:
@@ -67,26 +67,26 @@ def _is_positive(term: Expr) -> bool:
     if isinstance(term, Node) and term.name in ("and", "or"):
         return all(map(_is_positive, term.children))
     inner = term.children if _items(term) else (term,)
-    return not any(_values(part) or _reworded(part) != part for part in inner)
+    return not any(_values(part) or _reword(part) != part for part in inner)
 
 
 def _keep(expr: Expr) -> Expr:
     several = {value for value, count in Counter(_values(expr)).items() if count > 1}
-    return _reworded(_with_hidden_lists(expr, several) if several else expr)
+    return _reword(_with_hidden_lists(expr, several) if several else expr)
 
 
 # --- lists ---
 
 
 def _values(expr: Expr, connected: str = "") -> list[Expr]:
-    """What lists in ``expr`` are of, once for each list. ``connected``: by what it is connected
+    """The values of lists in ``expr``, once for each list. ``connected``: by what it is connected
     with others."""
     chain = expr if isinstance(expr, Node) and expr.name in _CHAINS else None
     name = chain.name if chain else ""
     below = [value for child in expr.children for value in _values(child, name)]
     if _items(expr):
         return [expr.children[0], *below]
-    return [*_chained(chain), *below] if chain and name != connected else below
+    return [*_chain_items(chain), *below] if chain and name != connected else below
 
 
 def _items(expr: Expr) -> tuple[Expr, ...]:
@@ -94,11 +94,11 @@ def _items(expr: Expr) -> tuple[Expr, ...]:
     return expr.children[1:] if is_list else ()
 
 
-def _chained(expr: Node) -> list[Expr]:
+def _chain_items(expr: Node) -> list[Expr]:
     """The values that a chain compares more than once with literals."""
     compared = Counter(
         value
-        for part in _connected(expr, expr.name)
+        for part in _operands(expr, expr.name)
         if isinstance(part, Node) and part.name == _CHAINS[expr.name]
         for value, other in (part.children, part.children[::-1])
         if _is_literal(other) and not _is_literal(value)
@@ -106,10 +106,10 @@ def _chained(expr: Node) -> list[Expr]:
     return [value for value, count in compared.items() if count > 1]
 
 
-def _connected(expr: Expr, name: str) -> Iterator[Expr]:
+def _operands(expr: Expr, name: str) -> Iterator[Expr]:
     if isinstance(expr, Node) and expr.name == name:
         for child in expr.children:
-            yield from _connected(child, name)
+            yield from _operands(child, name)
     else:
         yield expr
 
@@ -123,7 +123,7 @@ def _with_hidden_lists(expr: Expr, values: set[Expr]) -> Expr:
         if not isinstance(part, Node):
             return None
         is_list = bool(_items(part)) and part.children[0] in values
-        if not is_list and not (part.name in _CHAINS and values.intersection(_chained(part))):
+        if not is_list and not (part.name in _CHAINS and values.intersection(_chain_items(part))):
             return None
         inner = replace(part, children=tuple(substitute(c, hide) for c in part.children))
         return function("nullif", (part if part.name in _CHAINS else inner, boolean_null()))
@@ -134,11 +134,11 @@ def _with_hidden_lists(expr: Expr, values: set[Expr]) -> Expr:
 # --- other expressions ---
 
 
-def _reworded(expr: Expr) -> Expr:
+def _reword(expr: Expr) -> Expr:
     def change(part: Expr) -> Expr | None:
         if not isinstance(part, Node):
             return None
-        new = _other_words(replace(part, children=tuple(map(_reworded, part.children))))
+        new = _other_words(replace(part, children=tuple(map(_reword, part.children))))
         return None if new == part else new
 
     return substitute(expr, change)

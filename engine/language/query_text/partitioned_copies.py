@@ -29,12 +29,12 @@ def keep_null_keys(sql: str) -> str:
     keys = [key for key in range(at + 1, tree.close[at]) if tree.is_name(key)]
     names = [quoted_name(tree.tokens[key].text) for key in keys]
     texts = ", ".join(f"coalesce(CAST({n} AS VARCHAR), '{NULL_NAME}') AS {n}" for n in names)
-    source = f"(SELECT * REPLACE ({texts}) FROM {_ordered(tree, first, end)})"
+    source = f"(SELECT * REPLACE ({texts}) FROM {_order_source(tree, first, end)})"
     bare = [(*tree.span(key, key + 1), tree.tokens[key].text) for key in keys]
     return edit(sql, [(*tree.span(first, end), source), *bare]).sql
 
 
-def _ordered(tree: TokenTree, start: int, end: int) -> str:
+def _order_source(tree: TokenTree, start: int, end: int) -> str:
     """The source of a COPY, whose order is kept inside of another query: DataFusion drops one
     without a limit."""
     text = str(tree.source_text(start, end))

@@ -514,7 +514,7 @@ class RowWise:
     def _answered_parts(
         self, parts: Sequence[Expr], rows: Rows
     ) -> Iterator[tuple[Expr, np.ndarray]]:
-        """Of several parts that ask, those with answers, and the rows that have them."""
+        """The parts with answers among several that ask, and the rows that have them."""
         asking = [part for part in parts if needs_model(part) and part not in rows.known]
         for part in asking if len(asking) > 1 else ():
             if may_look(part) and not is_volatile(part):

@@ -350,26 +350,26 @@ class DecisionModel(StreamingAnswers):
         them, their number or their length. So no answer is lost by its company, a refused request
         is sent again with half of its questions, and what the server took counts from then on."""
         others = [q for q in one.others if q not in self._apart and (q, one.key) not in self._early]
-        asked = [own] if own in self._apart else [own, *others][: self._most]
+        sent = [own] if own in self._apart else [own, *others][: self._most]
         most = 0
         while True:
             try:
-                reply = await self._post(client, one.state, asked, errand)
+                reply = await self._post(client, one.state, sent, errand)
             except Refusal as error:
                 self._check_model(error)
-                if len(asked) == 1:
+                if len(sent) == 1:
                     self._set_apart(own)
                     raise
-                asked = asked[: 1 if error.too_long else (len(asked) + 1) // 2]
-                most = 0 if error.too_long else len(asked)
+                sent = sent[: 1 if error.too_long else (len(sent) + 1) // 2]
+                most = 0 if error.too_long else len(sent)
             except NoAnswer as error:
-                if len(asked) == 1 or error.kind != "500":
+                if len(sent) == 1 or error.kind != "500":
                     raise
-                asked = [own]
+                sent = [own]
             else:
                 break
         self._most = most or self._most
-        if len(asked) == 1:
+        if len(sent) == 1:
             self._apart.discard(own)
         elif isinstance(reply.odds[0], UnusableAnswerError) and self._in_vain < _MOST_IN_VAIN:
             with contextlib.suppress(Refusal, NoAnswer):
@@ -378,7 +378,7 @@ class DecisionModel(StreamingAnswers):
                 reply = replace(reply, odds=odds, usage=usage)
             bad = isinstance(reply.odds[0], UnusableAnswerError)
             self._in_vain = self._in_vain + 1 if bad else 0
-        return asked, reply
+        return sent, reply
 
     def _set_apart(self, question: Question) -> None:
         """Note that a question was refused by itself. It may have been the reason for other
