@@ -40,6 +40,9 @@ class Page:
     rules: list[Box] = field(default_factory=list)
     comments: list[Block] = field(default_factory=list)
     """Comments on the page."""
+    letters: int = 0
+    untold: int = 0
+    """The letters of a file that does not tell them."""
     doubt: str | None = None
     """The part of its text that is left out, and why."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from blendfusion.services.documents.blocks import Block, Box, Unreadable
@@ -17,6 +18,11 @@ from blendfusion.services.documents.ruled_tables import sides
 MOST_PAGES = 100_000
 _MOST_CHARACTERS = 400_000
 _MOST_OBJECTS = 20_000
+_WIDTH = 0.01
+"""In points: narrower lines of text are left out by PDFium."""
+_SLANT = 0.01
+_DEPTH = 8
+"""How deep what is drawn may be nested."""
 _NEIGHBOURS = (-2, -1, 1, 2)
 """The pages around a page whose edges tell its header: also those of the same side of a sheet."""
 
@@ -121,6 +127,7 @@ class PdfFile:
                 raise Unreadable(f"page {number} has no sensible size")
             found = Page(width, height)
             place = self._places(page)
+            self._widen(page)
             self._read_words(page, found, place)
             text = found.words.get(0, [])
             form = None if self._form is None else self._form.raw
@@ -130,6 +137,12 @@ class PdfFile:
                 found.words[turn] = [*found.words.get(turn, []), *fields, *texts]
             if self._recognised is not None and not _has_text(found):
                 return self._recognised(page, width, height)
+            if found.untold:
+                found.doubt = (
+                    f"the file does not tell {found.untold:,} of the {found.letters:,} letters of page"
+                    f" {number}: they are {UNKNOWN}, or may be wrong. With ocr => true, a page of which"
+                    " most are untold is read as an image"
+                )
             self._read_rules(page, found, place)
             if fields and not found.turn:
                 join_labels(fields, text, found.rules)
@@ -157,6 +170,34 @@ class PdfFile:
         self._turn = turn
         return place
 
+    def _widen(self, page: Any) -> None:
+        """Make the lines of text wider that have no width, which PDFium would leave out: those that
+        run down the page in a font that is neither in the file nor on this machine."""
+        raw = self._raw
+        left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+        for shape in islice(self._shapes(page), _MOST_OBJECTS):
+            if (
+                raw.FPDFPageObj_GetType(shape) == raw.FPDF_PAGEOBJ_TEXT
+                and raw.FPDFPageObj_GetBounds(shape, left, bottom, right, top)
+                and right.value - left.value < _WIDTH <= top.value - bottom.value
+            ):
+                middle = (bottom.value + top.value) / 2
+                raw.FPDFPageObj_Transform(shape, 1, 0, _SLANT, 1, -_SLANT * middle, 0)
+
+    def _shapes(self, holder: Any, depth: int = 0) -> Iterator[Any]:
+        """The objects of a page, also those in what it repeats."""
+        raw = self._raw
+        count, get = (
+            (raw.FPDFFormObj_CountObjects, raw.FPDFFormObj_GetObject)
+            if depth
+            else (raw.FPDFPage_CountObjects, raw.FPDFPage_GetObject)
+        )
+        for at in range(max(count(holder), 0)):
+            shape = get(holder, at)
+            yield shape
+            if depth < _DEPTH and raw.FPDFPageObj_GetType(shape) == raw.FPDF_PAGEOBJ_FORM:
+                yield from self._shapes(shape, depth + 1)
+
     def _read_words(self, page: Any, found: Page, place: Place) -> None:
         raw = self._raw
         text = raw.FPDFText_LoadPage(page)
@@ -166,7 +207,9 @@ class PdfFile:
             count = raw.FPDFText_CountChars(text)
             if count > _MOST_CHARACTERS:
                 raise Unreadable(f"a page has {count:,} characters; {_MOST_CHARACTERS:,} are read")
-            found.words = PageWords(raw, text, place, self._turn).read(count)
+            reader = PageWords(raw, text, place, self._turn)
+            found.words = reader.read(count)
+            found.untold, found.letters = reader.untold, reader.letters
         finally:
             raw.FPDFText_ClosePage(text)
 
@@ -186,9 +229,8 @@ class PdfFile:
 
 
 def _has_text(page: Page) -> bool:
-    """Whether the file tells the letters of most words."""
-    words = [word.text for found in page.words.values() for word in found]
-    return bool(words) and sum(UNKNOWN in word for word in words) <= len(words) / 2
+    """Whether the file tells most letters."""
+    return any(page.words.values()) and 2 * page.untold <= page.letters
 
 
 def _reason(problem: str) -> str:

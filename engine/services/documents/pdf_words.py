@@ -26,6 +26,10 @@ _NUMBER = re.compile(r"(?<=.)([0-9]+)([.,;:!?)\]]*)\Z")
 _RAISED = re.compile(r"[+\-\u2212\u2013]?[0-9]+")
 _OTHER = re.compile(r"[^\s!-~]")
 """A character that may have to be spelled out."""
+_CHINESE = re.compile("[\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef]")
+"""Also Japanese and Korean."""
+_DOWN = 3
+"""The direction of words that run down."""
 _WORD = re.compile(r"[^\s\x02]*\x02|[^\s\x02]+")
 
 
@@ -38,13 +42,16 @@ class PageWords:
         self._address = ctypes.cast(text, ctypes.c_void_p).value
         self._object_of = _by_address(raw.FPDFText_GetTextObject)
         self._read_box = _by_address(raw.FPDFText_GetLooseCharBox)
+        self._is_untold = _by_address(raw.FPDFText_HasUnicodeMapError)
+        self.letters = self.untold = 0
+        """How many letters have been read, and how many of them the file does not tell."""
         self._name = ctypes.create_string_buffer(128)
         self._flags = ctypes.c_int()
 
     def read(self, count: int) -> dict[int, list[Word]]:
         """The words of ``count`` characters, in the order of the file, by their direction."""
         found: dict[int, list[Word]] = {}
-        characters = self._characters(count)
+        characters = self._mark_untold(self._characters(count))
         spans = [match.span() for match in _WORD.finditer(characters)]
         starts = [start for start, _ in spans]
         firsts, lasts = self._boxes(starts), self._boxes([stop - 1 for _, stop in spans])
@@ -54,10 +61,10 @@ class PageWords:
         box_before: Box | None = None
         for (start, stop), first, last, (way, bold, fixed) in each:
             if first and last and not _apart(first, last, way, stop - start):
-                pieces = [(start, stop, _around(first, last))]
+                pieces = [(start, stop, _around(first, last), way)]
             else:
                 pieces = [*self._slowly(start, stop, way)]
-            for begin, end, box in pieces:
+            for begin, end, box, way in pieces:
                 piece = characters[begin:end]
                 if not is_plain:
                     piece = spell_out(piece.replace(_DIVIDED, "-"))
@@ -91,6 +98,25 @@ class PageWords:
         codes = (raw.FPDFText_GetUnicode(text, at) for at in range(count))
         return "".join(chr(code) if 0 < code < 0x110000 else UNKNOWN for code in codes)
 
+    def _mark_untold(self, characters: str) -> str:
+        """Characters, with a sign for those that PDFium takes for a letter only because a glyph has
+        its number."""
+        untold = [*map(self._is_untold, repeat(self._address), range(len(characters)))]
+        if 1 in untold:
+            known = list(characters)
+            for at, number in enumerate(untold):
+                if number == 1:
+                    letter = known[at] = _letter_of(characters[at])
+                    # Fonts without names are made of pictures, whose codes are often ASCII's.
+                    self.untold += not letter.isascii() or (letter != " " and self._has_name(at))
+            characters = "".join(known)
+        self.letters = sum(map(len, characters.split()))
+        return characters
+
+    def _has_name(self, at: int) -> bool:
+        """Whether the font of a character has a name."""
+        return self._raw.FPDFText_GetFontInfo(self._text, at, None, 0, self._flags) > 1
+
     def _styles(self, places: Sequence[int]) -> list[tuple[int, bool, bool]]:
         """The styles of characters; those of one object, as a line is, have the same."""
         objects = map(self._object_of, repeat(self._address), places)
@@ -121,7 +147,7 @@ class PageWords:
         held = (ctypes.c_float * (4 * len(places)))()  # left, top, right, bottom
         rooms = range(ctypes.addressof(held), ctypes.addressof(held) + ctypes.sizeof(held), 16)
         known = [*map(self._read_box, repeat(self._address), places, rooms)]
-        sides = list(held)
+        sides = memoryview(held).cast("B").cast("f").tolist()
         boxes: list[Box | None] = [
             *map(self._place, sides[0::4], sides[3::4], sides[2::4], sides[1::4])
         ]
@@ -129,19 +155,26 @@ class PageWords:
             return boxes
         return [box if is_known else None for box, is_known in zip(boxes, known, strict=True)]
 
-    def _slowly(self, start: int, stop: int, way: int) -> Iterator[tuple[int, int, Box]]:
-        """The parts of a word that stand together."""
+    def _slowly(self, start: int, stop: int, way: int) -> Iterator[tuple[int, int, Box, int]]:
+        """The parts of a word that stand together, with their directions: what is written from top
+        to bottom is read as if it were turned."""
         begin = start
         boxes: list[Box] = []
+        down = False
         for at, box in zip(range(start, stop), self._boxes(range(start, stop)), strict=True):
             if box is None:
                 continue
-            if boxes and _apart(boxes[-1], box, way, 2):
-                yield begin, at, union(boxes)
-                begin, boxes = at, []
+            if boxes:
+                below = not way and _is_below(boxes[-1], box)
+                if not below if down else _apart(boxes[-1], box, way, 2):
+                    if below and len(boxes) == 1:
+                        down = True
+                    else:
+                        yield begin, at, union(boxes), _DOWN if down else way
+                        begin, boxes, down = at, [], False
             boxes.append(box)
         if boxes:
-            yield begin, stop, union(boxes)
+            yield begin, stop, union(boxes), _DOWN if down else way
 
     def _find_raised(self, word: Word, first: Box, last: Box, end: int) -> None:
         """Find the digits at the end of a word that stand higher than its beginning; its last
@@ -164,10 +197,27 @@ class PageWords:
             word.text = before + write_raised(before, word.raised) + behind
 
 
+def _letter_of(code: str) -> str:
+    """A letter for a glyph of which no more than its number is known. Some fonts number their
+    glyphs as Latin-1 or UTF-16 does; the third one of most others is a blank."""
+    if code in "\x03\xa0":
+        return " "
+    is_likely = code <= "\xff" or _CHINESE.match(code)
+    return code if is_likely and code.isprintable() else UNKNOWN
+
+
 def _is_raised(first: Box, box: Box) -> bool:
     """Whether a character is smaller than another, and stands higher."""
     height = box[3] - box[1]
     return height <= 0.9 * (first[3] - first[1]) and box[3] <= first[3] - 0.3 * height
+
+
+def _is_below(before: Box, box: Box) -> bool:
+    """Whether a character stands below another, as in text that runs down."""
+    shared = min(before[2], box[2]) - max(before[0], box[0])
+    step, height = box[1] - before[1], before[3] - before[1]
+    narrow = min(before[2] - before[0], box[2] - box[0])
+    return shared >= 0.5 * narrow and 0.5 * height <= step <= 1.6 * height
 
 
 def _touch(before: Box, first: Box) -> bool:

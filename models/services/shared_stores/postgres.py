@@ -7,7 +7,6 @@ import re
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from blendfusion.errors import OptionError
@@ -33,14 +32,19 @@ _LASTING = re.compile(
 )
 """Words of problems that do not pass by themselves."""
 _MAKE = f"""
-CREATE TABLE IF NOT EXISTS {TABLE} (
-    key bytea PRIMARY KEY,
-    text bytea,
-    finish text NOT NULL,
-    logprob double precision,
-    used bigint NOT NULL,
-    mark bigint NOT NULL
-)"""
+DO $$ BEGIN
+IF to_regclass('{TABLE}') IS NULL THEN
+    CREATE TABLE {TABLE} (
+        key bytea PRIMARY KEY,
+        text bytea,
+        finish text NOT NULL,
+        logprob double precision,
+        used bigint NOT NULL,
+        mark bigint NOT NULL
+    );
+END IF;
+END $$"""
+"""Users who may only read may not even say CREATE TABLE IF NOT EXISTS."""
 _COLUMNS = "key, text, finish, logprob, used, mark"
 _INSERT = f"""
 INSERT INTO {TABLE} ({_COLUMNS})
@@ -213,10 +217,12 @@ class PostgresStore(SharedStore):
             )
             self._held.append(connection)
             connection.prepare_threshold = None  # a pool of connections may lie between
-            connection.execute(f"SET statement_timeout = {int(self._wait_seconds * 1000)}")
-            known = connection.execute(f"SELECT to_regclass('{TABLE}') IS NOT NULL").fetchone()
-            if known != (True,):
-                _make(connection)
+            limit = f"SET statement_timeout = {int(self._wait_seconds * 1000)}"
+            errors = _driver().errors
+            try:  # one way to the server and back
+                connection.execute(f"{limit}; {_MAKE}")
+            except (errors.UniqueViolation, errors.DuplicateTable):  # another process made it
+                connection.execute(limit)
         return self._held[0]
 
     def _discard(self) -> None:
@@ -256,13 +262,6 @@ def _close_all(connections: list[psycopg.Connection[tuple[Any, ...]]], process: 
             connection.close()
         else:
             INHERITED.append(connection)
-
-
-def _make(connection: Any) -> None:
-    psycopg = _driver()
-    # Another process may make it just now.
-    with suppress(psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
-        connection.execute(_MAKE)
 
 
 def _may_go_next_time(problem: Exception) -> bool:
