@@ -1,6 +1,7 @@
 """Documents of known text of kinds that are rare: turned pages, a table across two columns, notes
 over pages, filled forms, text from right to left, nested parts, damage, blank pages, long ledgers,
-revisions, comments, documents within documents, elements without ends, mails whose lines go on."""
+revisions, comments, documents within documents, elements without ends, mails whose lines go on,
+totals below tables, labels that hang beside works."""
 
 from __future__ import annotations
 
@@ -530,6 +531,51 @@ def noted_markdown(path: Path, author: Author) -> None:
     path.write_text("\n\n".join([*parts, *notes]), encoding="utf-8")
 
 
+def invoices(path: Path, author: Author) -> None:
+    """Totals below the last columns of a table."""
+    canvas = Canvas(os.fspath(path), A4, invariant=True)
+    canvas.setFont("Helvetica-Bold", 16)
+    canvas.drawString(50, 790, author.text(2))
+    canvas.setFont("Helvetica", 9)
+    chance, top = author.chance, 760
+
+    def amount() -> str:
+        return f"{chance.uniform(1, 9999):,.2f}"
+
+    rows = [("Pos", "Item", "Qty", "Price")]
+    for number in range(1, chance.randint(8, 20)):
+        what = chance.choice(["flour", "rye", "mill stone", "sack"])
+        rows.append((str(number), f"{what} {number * 7}", str(chance.randint(1, 99)), amount()))
+    for position, item, quantity, price in rows:
+        canvas.drawString(50, top, position)
+        canvas.drawString(90, top, item)
+        canvas.drawRightString(400, top, quantity)
+        canvas.drawRightString(520, top, price)
+        author.rows.append(author.keep(f"{position} {item} {quantity} {price}"))
+        top -= 15
+    canvas.line(300, top + 10, 520, top + 10)
+    for name in ("Net", "VAT", "Total"):
+        price = amount()
+        canvas.drawString(330, top - 5, name)
+        canvas.drawRightString(520, top - 5, price)
+        author.rows.append(author.keep(f"{name} {price}"))
+        top -= 15
+    _draw(canvas, author.text(30, 50), 50, top - 20, 480)
+    canvas.save()
+
+
+def works(path: Path, author: Author) -> None:
+    """A list of references, whose labels hang beside them."""
+    canvas = Canvas(os.fspath(path), A4, invariant=True)
+    top, named = 800.0, author.chance.random() < 0.5
+    for number in range(1, 19):
+        label = author.keep(f"Mil{number:02}" if named else str(number))
+        canvas.setFont("Times-Roman", 10)
+        canvas.drawString(50, top - 9, f"[{label}]")
+        top = _draw(canvas, author.text(15, 30), 90, top, 450)
+    canvas.save()
+
+
 KINDS: dict[Callable[[Path, Author], None], tuple[str, int]] = {
     rotated: ("pdf", 3),
     across: ("pdf", 3),
@@ -554,8 +600,10 @@ KINDS: dict[Callable[[Path, Author], None], tuple[str, int]] = {
     annotated: ("pdf", 2),
     over_pages: ("pdf", 3),
     noted_markdown: ("md", 3),
+    invoices: ("pdf", 3),
+    works: ("pdf", 2),
 }
-"""The ending, and the number of files, of each kind: 51 together."""
+"""The ending, and the number of files, of each kind: 56 together."""
 
 
 COMMENTED = (revised, annotated)

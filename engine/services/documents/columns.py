@@ -390,7 +390,8 @@ def _filled_share(column: Sequence[Line]) -> float:
 
 
 def _cells(columns: Sequence[Sequence[Line]]) -> list[list[str]]:
-    """The rows of a table without rules. A line without a first cell goes on with the row above."""
+    """The rows of a table without rules. A line without a first cell goes on with the row above,
+    unless it has a number below another one, as a total has."""
     lines = lines_of([word for column in columns for line in column for word in line.words])
     edges = [min(line.box[0] for line in column) for column in columns]
     rows: list[list[str]] = []
@@ -400,8 +401,17 @@ def _cells(columns: Sequence[Sequence[Line]]) -> list[list[str]]:
             at = max(sum(word.box[0] >= edge - 0.5 for edge in edges) - 1, 0)
             cells[at].append(word.text)
         texts = [" ".join(cell) for cell in cells]
-        if rows and not texts[0] and sum(map(bool, texts)) < max(2, len(texts) - 1):
+        goes_on = bool(rows) and not texts[0] and sum(map(bool, texts)) < max(2, len(texts) - 1)
+        if goes_on and not any(map(_are_numbers, rows[-1], texts)):
             rows[-1] = [" ".join(filter(None, both)) for both in zip(rows[-1], texts, strict=True)]
         else:
             rows.append(texts)
     return rows
+
+
+def _are_numbers(*texts: str) -> bool:
+    """Whether texts are numbers, of which none goes on in another line; a currency may stand by."""
+    return all(
+        any(map(str.isdigit, text)) and sum(map(str.isalpha, text)) <= 3 and len(text.split()) <= 2
+        for text in texts
+    )

@@ -10,7 +10,7 @@ from blendfusion.services.documents.blocks import Block, Kind, table_text, union
 from blendfusion.services.documents.code_lines import code_runs, code_text
 from blendfusion.services.documents.columns import Region
 from blendfusion.services.documents.joined_lines import join_lines
-from blendfusion.services.documents.words import Line, Word, is_item, lines_of
+from blendfusion.services.documents.words import Line, Word, is_item, lines_of, names_work
 
 _TITLE_LINES = 4
 _TITLE_CHARACTERS = 250
@@ -119,8 +119,10 @@ def _begins_paragraph(
         return True
     # The text of an item is indented; a first line behind other paragraphs is, too.
     indented = line.box[0] > left + 0.9 * height
-    in_item = is_item(group[0].text)
-    if in_item:
+    in_work = names_work(group[0].text)
+    if in_work and names_work(line.text):
+        return len(group) == 1 or line.box[0] < above.box[0] - 0.9 * height
+    if in_work or is_item(group[0].text):
         return line.box[0] < group[0].box[0] + 0.5 * height and not _hangs(group, line)
     return indented and above.box[0] < left + 0.5 * height and len(group) > 1
 

@@ -115,7 +115,7 @@ class PageWords:
 
     def _has_name(self, at: int) -> bool:
         """Whether the font of a character has a name."""
-        return self._raw.FPDFText_GetFontInfo(self._text, at, None, 0, self._flags) > 1
+        return bool(self._raw.FPDFText_GetFontInfo(self._text, at, None, 0, self._flags) > 1)
 
     def _styles(self, places: Sequence[int]) -> list[tuple[int, bool, bool]]:
         """The styles of characters; those of one object, as a line is, have the same."""

@@ -12,6 +12,7 @@ from statistics import median
 from blendfusion.services.documents.blocks import Box, union
 
 _LABEL = re.compile(r"[•▪●◦‣∙·*–—-]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]")
+_REFERENCE = re.compile(r"\[[A-Za-z+]{0,6}\d{1,4}[a-z]?\]")
 """The label before the text of a list's item."""
 
 LEFTWARD = re.compile(
@@ -110,6 +111,16 @@ def is_label(text: str) -> bool:
     return _LABEL.fullmatch(text) is not None
 
 
+def _is_hanging(text: str) -> bool:
+    """Whether a word may stand before a part of its own: an item, or a work that is referred to."""
+    return is_label(text) or _REFERENCE.fullmatch(text) is not None
+
+
+def names_work(text: str) -> bool:
+    """Whether a line begins with the label of a work in a list of references."""
+    return _REFERENCE.fullmatch(text.partition(" ")[0]) is not None
+
+
 def is_item(text: str) -> bool:
     """Whether a line begins an item of a list."""
     first, _, rest = text.partition(" ")
@@ -172,7 +183,7 @@ def joined_labels(lines: Sequence[Line]) -> list[Word]:
         waiting: Word | None = None
         for word in line.words:
             if waiting is not None:
-                if word.box[0] - waiting.box[2] < 3 * word.height and not is_label(word.text):
+                if word.box[0] - waiting.box[2] < 3 * word.height and not _is_hanging(word.text):
                     word = Word(
                         f"{waiting.text} {word.text}",
                         union([waiting.box, word.box]),
@@ -186,7 +197,7 @@ def joined_labels(lines: Sequence[Line]) -> list[Word]:
                     found.append(waiting)
                 waiting = None
             starts = before is None or word.box[0] - before.box[2] > 1.5 * word.height
-            if starts and word.rows is None and is_label(word.text):
+            if starts and word.rows is None and _is_hanging(word.text):
                 waiting = word
             else:
                 found.append(word)

@@ -1,4 +1,4 @@
-"""Fifty-one documents of kinds that are rare: their words, the order of these, and their rows."""
+"""Fifty-six documents of kinds that are rare: their words, the order of these, and their rows."""
 
 from __future__ import annotations
 
