@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import RLock
@@ -22,15 +22,42 @@ _PREFIX = "blendfusion_1_"
 _LOCK = 0x4246_5553
 """The number of the lock that a transaction of a book holds."""
 _COUNTS = "calls bigint, prompt_tokens bigint, completion_tokens bigint"
-_TABLES = f"""
-CREATE TABLE IF NOT EXISTS {_PREFIX}usage (day text, model text, question text, "user" text,
-  number bigint, cached bigint, failed bigint, requests bigint, prompt_tokens bigint,
-  completion_tokens bigint, seconds double precision, cost double precision);
-CREATE INDEX IF NOT EXISTS {_PREFIX}usage_days ON {_PREFIX}usage (day);
-CREATE TABLE IF NOT EXISTS {_PREFIX}spent (day text, "user" text, number bigint, {_COUNTS},
-  seconds double precision, cost double precision);
-CREATE INDEX IF NOT EXISTS {_PREFIX}spent_days ON {_PREFIX}spent (day);
-"""
+_BEGIN = f"""
+BEGIN;
+SELECT pg_advisory_xact_lock({_LOCK});
+DO $$ BEGIN
+IF to_regclass('{_PREFIX}spent') IS NULL THEN
+  CREATE TABLE IF NOT EXISTS {_PREFIX}usage (day text, model text, question text, "user" text,
+    number bigint, cached bigint, failed bigint, requests bigint, prompt_tokens bigint,
+    completion_tokens bigint, seconds double precision, cost double precision);
+  CREATE INDEX IF NOT EXISTS {_PREFIX}usage_days ON {_PREFIX}usage (day);
+  CREATE TABLE IF NOT EXISTS {_PREFIX}spent (day text, "user" text, number bigint, {_COUNTS},
+    seconds double precision, cost double precision);
+  CREATE INDEX IF NOT EXISTS {_PREFIX}spent_days ON {_PREFIX}spent (day);
+END IF;
+END $$"""
+"""One message, as the server may be far."""
+
+
+class _Statements(Statements):
+    def add(self, table: str, keys: Mapping[str, object], amounts: Mapping[str, object]) -> None:
+        """As ``Statements.add``, in one message."""
+        place, row = f"{self.prefix}{table}", {**keys, **amounts}
+        changes = ", ".join(f"{name} = {name} + ?" for name in amounts)
+        same = " AND ".join(f'"{name}" = ?' for name in keys)
+        names = ", ".join(f'"{name}"' for name in row)
+        values = ", ".join(f"CAST(? AS {_type_of(value)})" for value in row.values())
+        self.run(
+            f"WITH changed AS (UPDATE {place} SET {changes} WHERE {same} RETURNING 1) "
+            f"INSERT INTO {place} ({names}) SELECT {values} WHERE NOT EXISTS (SELECT FROM changed)",
+            [*amounts.values(), *keys.values(), *row.values()],
+        )
+
+
+def _type_of(value: object) -> str:
+    if isinstance(value, str):
+        return "text"
+    return "bigint" if isinstance(value, int) else "double precision"
 
 
 class PostgresBook(UsageBook):
@@ -55,7 +82,7 @@ class PostgresBook(UsageBook):
         with self._lock:
             try:
                 connection = self._begin()
-                yield Statements(_run_in(connection), _PREFIX)
+                yield _Statements(_run_in(connection), _PREFIX)
                 connection.commit()
             except psycopg.Error as problem:
                 self.close()
@@ -73,20 +100,20 @@ class PostgresBook(UsageBook):
         meanwhile is replaced."""
         for held in self._held:
             try:
-                held.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+                held.execute(_BEGIN)
                 return held
             except psycopg.OperationalError:
                 break
         self.close()
         made = psycopg.connect(
-            self._url, connect_timeout=_WAIT_SECONDS, application_name="blendfusion"
+            self._url,
+            autocommit=True,  # the transaction has a beginning of its own
+            connect_timeout=_WAIT_SECONDS,
+            application_name="blendfusion",
         )
         self._held.append(made)
         made.prepare_threshold = None  # a pool of connections may lie between
-        made.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        known = made.execute("SELECT to_regclass(%s) IS NOT NULL", (f"{_PREFIX}spent",)).fetchone()
-        if known != (True,):
-            made.execute(_TABLES)
+        made.execute(_BEGIN)
         return made
 
     def after_fork(self) -> None:
