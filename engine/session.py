@@ -431,7 +431,7 @@ class Session(SessionMethods):
         from blendfusion.frame import Frame
         from blendfusion.run.hooks import Text
 
-        self.update_tables()
+        self.update_tables(name)
         try:
             view = self.views.query(name) is not None
             origin = Text(f"SELECT * FROM {name}", None, None, {}) if view else None

@@ -80,7 +80,7 @@ class SessionText:
         named = {n: v if isinstance(v, str) else literal(v) or v for n, v in given}
         if not (self.read_only or session.options.read_only):
             session.query_files.open(session, text, session.options.read_files)
-        session.update_tables()
+        session.update_tables(text)
         dialect = dialect_of(text, self.dialect)
         ordered = None if isinstance(param_values, Mapping) else param_values
         if ordered is not None and dialect != "blendsql":

@@ -167,8 +167,8 @@ class BaseSession(Tables):
         """Add a schema whose tables no list shows."""
         raise NotImplementedError
 
-    def update_tables(self) -> None:
-        """Make the tables of the session those that there are now, before a text names them."""
+    def update_tables(self, text: str) -> None:
+        """Make the tables of the session those that there are now, before ``text`` names some."""
 
     def note_registration(
         self, method: str, name: str, path: object, arguments: Mapping[str, Any]

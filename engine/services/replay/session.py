@@ -48,15 +48,15 @@ class Comparing(FrameSources):
 
     def register_table(self, name: str, table: Any) -> None:
         super().register_table(name, table)
-        self._registrations.pop(_key(name), None)
+        self._registrations.pop(name_in_plans(name), None)
 
     def register_view(self, name: str, df: DataFrame) -> None:
         super().register_view(name, df)
-        self._registrations.pop(_key(name), None)
+        self._registrations.pop(name_in_plans(name), None)
 
     def deregister_table(self, name: str) -> None:
         super().deregister_table(name)
-        self._registrations.pop(_key(name), None)
+        self._registrations.pop(name_in_plans(name), None)
 
     def note_registration(
         self, method: str, name: str, path: object, arguments: Mapping[str, Any]
@@ -64,7 +64,7 @@ class Comparing(FrameSources):
         from blendfusion.services.replay.registrations import registration_of
 
         super().note_registration(method, name, path, arguments)
-        self._registrations[_key(name)] = registration_of(method, path, arguments)
+        self._registrations[name_in_plans(name)] = registration_of(method, path, arguments)
 
     def registration_of(self, name: str) -> Registration | None:
         """How files became the table ``name``, as plans write it, or the index that the inputs of a
@@ -113,8 +113,12 @@ class Comparing(FrameSources):
         return self.new_table(difference(_manifest(before), _manifest(now)))
 
 
-def _key(name: str) -> str:
-    """The name of a table as plans write it, from that of SQL."""
+def name_in_plans(name: str) -> str:
+    """The name of a table as plans write it, from that of SQL.
+
+    >>> name_in_plans("Sales"), name_in_plans('"Sales"')
+    ('sales', 'Sales')
+    """
     return name.strip('"') if '"' in name else name.lower()
 
 

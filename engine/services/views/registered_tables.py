@@ -4,7 +4,8 @@ of files."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from datafusion import DataFrame, SessionContext
 
 from blendfusion.errors import BlendFusionError
 from blendfusion.prepare.frame_sources import FrameSources
+from blendfusion.services.replay.session import name_in_plans
 
 if TYPE_CHECKING:
     from blendfusion.datafusion.scan_run import ScanRun
@@ -41,6 +43,10 @@ class RegisteredTables(FrameSources):
         now."""
         return {}
 
+    def deregister_table(self, name: str) -> None:
+        super().deregister_table(name)
+        self._files.pop(name_in_plans(name), None)
+
     def note_registration(
         self, method: str, name: str, path: object, arguments: Mapping[str, Any]
     ) -> None:
@@ -49,10 +55,10 @@ class RegisteredTables(FrameSources):
         super().note_registration(method, name, path, arguments)
         found = registration_of(method, path, arguments)
         if found is not None and method != "register_documents":  # which are read in each query
-            self._files[name.strip('"')] = found, self._state(found)
+            self._files[name_in_plans(name)] = found, self._state(found)
 
     @cached_property
-    def _files(self) -> dict[str, tuple[Registration, object]]:
+    def _files(self) -> dict[str, tuple[Registration, list[object] | None]]:
         """How files became tables, and what these were then; others may have the names by now."""
         return {}
 
@@ -99,6 +105,12 @@ class RegisteredTables(FrameSources):
             forget_files(self)
         self._read.update(now)
 
+    def update_tables(self, text: str) -> None:
+        """Register the tables that ``text`` names again whose files changed: a file that came may
+        have another form, and what was read of them, or copied, is no longer so."""
+        super().update_tables(text)
+        self.renew_tables([name for name in self._files if _is_word(name.lower(), text.lower())])
+
     def renew_tables(self, names: Iterable[str]) -> bool:
         """Register those tables again whose files changed since: DataFusion and this session
         remember what they found in them. Whether there were any. Raises QueryError for files that
@@ -111,7 +123,7 @@ class RegisteredTables(FrameSources):
         if changed:
             forget_files(self)
         for name in changed:
-            quoted, (found, _) = quoted_name(name), self._files[name]
+            quoted, (found, state) = quoted_name(name), self._files[name]
             before = self.catalog().schema().table(name)
             self.deregister_table(quoted)
             try:
@@ -120,15 +132,25 @@ class RegisteredTables(FrameSources):
                 )
             except BlendFusionError:
                 SessionContext.register_table(self, quoted, before)
+                self._files[name] = found, state
                 raise
         return bool(changed)
 
     def _is_changed(self, name: str) -> bool:
         found, before = self._files[name]
-        is_other = "." not in name and self.registration_of(name) != found
-        return not is_other and self._state(found) != before
+        now = self._state(found)
+        gone = set(before or ()) - set(now or ())
+        return now != before and not self._is_other(name, found, gone)
 
-    def _state(self, found: Registration) -> object:
+    def _is_other(self, name: str, found: Registration, gone: Collection[object]) -> bool:
+        """Whether another table has the name by now. The scan of a file that is ``gone`` is one of
+        no rows."""
+        if "." in name or self.registration_of(name) == found:
+            return False
+        plan = _plan_of(self, name)
+        return not gone or "EmptyExec" not in plan or "DataSourceExec: partitions=" in plan
+
+    def _state(self, found: Registration) -> list[object] | None:
         """The state of the files of a table; None where there are none yet, or no access."""
         try:
             return _stamps(found.files(self))
@@ -155,7 +177,11 @@ class RegisteredTables(FrameSources):
         return f"{place}@{table.version} of {files}"  # one made anew has its numbers again
 
 
-def _stamps(files: Iterable[Path]) -> object:
+def _is_word(name: str, text: str) -> bool:
+    return name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+
+
+def _stamps(files: Iterable[Path]) -> list[object]:
     """A value that differs where a file is another one, or has other content, even of equal size
     and time of change."""
     found = [(str(file), os.stat(file)) for file in files if file.exists()]
@@ -164,10 +190,15 @@ def _stamps(files: Iterable[Path]) -> object:
 
 def _is_scanned(session: FrameSources, name: str) -> bool:
     """Whether the table ``name`` is one of a lake or of Lance, and no other that has the name."""
+    plan = _plan_of(session, name)
+    return any(operator in plan for operator in _OPERATORS)
+
+
+def _plan_of(session: FrameSources, name: str) -> str:
+    """The text of the plan that reads the table ``name``; '' if there is none."""
     from blendfusion.udfs.declare.arguments import quoted_name
 
     quoted = quoted_name(name)
     if not session.table_exist(quoted):
-        return False
-    plan = SessionContext.table(session, quoted).execution_plan().display_indent()
-    return any(operator in plan for operator in _OPERATORS)
+        return ""
+    return SessionContext.table(session, quoted).execution_plan().display_indent()

@@ -59,8 +59,8 @@ class ViewKeeping(RegisteredTables):
 
         return ModelColumns(self)
 
-    def update_tables(self) -> None:
+    def update_tables(self, text: str) -> None:
         """Make the newest version of each view a table."""
-        super().update_tables()
         if "kept_views" in vars(self) or os.path.isdir(self.options.views_folder):
             self.kept_views.update()
+        super().update_tables(text)
