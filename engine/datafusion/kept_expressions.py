@@ -9,6 +9,7 @@ import re
 from datafusion import DataFrame, SessionConfig, SessionContext
 from datafusion.plan import LogicalPlan
 
+from blendfusion.datafusion.error_gate import is_error
 from blendfusion.datafusion.sort_keys import is_row_change
 from blendfusion.planner.ir.nodes import Plan
 
@@ -60,7 +61,9 @@ def _carry(context: SessionContext, plan: LogicalPlan, schemas: str) -> DataFram
         if kept == root.plan:
             return None
         return frame_of(context, write(kept, {}, root.names, calls=True))
-    except Exception:
+    except BaseException as problem:  # DataFusion panics at grouping sets with equal keys
+        if not is_error(problem):
+            raise
         return None
 
 

@@ -222,13 +222,11 @@ class Dispatcher:
         settled = self.task_to_send(task)
         constraint = settled.constraint
         choice = constraint.item or constraint
-        queries = (choice.query, settled.examples_query, settled.sample_query)
-        for name, query in zip(("options", "examples", "sample"), queries, strict=True):
-            if query is not None:
-                raise QueryError(
-                    f"{name} => ({query}) cannot be read here",
-                    hint=f"A subquery gives the {name} in queries of a session: bf.connect().",
-                )
+        for name, query in _unread(settled).items():
+            raise QueryError(
+                f"{name} => ({query}) cannot be read here",
+                hint=f"A subquery gives the {name} in queries of a session: bf.connect().",
+            )
         if choice.kind != "choice" or len(choice.options) > 1:
             return None
         if not choice.options:
@@ -317,10 +315,13 @@ class Dispatcher:
         return others
 
     def check_kinds(self, calls: Iterable[Call]) -> None:
-        """Raise QueryError for a call that no model answers. Loads no model."""
+        """Raise QueryError for a call that no model answers; not yet for one whose options each
+        group gives. Loads no model."""
         for call in calls:
             kind = call.ingredient.kind
-            if kind.asks_model and not kind.has_body and not self._is_fixed(call):
+            if not kind.asks_model or kind.has_body or _unread(self.task_to_send(call.task)):
+                continue
+            if not self._is_fixed(call):
                 model = self.lookup.model_of(call)
                 if model is not None:
                     _check_kind(self.task_to_send(call.task), model)
@@ -636,6 +637,14 @@ class Dispatcher:
             in_vain = replace(rest, calls=max(0, rest.calls - answered.calls))
             if in_vain != Usage():
                 self.observer.in_vain(job, in_vain)
+
+
+def _unread(task: Task) -> dict[str, str]:
+    """The queries that give something of a task and were not read yet, by the argument."""
+    choice = task.constraint.item or task.constraint
+    queries = (choice.query, task.examples_query, task.sample_query)
+    named = zip(("options", "examples", "sample"), queries, strict=True)
+    return {name: query for name, query in named if query is not None}
 
 
 def _check_kind(task: Task, model: CachedModel) -> None:

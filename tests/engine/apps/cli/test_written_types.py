@@ -16,7 +16,6 @@ from datafusion import SessionContext
 import blendfusion as bf
 from blendfusion.apps.cli.results import page_of, write
 from blendfusion.files.reading import register_file
-from blendfusion.services.spreadsheets.sheets import read_sheet
 
 ODD = pa.table(
     {
@@ -66,7 +65,7 @@ def test_types_that_a_format_lacks_become_text(tmp_path: Path) -> None:
     assert read["map"].type == ODD["map"].type
     pytest.importorskip("openpyxl")
     write(ODD, "xlsx", sheet)
-    (first, _, third) = read_sheet(sheet).to_pylist()
+    (first, _, third) = bf.connect().register_file(sheet, "t").to_pylist()
     assert (first["order"], first["decimal"]) == ("9007199254740993", "123456789012345678.25")
     assert (third["order"], third["not_a_number"]) == ("7", "1.5")
 
