@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -39,8 +40,7 @@ class ParsedStatement(NamedTuple):
 
 
 class _Silence(threading.local):
-    """Leaves out what sqlglot logs while a thread parses with it here: the statements that it takes
-    as text."""
+    """Leaves out what sqlglot logs while a thread is ``without_logging``."""
 
     parsing = False
 
@@ -50,6 +50,17 @@ class _Silence(threading.local):
 
 _silence = _Silence()
 logging.getLogger("sqlglot").addFilter(_silence.filter)
+
+
+@contextmanager
+def without_logging() -> Iterator[None]:
+    """Inside the block, sqlglot logs nothing on this thread: it would log the statements that it
+    takes as text."""
+    _silence.parsing = True
+    try:
+        yield
+    finally:
+        _silence.parsing = False
 
 
 def stop_of(key: exp.Ordered) -> int | None:
@@ -88,15 +99,13 @@ def parse_statement(tokens: Sequence[Token], sql: str, kept: Iterable[str]) -> P
 def _tree(tokens: Sequence[Token], sql: str) -> tuple[exp.Expr | None, int]:
     """The tree, or None and the offset at which it fails."""
     given = [*_operators(tokens)]
-    _silence.parsing = True
     try:
-        return Parser().parse(given, sql)[0], -1
+        with without_logging():
+            return Parser().parse(given, sql)[0], -1
     except ParseError as problem:
         return None, _failure_offset(given, problem)
     except (SqlglotError, RecursionError, IndexError):
         return None, -1
-    finally:
-        _silence.parsing = False
 
 
 def _failure_offset(tokens: Iterable[Token], problem: ParseError) -> int:

@@ -7,22 +7,18 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import SqlglotError
-from sqlglot.parsers.postgres import PostgresParser
 
 from blendfusion.errors import QueryError
 from blendfusion.language.query_text.nesting_limits import check_bounds
-
-
-class _Silent(PostgresParser):
-    def _warn_unsupported(self) -> None:
-        """sqlglot would log the text of statements that it does not know."""
+from blendfusion.language.query_text.sqlglot_tree import without_logging
 
 
 def parse(sql: str) -> exp.Expr | None:
     """The tree of a query; None if it cannot be parsed, or is nested too deep to be a query."""
     try:
         check_bounds(sql)
-        return _Silent(dialect="postgres").parse(Postgres().tokenize(sql), sql)[0]
+        with without_logging():
+            return Postgres().parse(sql)[0]
     except (SqlglotError, QueryError, RecursionError, IndexError):
         return None
 
