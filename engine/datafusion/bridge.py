@@ -15,6 +15,7 @@ from datafusion.expr import Aggregate
 from datafusion.plan import LogicalPlan
 from datafusion.substrait import Producer
 
+from blendfusion.datafusion.error_gate import is_panic
 from blendfusion.datafusion.expression_messages import (
     CAST,
     LITERAL,
@@ -247,13 +248,15 @@ def _prove(
         raise PlanError(f"DataFusion does not read back its own plan: {problem}") from problem
     except BaseException as panic:
         # Keys of grouping sets coincide there; ``grouping_sets`` restores their names.
-        if type(panic).__name__ == "PanicException" and grouping_sets(plan, text) is not None:
+        if is_panic(panic) and grouping_sets(plan, text) is not None:
             return
         raise
-    changed = difference(plan, copy, by_name.ctx) if optimized else "a plan"
-    for optimizer in () if optimized else (context, _without_simplifier()):
+    if optimized:
+        changed = difference(plan, copy, by_name.ctx)
+    else:
+        changed = difference(*_optimize(context, plan, copy), by_name.ctx)
         if changed is not None:
-            changed = difference(*_optimize(optimizer, plan, copy), by_name.ctx)
+            changed = difference(*_optimize(_without_simplifier(), plan, copy), by_name.ctx)
     if changed is None and root.plan.width:
         own = _types(SessionContext.create_dataframe_from_logical_plan(context, plan))
         # A NULL without a type gets one in Substrait, and loses it in the result.

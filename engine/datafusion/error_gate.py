@@ -87,7 +87,7 @@ def running(redaction: Redaction, functions: str = "") -> Iterator[None]:
 def is_foreign(problem: BaseException) -> bool:
     """``problem`` comes from DataFusion, which raises Exception itself, or has panicked, or from
     Arrow."""
-    if _is_panic(problem) or isinstance(problem, pa.ArrowException):
+    if is_panic(problem) or isinstance(problem, pa.ArrowException):
         return True
     if isinstance(problem, (BlendFusionError, *_MISUSE)):
         return False
@@ -102,10 +102,10 @@ def is_error(problem: BaseException) -> bool:
     """Whether ``problem`` is an error of the query, not the end of a program or an iteration."""
     if isinstance(problem, (StopIteration, StopAsyncIteration)):
         return False
-    return isinstance(problem, Exception) or _is_panic(problem)
+    return isinstance(problem, Exception) or is_panic(problem)
 
 
-def _is_panic(problem: BaseException) -> bool:
+def is_panic(problem: BaseException) -> bool:
     """DataFusion has met a mistake of its own, in the caller's thread (no Exception to Python) or
     while it awaits batches."""
     return type(problem).__name__ in ("PanicException", "RustPanic")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datafusion import SessionContext
 
 from blendfusion.datafusion.context import OFF_CACHES
+from blendfusion.datafusion.settings import setting
 
 _CACHES = (*OFF_CACHES, "datafusion.runtime.metadata_cache_limit")
 
@@ -16,7 +17,5 @@ _CACHES = (*OFF_CACHES, "datafusion.runtime.metadata_cache_limit")
 def forget_files(context: SessionContext) -> None:
     """Have a context read what it knows of files again."""
     for name in _CACHES:
-        rows = SessionContext.sql(context, f"SHOW {name}").collect()
-        limit = rows[0].column(1)[0].as_py()
-        for each in ("0M", limit):
-            SessionContext.sql(context, f"SET {name} = '{each}'")
+        with setting(context, name, "0M"):
+            pass

@@ -21,10 +21,15 @@ def may_change(text: str) -> bool:
     if not _MAY_CHANGE.search(text):
         return False
     from blendfusion.datafusion.substrait.lossy_cast_bug import may_lose_casts
+
+    return may_lose_casts(text) or _may_change_conditions(text)
+
+
+def _may_change_conditions(text: str) -> bool:
     from blendfusion.datafusion.substrait.simplifier_bug import may_simplify
     from blendfusion.datafusion.substrait.sunk_condition_bug import may_sink
 
-    return may_lose_casts(text) or may_simplify(text) or may_sink(text)
+    return may_simplify(text) or may_sink(text)
 
 
 def with_kept_expressions(context: SessionContext, frame: DataFrame) -> DataFrame:
@@ -35,12 +40,10 @@ def with_kept_expressions(context: SessionContext, frame: DataFrame) -> DataFram
     if not may_change(text) or is_row_change(plan):
         return frame
     from blendfusion.datafusion.substrait.lossy_cast_bug import may_lose_casts
-    from blendfusion.datafusion.substrait.simplifier_bug import may_simplify
-    from blendfusion.datafusion.substrait.sunk_condition_bug import may_sink
 
     schemas = plan.display_indent_schema() if may_lose_casts(text) else ""
     casts = "Decimal" in schemas or "TRY_CAST(" in schemas
-    if not (casts or may_simplify(text) or may_sink(text)):
+    if not (casts or _may_change_conditions(text)):
         return frame
     made = _carry(context, plan, schemas if casts else "")
     if made is None and not casts:

@@ -10,17 +10,16 @@ branches in which other columns are equal.
 from __future__ import annotations
 
 import re
-from threading import Lock
 
 from datafusion import DataFrame, SessionContext
 
+from blendfusion.datafusion.settings import setting
 from blendfusion.datafusion.sort_keys import is_row_change
 
 _ORDERED = re.compile(r"^ *(Sort|WindowAggr): ", re.MULTILINE)
 _UNION = re.compile(r"^ *Union$", re.MULTILINE)
 _SPLIT = re.compile(r"^ *SortExec: TopK\(.*preserve_partitioning=\[true\]", re.MULTILINE)
 SPLITS_SORTS = "datafusion.optimizer.repartition_sorts"
-_lock = Lock()
 
 
 def may_split_sorts(plan: str) -> bool:
@@ -35,12 +34,8 @@ def with_one_sort(context: SessionContext, frame: DataFrame) -> DataFrame:
         return frame
     if not _is_split(frame):
         return frame
-    with _lock:  # a frame keeps the options of the moment at which it is made
-        SessionContext.sql(context, f"SET {SPLITS_SORTS} = false")
-        try:
-            return SessionContext.create_dataframe_from_logical_plan(context, plan)
-        finally:
-            SessionContext.sql(context, f"SET {SPLITS_SORTS} = true")
+    with setting(context, SPLITS_SORTS, "false"):  # a frame keeps the settings of this moment
+        return SessionContext.create_dataframe_from_logical_plan(context, plan)
 
 
 def _is_split(frame: DataFrame) -> bool:

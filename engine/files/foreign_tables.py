@@ -176,15 +176,13 @@ def _is_moment(kind: pa.DataType) -> bool:
 def _time_parts(values: Iterable[object]) -> set[str]:
     """Each kind of the dates among ``values``: a date alone, with a time, with the time of a
     zone."""
-    days = (v for v in values if isinstance(v, datetime.date) and v == v)
-    return {
-        "date"
-        if not isinstance(day, datetime.datetime)
-        else "time"
-        if day.tzinfo is None
-        else "zone"
-        for day in days
-    }
+    return {_time_part(v) for v in values if isinstance(v, datetime.date) and v == v}
+
+
+def _time_part(day: datetime.date) -> str:
+    if not isinstance(day, datetime.datetime):
+        return "date"
+    return "time" if day.tzinfo is None else "zone"
 
 
 def _wrong(values: Iterable[object], problem: Exception) -> str:

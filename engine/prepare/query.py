@@ -17,7 +17,7 @@ from blendfusion.datafusion.error_gate import outward
 from blendfusion.datafusion.error_translation import functions_in, translate_error, unfit
 from blendfusion.datafusion.foreign_words import is_planning
 from blendfusion.datafusion.interruptible import LONG_QUERY, Pump, lately_interrupted
-from blendfusion.datafusion.prepared_statements import kept_as_written
+from blendfusion.datafusion.settings import setting
 from blendfusion.datafusion.sort_keys import check_sort_keys
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import ExecutionError, QueryError
@@ -91,6 +91,9 @@ if TYPE_CHECKING:
 
 _ROUNDS = 8
 """How often a query is planned again because a call has got a type."""
+_PASSES = "datafusion.optimizer.max_passes"
+"""0 while a statement is prepared: DataFusion would optimize it before its parameters have
+values."""
 _ORDER = re.compile(r"\border\b", re.IGNORECASE)
 _UNKNOWN = re.compile(r"unknown (column|table)|^Field .* not found in struct")
 
@@ -295,7 +298,7 @@ class Query:
         )
 
         def carry_out(text: str) -> DataFrame:
-            with kept_as_written(session) if first_word(text) == "PREPARE" else nullcontext():
+            with setting(session, _PASSES, "0") if first_word(text) == "PREPARE" else nullcontext():
                 return SessionContext.sql(session, text, self.options, given[0], **given[1])
 
         try:

@@ -80,7 +80,7 @@ def give_request_back() -> None:
 
 
 def note_tokens(usage: Usage) -> None:
-    """To be called for each reply of a server: not every value gets to its answer."""
+    """Count the tokens of a reply of a server, whether or not its value gets an answer."""
     allowance = _current.get()
     if allowance is not None:
         tokens = usage.prompt_tokens, usage.evaluated_tokens, usage.completion_tokens

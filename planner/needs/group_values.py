@@ -29,12 +29,12 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.traversal import asks_anything
 from blendfusion.planner.ir.windows import window
 from blendfusion.planner.needs.compared_values import has_one_row
+from blendfusion.planner.needs.groups import OF_RANGES
 from blendfusion.planner.needs.numbered_groups import is_count
 from blendfusion.planner.stages.join_partners import exact
 
 _OF_PARTS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 """Aggregates of all rows, and what they are of those of the groups."""
-_OF_VALUES = ("count", "sum", "avg", "min", "max")
 
 
 class _Rows(NamedTuple):
@@ -103,7 +103,7 @@ def _of_groups(value: Node, groups: Rel) -> _Rows | None:
 
 
 def _of_values(measure: Measure, groups: Plan) -> Expr | None:
-    if measure.name not in _OF_VALUES or len(measure.exprs) != 1 or measure.n_args != 1:
+    if measure.name not in OF_RANGES or len(measure.exprs) != 1 or measure.n_args != 1:
         return None
     value = measure.exprs[0]
     own = value.children[0] if isinstance(value, Node) and value.name == "cast" else value

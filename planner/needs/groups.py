@@ -42,8 +42,8 @@ from blendfusion.planner.ir.sorts import directions_of
 from blendfusion.planner.ir.windows import first_ranks, numbering, order_of, reads_partition
 from blendfusion.planner.needs.inputs import OF_EXTREME, order_of_value
 
-_WINDOWS = {f"window:{name}" for name in ("count", "sum", "avg", "min", "max")}
-"""The windows over groups of which ranges are known."""
+OF_RANGES = ("count", "sum", "avg", "min", "max")
+"""The aggregates of groups whose windows have known ranges."""
 _ALL = 2**40
 """In place of no limit, beside an offset."""
 
@@ -180,7 +180,7 @@ def _need(
 def reads_all(plan: Rel) -> bool:
     """Whether all windows of a projection are aggregates of all rows with equal keys."""
     own = [w for e in plan.exprs for w in windows(e) if isinstance(w, Node)]
-    return all(w.name in _WINDOWS and reads_partition(w) for w in own)
+    return all(w.name.removeprefix("window:") in OF_RANGES and reads_partition(w) for w in own)
 
 
 def _may_have_windows(need: GroupNeed, exprs: Sequence[Expr], *, again: bool) -> bool:

@@ -222,7 +222,7 @@ class Dispatcher:
         settled = self.task_to_send(task)
         constraint = settled.constraint
         choice = constraint.item or constraint
-        for name, query in _unread(settled).items():
+        for name, query in _queries_left(settled).items():
             raise QueryError(
                 f"{name} => ({query}) cannot be read here",
                 hint=f"A subquery gives the {name} in queries of a session: bf.connect().",
@@ -319,7 +319,7 @@ class Dispatcher:
         group gives. Loads no model."""
         for call in calls:
             kind = call.ingredient.kind
-            if not kind.asks_model or kind.has_body or _unread(self.task_to_send(call.task)):
+            if not kind.asks_model or kind.has_body or _queries_left(self.task_to_send(call.task)):
                 continue
             if not self._is_fixed(call):
                 model = self.lookup.model_of(call)
@@ -639,7 +639,7 @@ class Dispatcher:
                 self.observer.in_vain(job, in_vain)
 
 
-def _unread(task: Task) -> dict[str, str]:
+def _queries_left(task: Task) -> dict[str, str]:
     """The queries that give something of a task and were not read yet, by the argument."""
     choice = task.constraint.item or task.constraint
     queries = (choice.query, task.examples_query, task.sample_query)

@@ -9,10 +9,8 @@ from __future__ import annotations
 from blendfusion.language.query_text.source_map import edit
 from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.places.partitions import NULL_NAME
+from blendfusion.planner.stages.offset_bug import ALL
 from blendfusion.udfs.declare.arguments import quoted_name
-
-_ALL = (1 << 63) - 1
-"""More rows than there are."""
 
 
 def keep_null_keys(sql: str) -> str:
@@ -40,7 +38,7 @@ def _order_source(tree: TokenTree, start: int, end: int) -> str:
     text = str(tree.source_text(start, end))
     words = {tree.word(at) for at in range(start + 1, end - 1) if tree.depth(start + 1, at) == 0}
     is_bare = "ORDER" in words and not words & {"LIMIT", "FETCH"}
-    return f"{text[:-1]}\nLIMIT {_ALL})" if tree.opens(start) and is_bare else text
+    return f"{text[:-1]}\nLIMIT {ALL})" if tree.opens(start) and is_bare else text
 
 
 def _end_of_source(tree: TokenTree, at: int) -> int:

@@ -178,3 +178,11 @@ NOT_CARRIED = {
 def test_lists_are_two_where_substrait_does_not_carry_the_plan(text: str) -> None:
     for session in sessions():
         assert len(session.sql(text).to_pylist()) == NOT_CARRIED[text]
+
+
+def test_a_prepared_statement_changes_no_setting() -> None:
+    one = bf.connect(cache=None)
+    one.sql("SET datafusion.optimizer.max_passes = 7")
+    one.sql("PREPARE p AS SELECT $1 + 1 AS n")
+    (row,) = one.sql("SHOW datafusion.optimizer.max_passes").to_pylist()
+    assert row["value"] == "7"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import datafusion
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -193,3 +194,15 @@ def test_a_name_that_is_another_table_by_now_stays_that(tmp_path: Path) -> None:
         old.sql(statement)
         place.write_bytes(comma([(1, "a"), (2, "b")]))
         assert old.sql("SELECT id FROM t").to_pylist() == [{"id": 7}]
+
+
+def test_a_users_context_shows_no_settings(tmp_path: Path) -> None:
+    place = tmp_path / "t.csv"
+    place.write_bytes(comma([(1, "a")]))
+    context = datafusion.SessionContext(datafusion.SessionConfig())
+    old = bf.connect(bf.ScriptedModel(lambda call: True), cache=None, ctx=context)
+    old.register_file(place, "t")
+    place.write_bytes(other_order([(2, "b")]))
+    assert old.sql("SELECT id, x FROM t").to_pylist() == [{"id": 2, "x": "b"}]
+    with pytest.raises(Exception, match="information_schema"):
+        context.sql("SHOW datafusion.optimizer.max_passes")
