@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -109,3 +111,80 @@ def test_no_server_is_a_reason(url: str, tmp_path: Path) -> None:
         download(url, tmp_path / "f")
     assert str(raised.value)
     assert raised.value.status == 0
+
+
+TEXT = b"id,x\n" + b"".join(b"%d,text %d\n" % (n, n % 7) for n in range(3000))
+
+
+SENT = [
+    (name, encoding, times)
+    for name, least in (("f.csv", 0), ("f.parquet", 0), ("f.csv.gz", 1), ("f", 0))
+    for encoding in ("gzip", "x-gzip", " GZIP ", "identity", "")
+    for times in range(least, least + (2 if "z" in encoding.lower() else 1))
+]
+
+
+@pytest.mark.parametrize(("name", "encoding", "times"), SENT)
+def test_a_file_is_decompressed_as_often_as_its_way_needs(
+    name: str, encoding: str, times: int, tmp_path: Path
+) -> None:
+    body = TEXT
+    for _ in range(times):
+        body = gzip.compress(body)
+    headers = {"Content-Encoding": encoding} if encoding else {}
+    with serving(lambda path: (200, headers, body)) as at:
+        download(f"{at.url}/{name}", tmp_path / name)
+    due = body
+    if times > (1 if name.endswith(".gz") else 0):
+        due = gzip.decompress(due)
+    assert (tmp_path / name).read_bytes() == due
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("deflate", zlib.compress(TEXT)),
+        ("br", b"\x8b\x02\x80abc\x03"),
+        ("zstd", b"\x28\xb5\x2f\xfd"),
+        ("gzip", gzip.compress(TEXT)[:-20]),
+        ("gzip", gzip.compress(TEXT)[:200] + b"\0" * 50),
+    ],
+)
+def test_what_cannot_be_decompressed_is_no_file(encoding: str, body: bytes, tmp_path: Path) -> None:
+    with (
+        serving(lambda path: (200, {"Content-Encoding": encoding}, body)) as at,
+        pytest.raises(DownloadFailed) as raised,
+    ):
+        download(f"{at.url}/f.csv", tmp_path / "f.csv")
+    assert str(raised.value)
+
+
+@pytest.mark.parametrize("status", [201, 202, 204, 206])
+def test_a_part_or_a_promise_is_no_file(status: int, tmp_path: Path) -> None:
+    body = b"" if status == 204 else TEXT[:100]
+    with (
+        serving(lambda path: (status, {}, body)) as at,
+        pytest.raises(DownloadFailed, match=f"the server answers {status}"),
+    ):
+        download(f"{at.url}/f.csv", tmp_path / "f.csv")
+
+
+@pytest.mark.parametrize("begin", ["<!DOCTYPE html>", "\n\n<html>", "\ufeff<!doctype HTML><html>"])
+def test_a_page_is_no_file_of_another_kind(begin: str, tmp_path: Path) -> None:
+    page = f"{begin}\n<body>a, b\n<p>Log in</p>\n".encode()
+    html = {"Content-Type": "text/html; charset=utf-8"}
+    with serving(lambda path: (200, html, page if "page" in path else TEXT)) as at:
+        for name in ("page.csv", "page.json", "page"):
+            with pytest.raises(DownloadFailed, match="HTML"):
+                download(f"{at.url}/{name}", tmp_path / name)
+        download(f"{at.url}/page.html", tmp_path / "page.html")
+        download(f"{at.url}/rows.csv", tmp_path / "rows.csv")
+    assert (tmp_path / "page.html").read_bytes() == page
+    assert (tmp_path / "rows.csv").read_bytes() == TEXT
+
+
+def test_a_file_that_is_compressed_itself_stays(tmp_path: Path) -> None:
+    with serving(lambda path: (200, {"Content-Encoding": "zstd"}, b"\x28\xb5\x2f\xfd")) as at:
+        download(f"{at.url}/f.csv.zst", tmp_path / "f.csv.zst")
+    assert (tmp_path / "f.csv.zst").read_bytes() == b"\x28\xb5\x2f\xfd"
