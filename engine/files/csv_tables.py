@@ -78,7 +78,8 @@ def _check_alike(sources: Sequence[CsvSource]) -> None:
         if known.isdisjoint(name.lower() for name in source.head.names):
             line = source.head.delimiter.join(source.head.names)
             raise QueryError(
-                f"'{source.name}' has no column of '{first.name}': it begins with {line[:80]!r}",
+                f"'{source.name}' and '{first.name}' have no column in common: the first line of"
+                f" '{source.name}' is {line[:80]!r}",
                 hint="Each file of a table begins with the names of its columns. Of two tables, "
                 "a pattern names the files of one: 'folder/sales*.csv'.",
             )

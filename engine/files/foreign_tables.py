@@ -82,8 +82,8 @@ def table_of_pandas(data: pd.DataFrame, *, preserve_index: bool) -> pa.Table:
 
 
 def pandas_of(table: pa.Table) -> pd.DataFrame:
-    """``table`` as pandas has it, and whole numbers beside NULL that are too long for a number with
-    a fraction as ``Int64`` and ``UInt64``."""
+    """``table`` as a pandas frame. A column of integers with NULL that a double would round becomes
+    ``Int64`` or ``UInt64``."""
     import pandas as pd
 
     frame: pd.DataFrame = table.to_pandas()

@@ -65,7 +65,7 @@ class SniffedOptions(CsvReadOptions):
 
     @property
     def are_plain(self) -> bool:
-        """Whether ``as_arguments`` are all of them."""
+        """Whether ``as_arguments`` has every option that is not at its default."""
         usual = vars(CsvReadOptions())
         kept = {*_ARGUMENTS, "newlines_in_values"}
         return all(value == usual[name] for name, value in vars(self).items() if name not in kept)

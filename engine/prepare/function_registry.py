@@ -86,9 +86,9 @@ class KnownCalls:
         *,
         whole: bool = False,
     ) -> Reading:
-        """The query, read once. The function gives it with its calls as functions of DataFusion,
-        for more known types and values in bytes: see ``CallReading.type_calls``. ``whole``: it is
-        no part of a larger query."""
+        """Parse ``query`` once. The result is a function from the known types of columns, and the
+        columns in bytes, to the query with its calls as functions of DataFusion: see
+        ``CallReading.type_calls``. ``whole``: ``query`` is not part of a larger query."""
         check_bounds(query)
         if ASK not in query.lower() and not names_a_function(query):  # most queries
             return lambda types=None, in_bytes=None: TypedQuery(identity(query))

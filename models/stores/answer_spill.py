@@ -71,8 +71,8 @@ class AnswerSpill:
         return SpillableAnswers(self, digests, _size)
 
     def hold(self, held: MemoryHolder) -> SpilledRows:
-        """Let ``held`` have a share of the memory for as long as it lives; its rows in the
-        file."""
+        """Count the memory of ``held`` for as long as the object lives. Returns the place of its
+        rows in the file."""
         with self.lock:
             self._held.add(held)
             return SpilledRows(self, next(self._holders))

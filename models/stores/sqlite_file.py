@@ -96,7 +96,7 @@ def open_file(path: Path, wait_seconds: float, *, is_durable: bool = True) -> sq
         return _connect(path.absolute().as_uri(), wait_seconds, settle)
     except sqlite3.DatabaseError as problem:
         if _code(problem) == sqlite3.SQLITE_NOTADB and path.suffix.lower() not in _SUFFIXES:
-            raise ForeignFileError("it is no database") from problem
+            raise ForeignFileError("the file is not a SQLite database") from problem
         if _code(problem) not in _FORBIDDEN:
             raise
     # SQLite reads a file with a log only where it may write beside it, or is told that nobody does.
@@ -249,15 +249,14 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def is_interrupted() -> bool:
-    """A signal ends what runs: nobody is to wait any more."""
+    """Whether a signal is ending the program, so that nothing may wait."""
     problem = sys.exc_info()[1]
     return problem is not None and not isinstance(problem, (Exception, GeneratorExit))
 
 
 @contextmanager
 def or_not() -> Iterator[None]:
-    """Ignores errors of optional work inside the block: another process may be busy, or the disk be
-    full."""
+    """Ignores that a file is locked or the disk full inside the block, whose work is optional."""
     try:
         yield
     except sqlite3.OperationalError as problem:

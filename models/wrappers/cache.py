@@ -75,7 +75,7 @@ class CachedModel(StreamingAnswers):
 
     @property
     def outages(self) -> tuple[str, ...]:
-        """Messages about models and servers that are left out."""
+        """Messages about the models and servers that are no longer asked."""
         return tuple(getattr(self.inner, "outages", ()))
 
     @property

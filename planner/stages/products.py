@@ -56,8 +56,9 @@ def _has_few_rows(plan: Rel) -> bool:
 
 
 def thin(plan: Plan, read: Collection[int]) -> Plan:
-    """``plan`` with at least its rows, each perhaps another number of times, of whose columns only
-    ``read`` are right: of a product, the sides that hold them, if the others have a row at all."""
+    """A smaller plan for a reader of the columns ``read``: each row of ``plan`` occurs in it at
+    least once, the number of copies may differ, and the other columns have no meaning. Of a product
+    only the sides with those columns stay; the others must have a row."""
     if not isinstance(plan, Rel) or factors(plan) < 2:
         return plan
     if plan.kind == "project" and not any(map(has_window, plan.exprs)):

@@ -299,7 +299,7 @@ def test_errors_of_the_command(
         (["stats", "--path", none], "there is no file of stored answers at"),
         (["clear", "--path", none], "there is no file of stored answers at"),
         (["export", "--path", none], "there is no file of stored answers at"),
-        (["clear", "--path", str(data)], "it is no database"),
+        (["clear", "--path", str(data)], "the file is not a SQLite database"),
         (["import", str(data), "--path", str(stored)], "It is no file of 'cache export'."),
         (["stats"], "no file of stored answers: BLENDFUSION_CACHE is off"),
         (["stats", "--path", str(tmp_path)], "is a folder"),

@@ -119,12 +119,12 @@ class Observer(Protocol):
         result of ``call``. May be called twice for a value."""
         ...
 
-    def conflicting(self, call: Call, conflicts: Sequence[Conflict]) -> None:
-        """Answers that ``call`` needed contradict one another. May be called twice for a pair: the
+    def on_conflicts(self, call: Call, conflicts: Sequence[Conflict]) -> None:
+        """Pairs of answers to ``call`` contradict each other. May be called twice for a pair: the
         last call holds."""
         ...
 
-    def missing(self, call: Call, values: int) -> None:
+    def on_unsearched(self, call: Call, values: int) -> None:
         """So many further values of ``call`` may have matches that were not looked at."""
         ...
 
@@ -142,10 +142,10 @@ class NullObserver:
     def on_withheld(self, call: Call, values: Sequence[Values]) -> None:
         pass
 
-    def conflicting(self, call: Call, conflicts: Sequence[Conflict]) -> None:
+    def on_conflicts(self, call: Call, conflicts: Sequence[Conflict]) -> None:
         pass
 
-    def missing(self, call: Call, values: int) -> None:
+    def on_unsearched(self, call: Call, values: int) -> None:
         pass
 
     def on_left_out(self, words: int) -> None:

@@ -68,9 +68,9 @@ class WholeColumn:
             UserModel(self._dispatcher, self._call), *leading, values, **literals
         )
         if found.conflicts:
-            self._dispatcher.observer.conflicting(self._call, found.conflicts)
+            self._dispatcher.observer.on_conflicts(self._call, found.conflicts)
         if found.missed:
-            self._dispatcher.observer.missing(self._call, found.missed)
+            self._dispatcher.observer.on_unsearched(self._call, found.missed)
         group.summary = found.summary
         group.results = {**dict(zip(values, found.values, strict=True)), **group.results}
 

@@ -233,7 +233,7 @@ class Matcher:
         tied = sum(self._among[row[1:]].cuts_a_tie(self._show(str(row[0])), k) for row in cut)
         if tied:
             self.tally.tied += tied
-            self._dispatcher.observer.missing(self._call, tied)
+            self._dispatcher.observer.on_unsearched(self._call, tied)
 
     def _look_beyond(self, rows: Sequence[Row], vectors: Mapping[str, Vectors]) -> None:
         """Sample values that may have a match beyond their candidates, and count those that have

@@ -61,7 +61,7 @@ def _tokens(arguments: argparse.Namespace) -> list[str]:
         lines = arguments.token_file.read_text("utf-8").splitlines()
         found = [line.strip() for line in lines if line.strip()]
         if not found:
-            raise OptionError(f"'{arguments.token_file}' has no token")
+            raise OptionError(f"the file '{arguments.token_file}' contains no token")
         return found
     given = os.environ.get(_TOKEN)
     return [given] if given else []

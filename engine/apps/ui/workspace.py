@@ -112,7 +112,7 @@ class Run:
         return self.spent or (self.trace.usage, self.trace.cost)
 
     def forget(self) -> None:
-        """Keep what the history shows."""
+        """Free the table and the plan; keep the figures that the history shows."""
         self.spent = self.spending
         self.table = self.calls = self.planned = self.thread = None
 

@@ -164,7 +164,8 @@ class ProgressLine(Reporter):
 
 class NotebookLine(ProgressLine):
     """The line as an output of a notebook's cell, which would show the control characters of a
-    terminal. An output cannot be taken back: at the end it tells the values and the time."""
+    terminal. An output cannot be removed, so at the end it shows the number of values and the
+    time."""
 
     _output: Any = None
 

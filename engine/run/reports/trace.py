@@ -204,7 +204,8 @@ class Trace:
 
     @property
     def waited_for(self) -> int:
-        """The values among ``cached`` that another run of the process was asking: see ``wait``."""
+        """The values among ``cached`` whose answers another run of the process was asking for: see
+        ``wait``."""
         return self.wait.values
 
     @property
@@ -526,11 +527,11 @@ class Trace:
         calls, or have numbers or dates that the text does not state."""
         return sum(map(len, self._withheld.values()))
 
-    def conflicting(self, call: Call, conflicts: Sequence[Conflict]) -> None:
+    def on_conflicts(self, call: Call, conflicts: Sequence[Conflict]) -> None:
         with self._lock:
             self._conflicts.setdefault(call, {}).update((one[:2], one) for one in conflicts)
 
-    def missing(self, call: Call, values: int) -> None:
+    def on_unsearched(self, call: Call, values: int) -> None:
         with self._lock:
             self._missed[call] = self._missed.get(call, 0) + values
 

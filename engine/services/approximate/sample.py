@@ -218,7 +218,7 @@ class _Groups:
         self.bounds = {i: Bounds(*(u.copy() for u in unknown)) for i in self._columns}
 
     def ask_all(self) -> None:
-        """Asks until the bounds of all groups are narrow enough."""
+        """Ask until the bounds of all groups are narrow enough."""
         unbounded = ~np.all([e.is_bounded for e in self._estimates.values()], axis=0)
         self._ask(np.where(unbounded, self.rows, _FIRST))
         exact = np.any([e.binary for e in self._estimates.values()], axis=0)
@@ -227,7 +227,7 @@ class _Groups:
         self._ask_for_means(np.flatnonzero(self.questions < self.rows))
 
     def _ask_for_numbers(self, left: Places) -> None:
-        """Asks until bounds of numbers of rows are narrow enough."""
+        """Ask until the bounds of counts are narrow enough."""
         error, share = 1 - self._within.confidence, self._within.share
         alpha = part_before_last(error) * error
         wide = {i: left[e.binary[left]] for i, e in self._estimates.items()}

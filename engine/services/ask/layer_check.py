@@ -32,7 +32,7 @@ def check_layer(session: FrameSources, layer: Layer) -> None:
         own = columns[table.lower()]
         if own is not None and column.lower() not in (name.lower() for name in own):
             raise QueryError(
-                f"the semantic layer describes {place}, which is no column",
+                f"the semantic layer describes {place}, which is not a column",
                 hint=close_matches(column, own),
             )
     for what, sql, read in _queries(layer):

@@ -90,7 +90,7 @@ def _declared_keys(layer: Layer, tables: Sequence[Table]) -> Iterable[Key]:
         for side in pair:
             if side.lower() not in places:
                 raise QueryError(
-                    f"the semantic layer has a key of {side}, which is no column",
+                    f"the semantic layer has a key of {side}, which is not a column",
                     hint=close_matches(side, places.values()),
                 )
         yield Key(places[pair[0].lower()], places[pair[1].lower()])

@@ -81,8 +81,8 @@ USAGE = _form(lambda usage: usage.numbers, lambda numbers: Usage(*numbers), Usag
 
 
 class Compact:
-    """The base of dataclasses whose pickled form is short. A field's ``metadata`` is one of the
-    forms above where it is to be packed."""
+    """The base of dataclasses with a short pickled form. A field whose ``metadata`` is one of the
+    forms above is packed."""
 
     _classes: ClassVar[dict[str, type[Compact]]] = {}
 

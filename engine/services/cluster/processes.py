@@ -85,19 +85,19 @@ class _Pulse:
     def __init__(self, line: Connection, number: int) -> None:
         self.line, self.number = line, number
         self.silent_seconds = 0.0
-        """How long it has said nothing, although it could."""
+        """The time without a pulse in which the process had a CPU."""
         self.ready = False
         self._waited_seconds: float | None = None
 
     def hear(self) -> None:
-        """Take in what it says. Raises EOFError and OSError where it is gone."""
+        """Read the pulses so far. Raises EOFError or OSError if the process has ended."""
         while self.line.poll():
             self.ready |= self.line.recv_bytes() == READY
             self.silent_seconds, self._waited_seconds = 0.0, None
 
     def count(self, passed_seconds: float, process: int) -> None:
-        """Count some time in which it said nothing. A process that waits for a CPU, as others have
-        them all, says nothing and yet is alive."""
+        """Add ``passed_seconds`` without a pulse. The time in which ``process`` waited for a CPU
+        does not count."""
         if self.silent_seconds > _LATE_SECONDS:
             now, before = waited_seconds(process), self._waited_seconds
             self._waited_seconds = now

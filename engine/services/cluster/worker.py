@@ -53,7 +53,7 @@ _TIME_ZONE = "datafusion.execution.time_zone"
 
 
 class Cancellation(Exception):
-    """Nobody wants the rest of a fragment."""
+    """Ends a fragment whose remaining rows are not needed."""
 
 
 def _read(message: bytes) -> object:

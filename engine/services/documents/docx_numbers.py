@@ -29,8 +29,8 @@ class Level:
 
 @dataclass(slots=True)
 class Numbering:
-    """The numbers of a document as they stand: a definition may be used by several lists, each of
-    which goes on or starts again."""
+    """Counts the numbers of a document's paragraphs. Several lists may share a definition; each of
+    them continues its numbers or starts again."""
 
     definitions: dict[str, dict[int, Level]] = field(default_factory=lambda: defaultdict(dict))
     lists: dict[str, str] = field(default_factory=dict)

@@ -41,8 +41,8 @@ class Page:
     comments: list[Block] = field(default_factory=list)
     """Comments on the page."""
     letters: int = 0
-    untold: int = 0
-    """The letters of a file that does not tell them."""
+    unmapped: int = 0
+    """The letters that the file maps to no character."""
     doubt: str | None = None
     """The part of its text that is left out, and why."""
 

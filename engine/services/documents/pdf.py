@@ -137,11 +137,11 @@ class PdfFile:
                 found.words[turn] = [*found.words.get(turn, []), *fields, *texts]
             if self._recognised is not None and not _has_text(found):
                 return self._recognised(page, width, height)
-            if found.untold:
+            if found.unmapped:
                 found.doubt = (
-                    f"the file does not tell {found.untold:,} of the {found.letters:,} letters of page"
+                    f"the file does not tell {found.unmapped:,} of the {found.letters:,} letters of page"
                     f" {number}: they are {UNKNOWN}, or may be wrong. With ocr => true, a page of which"
-                    " most are untold is read as an image"
+                    " most are unmapped is read as an image"
                 )
             self._read_rules(page, found, place)
             if fields and not found.turn:
@@ -209,7 +209,7 @@ class PdfFile:
                 raise Unreadable(f"a page has {count:,} characters; {_MOST_CHARACTERS:,} are read")
             reader = PageWords(raw, text, place, self._turn)
             found.words = reader.read(count)
-            found.untold, found.letters = reader.untold, reader.letters
+            found.unmapped, found.letters = reader.unmapped, reader.letters
         finally:
             raw.FPDFText_ClosePage(text)
 
@@ -230,7 +230,7 @@ class PdfFile:
 
 def _has_text(page: Page) -> bool:
     """Whether the file tells most letters."""
-    return any(page.words.values()) and 2 * page.untold <= page.letters
+    return any(page.words.values()) and 2 * page.unmapped <= page.letters
 
 
 def _reason(problem: str) -> str:

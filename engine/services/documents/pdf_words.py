@@ -42,8 +42,8 @@ class PageWords:
         self._address = ctypes.cast(text, ctypes.c_void_p).value
         self._object_of = _by_address(raw.FPDFText_GetTextObject)
         self._read_box = _by_address(raw.FPDFText_GetLooseCharBox)
-        self._is_untold = _by_address(raw.FPDFText_HasUnicodeMapError)
-        self.letters = self.untold = 0
+        self._is_unmapped = _by_address(raw.FPDFText_HasUnicodeMapError)
+        self.letters = self.unmapped = 0
         """How many letters have been read, and how many of them the file does not tell."""
         self._name = ctypes.create_string_buffer(128)
         self._flags = ctypes.c_int()
@@ -51,7 +51,7 @@ class PageWords:
     def read(self, count: int) -> dict[int, list[Word]]:
         """The words of ``count`` characters, in the order of the file, by their direction."""
         found: dict[int, list[Word]] = {}
-        characters = self._mark_untold(self._characters(count))
+        characters = self._mark_unmapped(self._characters(count))
         spans = [match.span() for match in _WORD.finditer(characters)]
         starts = [start for start, _ in spans]
         firsts, lasts = self._boxes(starts), self._boxes([stop - 1 for _, stop in spans])
@@ -98,17 +98,17 @@ class PageWords:
         codes = (raw.FPDFText_GetUnicode(text, at) for at in range(count))
         return "".join(chr(code) if 0 < code < 0x110000 else UNKNOWN for code in codes)
 
-    def _mark_untold(self, characters: str) -> str:
+    def _mark_unmapped(self, characters: str) -> str:
         """Characters, with a sign for those that PDFium takes for a letter only because a glyph has
         its number."""
-        untold = [*map(self._is_untold, repeat(self._address), range(len(characters)))]
-        if 1 in untold:
+        unmapped = [*map(self._is_unmapped, repeat(self._address), range(len(characters)))]
+        if 1 in unmapped:
             known = list(characters)
-            for at, number in enumerate(untold):
+            for at, number in enumerate(unmapped):
                 if number == 1:
                     letter = known[at] = _letter_of(characters[at])
                     # Fonts without names are made of pictures, whose codes are often ASCII's.
-                    self.untold += not letter.isascii() or (letter != " " and self._has_name(at))
+                    self.unmapped += not letter.isascii() or (letter != " " and self._has_name(at))
             characters = "".join(known)
         self.letters = sum(map(len, characters.split()))
         return characters

@@ -116,8 +116,8 @@ def _check_names(table: Any) -> None:
         for number, name in _ids(pq.read_schema(path, filesystem=files)):
             if known.get(number, name) != name:
                 raise QueryError(
-                    f"'{table.table_uri}' has files whose columns are found by their numbers "
-                    f"alone: '{path}' calls one {name!r}, which deltalake does not read"
+                    f"deltalake does not find the columns of '{table.table_uri}' by their numbers: "
+                    f"{known.get(number)!r} has the name {name!r} in '{path}'"
                 )
 
 

@@ -83,7 +83,7 @@ def _moment(at: datetime.datetime | str) -> datetime.datetime:
         moment = datetime.datetime.fromisoformat(at) if isinstance(at, str) else at
     except ValueError as problem:
         raise ArgumentError(
-            f"at={at!r} is no time", hint="at='2024-01-31T10:00:00+00:00'."
+            f"at={at!r} is not a time", hint="at='2024-01-31T10:00:00+00:00'."
         ) from problem
     return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
 

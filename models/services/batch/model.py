@@ -67,7 +67,7 @@ class Worker(Protocol):
 
     @property
     def url(self) -> str:
-        """The server without secrets; '' for none."""
+        """The URL of the server without its secrets; '' without a server."""
         ...
 
     @property

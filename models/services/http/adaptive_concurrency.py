@@ -94,14 +94,14 @@ class InFlight:
             self._let_in()
 
     def expect(self, pace: object) -> None:
-        """From here on requests are of this kind; those of another one take another time."""
+        """Begin to measure anew if requests are of another kind, since those take another time."""
         with self._lock:
             if pace != self._pace:
                 self._pace, self._quickest = pace, float("inf")
                 self._begin_round()
 
     def note_answer(self, sent_at: float) -> None:
-        """A request that was sent then got its answer."""
+        """Note the answer to a request that was sent at ``sent_at``."""
         with self._lock:
             self._seconds += self._clock() - sent_at
             self._answers += 1
@@ -112,7 +112,7 @@ class InFlight:
                 self._let_in()
 
     def note_refusal(self, sent_at: float) -> None:
-        """A request that was sent then was too much for the server."""
+        """Note that the server refused a request, sent at ``sent_at``, for lack of room."""
         with self._lock:
             if sent_at < self._cut_at:
                 return  # it was under way with those that led to the cut

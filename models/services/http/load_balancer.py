@@ -78,7 +78,7 @@ class _Run:
         return client
 
     async def turn(self) -> None:
-        """Wait until there may be room."""
+        """Wait until a request has ended, for at most ``_SLICE_SECONDS``."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.waiting.append(turn)
         try:
@@ -88,7 +88,7 @@ class _Run:
                 self.waiting.remove(turn)
 
     def wake_waiting(self) -> None:
-        """A request has ended."""
+        """Let waiting requests look for room, since a request has ended."""
         for _ in range(min(_WOKEN, len(self.waiting))):
             turn = self.waiting.popleft()
             if not turn.done():

@@ -34,9 +34,9 @@ class Rate:
     """At most so many requests and tokens in any 60 seconds; 0: any number. Safe to use from
     threads.
 
-    A request takes the tokens that its reply tells. Until then it takes what it may take at most:
-    one for every three bytes, and ``answer_tokens``. One that is larger than the limit goes out
-    alone.
+    A request counts with the tokens that its reply reports. Before the reply it counts with its
+    upper bound: one token for every three bytes, and ``answer_tokens``. A request above the limit
+    is sent alone.
 
     ``clock``: seconds that never go back.
     """

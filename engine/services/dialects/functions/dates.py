@@ -134,7 +134,7 @@ def amount(call: FunctionCall, unit: str, count: str, number: int | None, sign: 
 
 
 def shift(call: FunctionCall, place: int, unit: str, interval: str) -> Written:
-    """A date or time, later by an interval. What has no time of day gets one by its unit."""
+    """A date or time plus an interval. A date becomes a time if the unit is part of a day."""
     literal = call.literal(place)
     dated = literal is not None and len(literal.strip()) <= len("2024-01-01")
     if unit in _OF_TIME:

@@ -76,7 +76,7 @@ def test_a_file_of_data_is_no_damaged_cache(tmp_path: Path) -> None:
     file = tmp_path / "sales.csv"
     file.write_text("text\na\n")
     store = SqliteStore(file)
-    with pytest.warns(CacheWarning, match="cannot be used: it is no database"):
+    with pytest.warns(CacheWarning, match="cannot be used: the file is not a SQLite database"):
         assert store.get_many("m", TASK, [("a",)]) == {}
     store.close()
     assert [f.name for f in tmp_path.iterdir()] == ["sales.csv"]

@@ -95,11 +95,11 @@ def test_a_file_of_another_form_is_explained(tmp_path: Path, text: str, problem:
     [
         (
             "[[keys]]\nleft = 'sales.itm'\nright = 'products.sku'",
-            "describes sales.itm, which is no column",
+            "describes sales.itm, which is not a column",
         ),
         (
             "[tables.sales.columns.prize]\nsynonyms = ['cost']",
-            "describes sales.prize, which is no column\nHint: Did you mean 'price'",
+            "describes sales.prize, which is not a column\nHint: Did you mean 'price'",
         ),
         (
             "[metrics.x]\nsql = 'sum(nope)'\ntable = 'sales'",
@@ -154,5 +154,5 @@ def test_a_key_of_no_column_of_a_later_table_is_an_error(tmp_path: Path) -> None
     with pytest.warns(bf.FileWarning, match="does not have: later"):
         session.register_layer(tmp_path / "layer.toml")
     session.from_pydict({"item": ["a"]}, name="later")
-    with pytest.raises(bf.QueryError, match=r"a key of later.itm, which is no column"):
+    with pytest.raises(bf.QueryError, match=r"a key of later.itm, which is not a column"):
         read_catalog(session)

@@ -115,7 +115,7 @@ PICTURE = "<</Length 30>>stream\n600 0 d0 0 0 500 700 re f      \nendstream"
 
 
 @pytest.mark.parametrize(
-    ("font", "shown_text", "text", "untold"),
+    ("font", "shown_text", "text", "unmapped"),
     [
         (NAMES.format("12/f_f_i"), b"(o\x0cce)", "o\ufffdce", 1),  # PDFium knows no such name
         (NAMES.format("65/g1/g2"), b"(ABC)", "ABC", 2),
@@ -126,15 +126,15 @@ PICTURE = "<</Length 30>>stream\n600 0 d0 0 0 500 700 re f      \nendstream"
     ],
 )
 def test_letters_that_the_file_does_not_tell_are_counted(
-    tmp_path: Path, font: str, shown_text: bytes, text: str, untold: int
+    tmp_path: Path, font: str, shown_text: bytes, text: str, unmapped: int
 ) -> None:
     stream = shown([("F1", "1 0 0 1 72 700", shown_text)], 12)
     write_pdf(tmp_path / "a.pdf", font, stream, PICTURE)
     rows = rows_of(tmp_path / "a.pdf")
     assert text_of(rows) == text
     said = [str(row["error"]) for row in rows if row["error"]]
-    assert len(said) == (untold > 0)
-    assert all(f"does not tell {untold} of the {len(text)} letters of page 1" in s for s in said)
+    assert len(said) == (unmapped > 0)
+    assert all(f"does not tell {unmapped} of the {len(text)} letters of page 1" in s for s in said)
 
 
 def test_glyph_numbers_are_no_letters(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_glyph_numbers_are_no_letters(tmp_path: Path) -> None:
     assert "does not tell 3 of the 3 letters" in str(said["error"])
 
 
-def test_a_page_of_untold_letters_is_read_as_an_image(tmp_path: Path) -> None:
+def test_a_page_of_unmapped_letters_is_read_as_an_image(tmp_path: Path) -> None:
     from blendfusion.services.documents.page_layout import Page
     from blendfusion.services.documents.pdf import PdfFile
 

@@ -77,7 +77,7 @@ def test_a_version_that_is_not_there(delta: Path) -> None:
         session().register_lake("t", delta, version=99)
     with pytest.raises(bf.ArgumentError, match="not both"):
         session().register_lake("t", delta, version=1, at="2024-01-31")
-    with pytest.raises(bf.ArgumentError, match="is no time"):
+    with pytest.raises(bf.ArgumentError, match="is not a time"):
         session().register_lake("t", delta, at="yesterday")
     with pytest.raises(bf.ArgumentError, match="is no table of a lake"):
         session().register_lake("t", 5)
@@ -185,7 +185,7 @@ def test_versions_that_cannot_be_read(delta: Path) -> None:
         ("orders VERSION AS OF 99", "no table of Delta Lake"),
         ("orders VERSION AS OF '1'", "a version is a whole number"),
         ("orders TIMESTAMP AS OF 1", "a version is a whole number"),
-        ("orders TIMESTAMP AS OF 'soon'", "is no time"),
+        ("orders TIMESTAMP AS OF 'soon'", "is not a time"),
     ):
         with pytest.raises(bf.BlendFusionError, match=message):
             found.sql(f"SELECT x FROM {text}")
