@@ -15,7 +15,7 @@ from datafusion import DataFrame
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import QueryError
 from blendfusion.files.foreign_tables import is_hub_dataset
-from blendfusion.language.query_text.letter_case import either
+from blendfusion.language.query_text.error_places import either
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.source_map import Translation, edit
 from blendfusion.language.query_text.table_names import TableName, table_names

@@ -37,7 +37,6 @@ from blendfusion.language.query_text.error_places import (
     syntax_place,
     whole_place,
 )
-from blendfusion.language.query_text.letter_case import in_any_case
 from blendfusion.language.query_text.parameters import spelled_parameters, texts_of
 from blendfusion.language.query_text.read_only import READING, check_calls, check_plan
 from blendfusion.language.query_text.source_map import (
@@ -73,9 +72,8 @@ from blendfusion.prepare.cast_names import with_named_casts
 from blendfusion.prepare.function_registry import ingredients
 from blendfusion.prepare.information import with_information
 from blendfusion.prepare.result_names import name_columns
-from blendfusion.prepare.tables_in_any_case import SessionTables
 from blendfusion.run.hooks import Text
-from blendfusion.services import offers
+from blendfusion.services import offers, parts
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
 from blendfusion.udfs.declare.call import Call
@@ -184,13 +182,11 @@ class Query:
 
     def _in_any_case(self, session: FrameSources) -> Translation | None:
         """This text with the names that tables and columns have; None if it has no others."""
-        if not session.options.names_in_any_case:
-            return None
-
+        wanted = session.options.names_in_any_case
         hidden = {table.rpartition(".")[2]: table for table in self.tables}
-
         try:
-            return in_any_case(self.text, SessionTables(session, hidden))
+            found = (n.respell_query(session, self.text, hidden) for n in parts("letter_case"))
+            return next(found, None) if wanted else None
         except QueryError as problem:
             raise place_in_source(problem, identity(self.text)) from None
 

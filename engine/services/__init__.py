@@ -60,6 +60,10 @@ class Service:
     versions: str = ""
     """The function that reads earlier versions of tables: ``with_versions(session, sql)`` is the
     text, of the same length, with parameters in their places, and the frames of these."""
+    letter_case: str = ""
+    """The module that finds names in another letter case: ``respell_query(session, text, hidden)``
+    and, for verbs of frames, ``respells_first(verb)``, ``respell_verb(verb)``, ``respell_text(plan,
+    text)`` and ``respell_columns(frame, names)``."""
     short_forms: str = ""
     """The function that writes out its short forms of queries: ``spell_out(session, sql)`` returns
     SQL, which is ``sql`` where that has none."""

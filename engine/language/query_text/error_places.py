@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from sqlglot.tokenizer_core import Token, TokenType
 
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.source_map import Translation
 from blendfusion.language.query_text.tokenizer import identifier, tokenize
+from blendfusion.udfs.declare.arguments import quoted_name
 
 _UNKNOWN = re.compile(r"unknown (?:column|table|function) '(.+)'")
 _AT = re.compile(r" at Line: (\d+), Column: (\d+)")
@@ -20,6 +21,12 @@ _AMBIGUOUS = re.compile(r"column '([^']+)' is ambiguous")
 _OPERATOR = re.compile(r"operation \w+ (\S+) \w+|expression \w+ (\S+) \w+ to valid types")
 _PARAMETER = re.compile(r"the parameter (\S+) has no value")
 _OPERAND = (TokenType.STRING, TokenType.NUMBER)
+
+
+def either(name: str, spelled: Sequence[str]) -> tuple[str, str]:
+    """The message and the hint for a name that may be any of ``spelled``."""
+    listed = " or ".join(map(quoted_name, spelled))
+    return f"'{name}' may be {listed}", "Write the one that is meant in double quotes."
 
 
 def named_place(message: str, text: str) -> tuple[int, int] | None:

@@ -18,6 +18,16 @@ _NOT_CALLED = {
     *("AND", "OR", "NOT", "WHERE", "IN", "ON", "HAVING", "SELECT", "WHEN", "THEN", "ELSE", "BY"),
 }
 
+RESERVED = {
+    *("ALL", "AND", "ANY", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "CREATE", "CROSS"),
+    *("DELETE", "DESC", "DISTINCT", "DROP", "ELSE", "END", "EXCEPT", "EXISTS", "FALSE"),
+    *("FILTER", "FROM", "FULL", "GROUP", "HAVING", "IN", "INNER", "INSERT", "INTERSECT", "INTO"),
+    *("IS", "JOIN", "LATERAL", "LEFT", "LIKE", "LIMIT", "NATURAL", "NOT", "NULL", "NULLS"),
+    *("OFFSET", "ON", "OR", "ORDER", "OUTER", "OVER", "PARTITION", "RIGHT", "SELECT", "SET"),
+    *("TABLE", "THEN", "TRUE", "UNION", "UPDATE", "USING", "VALUES", "WHEN", "WHERE", "WITH"),
+}
+"""Words that are no names unless they are quoted."""
+
 
 class TokenTree:
     """The tokens of one text. Positions are those of tokens unless they are called offsets; an end

@@ -11,10 +11,10 @@ from sqlglot.tokenizer_core import TokenType
 from blendfusion.datafusion.arrow_types import is_bytes, is_text
 from blendfusion.errors import QueryError
 from blendfusion.language.query_text.error_places import named_place
-from blendfusion.language.query_text.letter_case import RESERVED
 from blendfusion.language.query_text.query_tree import Source
 from blendfusion.language.query_text.rewriter import Weaver, Written
 from blendfusion.language.query_text.source_map import refusal
+from blendfusion.language.query_text.token_tree import RESERVED
 from blendfusion.services.dialects.common.braces import Argument
 from blendfusion.services.dialects.common.catalog import SessionFacts
 from blendfusion.udfs.declare.arguments import quoted_name

@@ -10,9 +10,9 @@ from datafusion import SessionConfig, SessionContext
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.datafusion.arrow_types import is_text as is_text_type
-from blendfusion.language.query_text.letter_case import RESERVED
 from blendfusion.language.query_text.query_tree import Reader
 from blendfusion.language.query_text.rewriter import Weaver, Written
+from blendfusion.language.query_text.token_tree import RESERVED
 from blendfusion.services.dialects.common.catalog import SessionFacts
 from blendfusion.services.dialects.functions.aggregates import end_of
 from blendfusion.services.dialects.functions.call import FunctionCall, Spelling, System

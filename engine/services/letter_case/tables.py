@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from blendfusion.language.query_text.letter_case import Column, Table
+from blendfusion.services.letter_case.names_in_text import Column, Table
 from blendfusion.udfs.declare.arguments import quoted_name
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class SessionTables:
         self.hidden = hidden
 
     def __call__(self, path: Sequence[str]) -> list[Table]:
-        """See ``letter_case.Tables``."""
+        """See ``names_in_text.Tables``."""
         hidden = _alike(path[-1], self.hidden)
         if hidden:
             return [self._table((*path[:-1], name), self.hidden[name]) for name in hidden]

@@ -13,18 +13,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from sqlglot.tokenizer_core import TokenType
 
+from blendfusion.language.query_text.error_places import either
 from blendfusion.language.query_text.query_tree import Query, Reader, Select, Source
 from blendfusion.language.query_text.source_map import Translation, edit
+from blendfusion.language.query_text.token_tree import RESERVED
 from blendfusion.udfs.declare.arguments import quoted_name
-
-RESERVED = {
-    *("ALL", "AND", "ANY", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "CREATE", "CROSS"),
-    *("DELETE", "DESC", "DISTINCT", "DROP", "ELSE", "END", "EXCEPT", "EXISTS", "FALSE"),
-    *("FILTER", "FROM", "FULL", "GROUP", "HAVING", "IN", "INNER", "INSERT", "INTERSECT", "INTO"),
-    *("IS", "JOIN", "LATERAL", "LEFT", "LIKE", "LIMIT", "NATURAL", "NOT", "NULL", "NULLS"),
-    *("OFFSET", "ON", "OR", "ORDER", "OUTER", "OVER", "PARTITION", "RIGHT", "SELECT", "SET"),
-    *("TABLE", "THEN", "TRUE", "UNION", "UPDATE", "USING", "VALUES", "WHEN", "WHERE", "WITH"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +50,6 @@ def in_any_case(text: str, tables: Tables) -> Translation | None:
     found = _Names(reader, tables).found
     edits = [(*reader.span(at, at + 1), quoted_name(name)) for at, name in found.items()]
     return edit(text, edits) if edits else None
-
-
-def either(name: str, spelled: Sequence[str]) -> tuple[str, str]:
-    """The message and the hint for a name that may be any of ``spelled``."""
-    listed = " or ".join(map(quoted_name, spelled))
-    return f"'{name}' may be {listed}", "Write the one that is meant in double quotes."
 
 
 @dataclass(slots=True)
