@@ -79,6 +79,10 @@ QUERIES = (
         ("columns",),
     ),
     TextRule(r"\b(?:rollup|cube)\s*\(", "grouped_keys:grouped_keys"),
+    TextRule(
+        r"\bwindow\b.*\bas\s*\(|\bover\s*\(\s*(?!partition\b|order\b)[a-z\"]",
+        "base_windows:base_windows",
+    ),
     TextRule(r"\bin\s*\(.*\bin\s*\(", "repeated_lists:repeated_lists"),
     _SIMILAR_TO,
     TextRule(r"\bcopy\b.*\bpartitioned\s+by\b", "partitioned_copies:keep_null_keys"),
