@@ -13,7 +13,7 @@ from blendfusion.datafusion.error_gate import is_error
 from blendfusion.datafusion.sort_keys import is_row_change
 from blendfusion.planner.ir.nodes import Plan
 
-_MAY_CHANGE = re.compile(r"CAST\(| IN \(\[|BIT_XOR|\(- | ~\*? | OR | != |Filter: ")
+_MAY_CHANGE = re.compile(r"CAST\(| IN \(\[|BIT_XOR|\(- |regexp_like\(| ~\*? | OR | != |Filter: ")
 
 
 def may_change(text: str) -> bool:

@@ -25,10 +25,11 @@ from blendfusion.planner.ir.traversal import transform
 
 _LIST = re.compile(r" IN \(\[| = .*? OR .*? = | != .*? AND .*? != ")
 _OTHERS = re.compile(
-    r"BIT_XOR|\(- .* [&|] | [&|] .*\(- |" + r' ~\*? (?:Utf8|LargeUtf8|Utf8View)\("\.\*"\)'
+    r"BIT_XOR|\(- .* [&|] | [&|] .*\(- |"
+    r'(?: ~\*? |regexp_like\(.*)(?:Utf8|LargeUtf8|Utf8View)\("\.\*"\)'
 )
 _BITS = ("bitwise_and", "bitwise_or", "bitwise_xor")
-_MATCHES = ("regex_match", "regex_imatch")
+_MATCHES = ("regex_match", "regex_imatch", "regexp_like")
 _CHAINS = {"or": "equal", "and": "not_equal"}
 """The operators between comparisons with literals of which DataFusion makes a list."""
 

@@ -18,9 +18,14 @@ _NOT_CARRIED = re.compile(
 )
 
 
+def is_carried(sql: str) -> bool:
+    """Whether Substrait carries the plan of a text for sure."""
+    return not _NOT_CARRIED.search(sql)
+
+
 def repeated_lists(sql: str) -> str:
     """``sql`` with ``nullif(v IN (…), NULL)`` for each list of a value that has several."""
-    if not _NOT_CARRIED.search(sql):
+    if is_carried(sql):
         return sql
     reader = Reader(sql)
     lists = []

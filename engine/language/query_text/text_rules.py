@@ -84,6 +84,7 @@ QUERIES = (
         "base_windows:base_windows",
     ),
     TextRule(r"\bin\s*\(.*\bin\s*\(", "repeated_lists:repeated_lists"),
+    TextRule(r"\^|[&|]\s*\(*\s*-|-.*[&|]|'\.\*'", "hidden_operands:hidden_operands"),
     _SIMILAR_TO,
     TextRule(r"\bcopy\b.*\bpartitioned\s+by\b", "partitioned_copies:keep_null_keys"),
 )

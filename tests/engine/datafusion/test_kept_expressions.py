@@ -65,6 +65,7 @@ class Expressions:
             f"CASE WHEN {one} THEN {other} ELSE {self._one('b', 'false', 'NULL')} END",
             f"CASE WHEN {one} IS NOT NULL THEN {one} ELSE {other} END",
             f"s {self._one('~', '~*', '!~', '!~*')} '{self._one('.*', '', '^a', '.+')}'",
+            f"regexp_like(s, '{self._one('.*', '.*', 'a')}'{self._one('', ', chr(105)')})",
         )
 
     def bits(self, depth: int) -> str:
@@ -178,6 +179,28 @@ NOT_CARRIED = {
 def test_lists_are_two_where_substrait_does_not_carry_the_plan(text: str) -> None:
     for session in sessions():
         assert len(session.sql(text).to_pylist()) == NOT_CARRIED[text]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_expressions_keep_their_values_where_substrait_does_not_carry_the_plan(seed: int) -> None:
+    source = random.Random(seed)
+    made = Expressions(source)
+    plain, ours = simplifies_nothing(), [*sessions()]
+    for _ in range(8):
+        condition, number = made.condition(source.choice((1, 2))), made.bits(source.choice((1, 2)))
+        for value, query in (
+            (number, f"SELECT id, {number} AS v, unnest([7]) AS u FROM t"),
+            (condition, f"SELECT id, {condition} AS v, sum(id) OVER (ORDER BY id RANGE 1 PRECEDING) FROM t"),
+            (condition, f"SELECT id, v FROM (SELECT *, unnest([7]), {condition} AS v FROM t) AS q "
+             "WHERE llm_filter('q', s) IS NOT NULL OR true"),
+            (number, "WITH RECURSIVE r AS (SELECT id FROM t UNION ALL SELECT id + 9 FROM r WHERE id < 0) "
+             f"SELECT t.id, {number.replace('id', 't.id')} AS v FROM t JOIN r ON r.id = t.id"),
+        ):  # fmt: skip
+            table = plain.sql(f"SELECT id, {value} AS v FROM t").to_arrow_table()
+            wanted = unordered([tuple(row.values()) for row in table.to_pylist()])
+            for session in ours:
+                found = [(row["id"], row["v"]) for row in session.sql(query).to_pylist()]
+                assert unordered(found) == wanted, query
 
 
 def test_a_prepared_statement_changes_no_setting() -> None:
