@@ -29,7 +29,7 @@ ORDER = """
     models.services.encoder_heads models.services.speech models.services.tuning
     udfs.text udfs.declare
     udfs udfs.services
-    udfs.ask udfs.services.columns udfs.services.texts udfs.functions udfs.evaluate udfs.joins udfs.register
+    udfs.ask udfs.services.columns udfs.services.comparisons udfs.services.texts udfs.functions udfs.evaluate udfs.joins udfs.register
     planner.ir planner.run_switches
     planner.explain planner.stages planner.needs planner.rules planner
     places services
@@ -55,7 +55,7 @@ ORDER = """
     services.dialects.mysql services.dialects.blendsql services.dialects.warehouses
     services.dialects.decisions
     services.dialects.suql services.dialects
-    services.scans services.spreadsheets services.subqueries services.short_forms services.letter_case
+    services.scans services.spreadsheets services.subqueries services.short_forms services.letter_case services.updates
     services.documents services.search services.sources services.lakes services.meanings services.usage services.cluster services.estimates
     services.pages services.replay services.views services.independence services.decide
     services.plain_functions services.approximate services.evaluate services.dbapi services.mcp services.server

@@ -199,6 +199,9 @@ if "services.approximate" in missing:
     session.sql("SET blendfusion.approximate = 0.02")
     sampled = session.sql("SELECT count(*) FROM t WHERE llm_filter('Is it good?', x)")
     refused(bf.BlendFusionError, "services/approximate", sampled.collect)
+if "services.updates" in missing:
+    for change in ("DELETE FROM t WHERE id = 1", "UPDATE t SET id = 3 WHERE id = 1"):
+        refused(bf.QueryError, "services/updates", lambda: session.sql(change))
 if "services.pages" in missing:
     assert frame.trace._repr_html_() is None
     refused(bf.OptionError, "services/pages", frame.trace.to_html)

@@ -27,7 +27,7 @@ from blendfusion.language.query_text.statements import (
 )
 from blendfusion.language.query_text.tokenizer import sql_of
 from blendfusion.prepare.query import Query
-from blendfusion.prepare.row_changes import with_changes
+from blendfusion.services import parts
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame
@@ -63,15 +63,24 @@ def create_table(session: FrameSources, query: Query) -> Frame | None:
 
 def with_source(session: FrameSources, query: Query, frame: Frame) -> Frame:
     """``frame`` of ``query``; if that is an INSERT or a COPY of a query with calls, or of one that
-    DataFusion would run wrongly, it runs that query first, and so does an UPDATE or a DELETE
-    (``row_changes``)."""
-    writes = first_word(query.text) in ("INSERT", "COPY")
-    rows = _rows_of(session, query) if writes else None
+    DataFusion would run wrongly, it runs that query first, and so does an UPDATE or a DELETE, which
+    a service carries out."""
+    word = first_word(query.text)
+    rows = _rows_of(session, query) if word in ("INSERT", "COPY") else None
     if rows is not None:
         frame.source = rows
         frame.statement = partial(_over, session, query)
         return frame
-    return with_changes(session, query, frame, asks=lambda: bool(_calls(session, query)))
+    if word not in ("UPDATE", "DELETE"):
+        return frame
+    for with_changes in parts("updates"):
+        changed: Frame = with_changes(
+            session, query, frame, asks=lambda: bool(_calls(session, query))
+        )
+        return changed
+    raise QueryError(
+        f"{word} needs the service blendfusion/services/updates, which is not installed"
+    )
 
 
 def _rows_of(session: FrameSources, query: Query) -> Frame | None:

@@ -60,6 +60,9 @@ class Service:
     versions: str = ""
     """The function that reads earlier versions of tables: ``with_versions(session, sql)`` is the
     text, of the same length, with parameters in their places, and the frames of these."""
+    updates: str = ""
+    """The function that changes some rows of a table: ``with_changes(session, query, frame, asks)``
+    is the frame of an UPDATE or DELETE."""
     letter_case: str = ""
     """The module that finds names in another letter case: ``respell_query(session, text, hidden)``
     and, for verbs of frames, ``respells_first(verb)``, ``respell_verb(verb)``, ``respell_text(plan,

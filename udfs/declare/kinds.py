@@ -8,6 +8,8 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from blendfusion.types import Answer
+
 TEXTS = pa.list_(pa.string())
 
 Compute: TypeAlias = "Callable[..., pa.Array]"
@@ -16,6 +18,10 @@ Compute: TypeAlias = "Callable[..., pa.Array]"
 Body: TypeAlias = "Callable[..., pa.Array]"
 """A function of a ``UserModel``, one array per value column, and the literals by name: one array.
 """
+
+
+Compare: TypeAlias = "Callable[..., list[Answer]]"
+"""A function of a call, pairs of values and a dispatcher: one answer a pair, in order."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +177,8 @@ class PairMatch(Kind):
 @dataclass(frozen=True)
 class PairComparison(Kind):
     """A comparison of two values, which may be literals, by the operator between them."""
+
+    compare: Compare
 
     def takes_literal(self, place: int) -> bool:
         return place != 1

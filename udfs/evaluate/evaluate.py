@@ -45,7 +45,6 @@ from blendfusion.udfs.declare.kinds import (
     UserBody,
     Vectors,
 )
-from blendfusion.udfs.evaluate.compare import compare_pairs
 from blendfusion.udfs.evaluate.distinct import Column, distinct, encode
 from blendfusion.udfs.evaluate.label_join import label_call, matching
 from blendfusion.udfs.evaluate.user_body import run_body
@@ -159,7 +158,7 @@ def _(kind: PairMatch, call: Call, columns: Sequence[Column], dispatcher: Dispat
 def _(
     kind: PairComparison, call: Call, columns: Sequence[Column], dispatcher: Dispatcher
 ) -> pa.Array:
-    return _answer_rows(call, columns, dispatcher, compare_pairs)
+    return _answer_rows(call, columns, dispatcher, kind.compare)
 
 
 @_of_kind.register

@@ -9,7 +9,7 @@ OF_SERVICES = functions_of_services()
 FUNCTIONS = (
     *("llm_filter", "llm_map", "llm_bool", "llm_int", "llm_float", "llm_date", "llm_text"),
     *("llm_list", "llm_classify", "llm_extract", "llm_score", "llm_probability"),
-    *("llm_join", "llm_compare"),
+    "llm_join",
     *("llm_vqa", "llm_answer", "llm_summary", "llm_members", "llm_similarity", "llm_embed"),
     *("llm_transcribe", *OF_SERVICES),
     *("llm_qa", "llm_validate", "llm_summarize"),

@@ -707,30 +707,6 @@ def llm_join(
       option.
     """
 
-def llm_compare(
-    a: ColumnLike,
-    operator: str,
-    b: ColumnLike,
-    *,
-    model: str | Sequence[str] | None = None,
-    on_error: OnError | None = None,
-) -> Expr:
-    """Whether ``a = b``, ``a < b``, … holds for the meanings of the values, as BOOLEAN.
-
-    ``a`` and ``b`` are columns (or their names) or literals, ``lit("5 km")``. NULL if either is NULL or
-    blank. Equal texts, and two numbers, amounts, dates or times, are compared without a call; number
-    words, dates and units with the extra ``compare``. The model is asked about any other pair once, in
-    either order: ``<>`` is the negation of ``=``, ``a > b`` is ``b < a``, and ``a <= b`` is the negation
-    of ``b < a``.
-
-    - ``operator``: One of ``= <> < <= > >=``.
-    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
-      cascade (the smallest first).
-    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
-      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
-      option.
-    """
-
 def llm_vqa(
     question: str,
     *image: ColumnLike,
@@ -1012,6 +988,30 @@ def llm_prefers(
       default half of the wanted ranks.
     - ``list_size``: The number of values that the model puts into order at once, from 3; by default
       it compares pairs. Lists are fewer questions, and need a large model.
+    - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
+      cascade (the smallest first).
+    - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the
+      query ('raise'), or a struct of ``value`` and ``error`` ('keep'). Default: the session's
+      option.
+    """
+
+def llm_compare(
+    a: ColumnLike,
+    operator: str,
+    b: ColumnLike,
+    *,
+    model: str | Sequence[str] | None = None,
+    on_error: OnError | None = None,
+) -> Expr:
+    """Whether ``a = b``, ``a < b``, … holds for the meanings of the values, as BOOLEAN.
+
+    ``a`` and ``b`` are columns (or their names) or literals, ``lit("5 km")``. NULL if either is NULL or
+    blank. Equal texts, and two numbers, amounts, dates or times, are compared without a call; number
+    words, dates and units with the extra ``compare``. The model is asked about any other pair once, in
+    either order: ``<>`` is the negation of ``=``, ``a > b`` is ``b < a``, and ``a <= b`` is the negation
+    of ``b < a``.
+
+    - ``operator``: One of ``= <> < <= > >=``.
     - ``model``: Name(s) of registered models. Several form a failover chain; with targets, a
       cascade (the smallest first).
     - ``on_error``: The result for a value without a valid answer: NULL ('null'), an error of the

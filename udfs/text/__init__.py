@@ -1,1 +1,1 @@
-"""Reads and compares texts without a model: quantities and evidence."""
+"""Reads texts without a model: numbers and evidence."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from blendfusion.udfs.text import quantities as readings
-from blendfusion.udfs.text.quantities import order, same_text
+from blendfusion.udfs.services.comparisons import quantities as readings
+from blendfusion.udfs.services.comparisons.quantities import order, same_text
 
 EQUAL = [
     ("12", "12.0"),

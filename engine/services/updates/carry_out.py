@@ -16,9 +16,9 @@ from datafusion import DataFrame, SessionContext
 
 from blendfusion.datafusion.arrow_layouts import convert, plain_batch, plain_schema
 from blendfusion.errors import ExecutionError, QueryError
-from blendfusion.language.query_text.row_changes import RowChange, row_change
 from blendfusion.language.query_text.source_map import within
 from blendfusion.prepare.query import Query
+from blendfusion.services.updates.row_change import RowChange, row_change
 
 if TYPE_CHECKING:
     from blendfusion.frame import Frame

@@ -10,7 +10,7 @@ from blendfusion.types import Answer
 from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.comparison import Comparing
-from blendfusion.udfs.text.quantities import order
+from blendfusion.udfs.services.comparisons.quantities import order
 
 _OPPOSITE = {"true": "false", "false": "true"}
 

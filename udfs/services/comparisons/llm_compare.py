@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from blendfusion.types import Constraint
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from blendfusion.types import Answer, Constraint
 from blendfusion.udfs.declare.comparison import OPERATOR
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import PairComparison
 from blendfusion.udfs.declare.options import MODEL, ON_ERROR
 
+if TYPE_CHECKING:
+    from blendfusion.models.protocol.model import Values
+    from blendfusion.udfs.ask.dispatcher import Dispatcher
+    from blendfusion.udfs.declare.call import Call
+
+
+def _compare(call: Call, pairs: Sequence[Values], dispatcher: Dispatcher) -> list[Answer]:
+    from blendfusion.udfs.services.comparisons.compare_pairs import compare_pairs
+
+    return compare_pairs(call, pairs, dispatcher)
+
+
 LLM_COMPARE = Ingredient(
     name="llm_compare",
     summary="a comparison of two values (`=  <>  <  <=  >  >=`), whatever their notation",
     example="SELECT weight FROM (VALUES ('2 kg'), ('900 g')) AS parcels(weight) WHERE llm_compare(weight, '<', '1 kg')",
-    kind=PairComparison(),
+    kind=PairComparison(_compare),
     leading=(),
     values=("a", "b"),
     options=(MODEL, ON_ERROR),
