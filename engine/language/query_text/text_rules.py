@@ -83,7 +83,10 @@ QUERIES = (
         r"\bwindow\b.*\bas\s*\(|\bover\s*\(\s*(?!partition\b|order\b)[a-z\"]",
         "base_windows:base_windows",
     ),
-    TextRule(r"\bin\s*\(.*\bin\s*\(", "repeated_lists:repeated_lists"),
+    TextRule(
+        r"\bin\s*\(.*\bin\s*\(|=.*\bor\b.*=|(?:<>|!=).*\band\b.*(?:<>|!=)",
+        "repeated_lists:repeated_lists",
+    ),
     TextRule(r"\^|[&|]\s*\(*\s*-|-.*[&|]|'\.\*'", "hidden_operands:hidden_operands"),
     _SIMILAR_TO,
     TextRule(r"\bcopy\b.*\bpartitioned\s+by\b", "partitioned_copies:keep_null_keys"),

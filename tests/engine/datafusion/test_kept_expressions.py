@@ -170,6 +170,9 @@ NOT_CARRIED = {
     f"SELECT id FROM t QUALIFY count(*) OVER (ORDER BY id RANGE 1 PRECEDING) > 0 AND {HELD}": 5,
     "WITH RECURSIVE r AS (SELECT id, n FROM t WHERE id = 1 UNION ALL SELECT t.id, t.n FROM t "
     f"JOIN r ON t.id = r.id + 1 WHERE {HELD.replace('n ', 't.n ')}) SELECT * FROM r": 1,
+    "SELECT id, unnest([1, 2]) FROM t WHERE NOT ((n = 1 OR n = 4 OR n = 9) AND (n = 5 OR n = -6))": 10,
+    "SELECT id, unnest([1]) FROM t WHERE NOT (t.n IN (1, 4, 9) AND (t.n = 5 OR b OR t.n = 8))": 4,
+    "SELECT id, unnest([1]) FROM t WHERE NOT ((n <> 1 AND n != 3) OR (n <> 2 AND n <> 7)) IS NULL": 5,
     "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM t AS u WHERE u.id = t.id AND "
     "((n IN (1, 3) AND n IN (4)) IN (true, false)) AND n IN (1, 3, n IN (1)::int))": 3,
 }
