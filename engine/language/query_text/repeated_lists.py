@@ -19,7 +19,7 @@ _NOT_CARRIED = re.compile(
     r"\b(?:unnest|recursive|exists|lateral|over)\b|\(\s*(?:select|with)\b", re.IGNORECASE
 )
 _CHAINED = {"=": "OR", "<>": "AND", "!=": "AND"}
-"""What connects comparisons of which DataFusion makes a list."""
+"""The words between comparisons of which DataFusion makes a list."""
 
 
 def is_carried(sql: str) -> bool:
