@@ -48,12 +48,14 @@ FILE = "blendfusion.file"
 WEIGHTS = "blendfusion.weights"
 BYTES = "blendfusion.bytes"
 REASON = "blendfusion.reason"
+USER = "blendfusion.user"
+ROWS = "blendfusion.rows"
 
 FIELDS: Mapping[str, str] = {
     QUERY_ID: "one run of one query; 12 hexadecimal digits",
     QUERY_CALLS: "calls of ingredients in the query",
     QUERY_PLAN: "`staged`, or `plain` if DataFusion evaluates the calls",
-    OUTCOME: "`done`; `closed`, if the caller stopped reading; `failed`",
+    OUTCOME: "`done`; `closed`, if the caller stopped reading; `failed`; `busy`, if a server had no room",
     STAGE: "number of a stage of the plan, from 1 as in EXPLAIN",
     ROWS_IN: "rows that the stage read",
     ROWS_OUT: "rows that the stage returned",
@@ -90,6 +92,8 @@ FIELDS: Mapping[str, str] = {
     WEIGHTS: "type of the weights in use, and their origin",
     BYTES: "size of a file, in bytes",
     REASON: "reason why something was not done",
+    USER: "user of a server, by the name of the grant",
+    ROWS: "rows that a client was sent",
 }
 """Every field of a record and attribute of a span, with its meaning."""
 
@@ -100,6 +104,7 @@ LOGGERS: Mapping[str, str] = {
     "model": "INFO: a model was loaded; a child process tried its weights; a faster copy of them was made. "
     "WARNING: no copy can be made. DEBUG: the work of a local model",
     "retry": "INFO: a request to a server failed and will be tried again",
+    "server": "INFO: a request of a client to `blendfusion serve` ended",
     "cache": "WARNING: the file of stored answers is unusable, with the text of `bf.CacheWarning`",
 }
 """The loggers below ``blendfusion``, with their records."""

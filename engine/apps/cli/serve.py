@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
 
@@ -67,6 +69,23 @@ def _tokens(arguments: argparse.Namespace) -> list[str]:
     return [given] if given else []
 
 
+@contextmanager
+def _logs() -> Iterator[None]:
+    """Writes what clients ask to standard error. Trouble with stored answers is a warning, which
+    is there already."""
+    logger, handler = logging.getLogger("blendfusion"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    handler.addFilter(lambda record: record.name != "blendfusion.cache")
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(before or logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
 def _serve(arguments: argparse.Namespace) -> int:
     arguments.read_only = True
     arguments.read_files = "off"
@@ -79,6 +98,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             hint="Each user's grant has a token and a budget.",
         )
     with ExitStack() as opened:
+        opened.enter_context(_logs())
         session = opened.enter_context(session_of(arguments))
         session.budget = budget_of(arguments)
         users = [(grant, opened.enter_context(session_of(arguments))) for grant in grants]

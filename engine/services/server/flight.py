@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pyarrow import flight
 from blendfusion.errors import BlendFusionError, BudgetExceeded, QueryError
 from blendfusion.frame import Frame
 from blendfusion.services.server import catalogs
+from blendfusion.services.server.client_watch import watch
 from blendfusion.services.server.messages import bare, pack, unpack
 from blendfusion.services.server.statements import Busy, Statements
 from blendfusion.session import Session
@@ -30,6 +31,12 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
     def __init__(self, users: Mapping[str, Statements], location: str, **options: Any) -> None:
         super().__init__(location, **options)
         self._users = users
+        self._stops = False
+
+    def shutdown(self) -> None:
+        """End the server: queries that run are interrupted, and keep what was answered."""
+        self._stops = True
+        super().shutdown()
 
     def _statements(self, context: Any) -> Statements:
         """The statements of the user who calls."""
@@ -73,16 +80,22 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
     def _rows(
         self, context: Any, own: Statements, frame: Frame, schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        with _refusals(), own.slot():
+        def compute() -> Iterator[pa.RecordBatch]:
             stream = frame.execute_stream()
             waits = not calls_in(frame.logical_plan().display_indent())
-            try:
+            with closing(stream):
                 for found in together(stream, _ROWS_AT_ONCE if waits else 1):
-                    if context.is_cancelled():
-                        return
-                    yield own.count_rows(in_schema(found, schema))
-            finally:
-                stream.close()
+                    yield in_schema(found, schema)
+
+        def is_left() -> bool:
+            return self._stops or bool(context.is_cancelled())
+
+        with _refusals(), own.slot() as served:
+            for batch in watch(compute, is_left):
+                yield own.count_rows(batch, served)
+            if self._stops:
+                raise flight.FlightUnavailableError("the server stops; answers so far are kept")
+            served.outcome = "closed" if is_left() else "done"
 
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
         """Prepare a statement, or forget it."""
@@ -156,6 +169,15 @@ def _listing(session: Session, name: str, command: Any) -> tuple[pa.Schema, Call
     return known[name]
 
 
+class _Refusal(pa.ArrowInvalid):  # type: ignore[misc]  # pyarrow ships no types
+    """A wrong request. Arrow sends a client the traceback of an exception that it can format, with
+    the server's paths; of this one it sends the message alone."""
+
+    @property
+    def __cause__(self) -> None:
+        raise AttributeError
+
+
 @contextmanager
 def _refusals() -> Iterator[None]:
     """Raise the errors of Flight in place of BlendFusion's."""
@@ -165,16 +187,18 @@ def _refusals() -> Iterator[None]:
         raise flight.FlightServerError(str(problem)) from None
     except QueryError as problem:
         read_only = problem.message.startswith("read-only")
-        kind = flight.FlightUnauthorizedError if read_only else pa.ArrowInvalid
+        kind = flight.FlightUnauthorizedError if read_only else _Refusal
         raise kind(str(problem)) from None
     except BlendFusionError as problem:
         raise flight.FlightServerError(str(problem)) from None
     except Busy:
         raise flight.FlightUnavailableError("too many queries at a time: try again") from None
-    except (ValueError, UnicodeDecodeError) as problem:
-        if isinstance(problem, pa.ArrowException):
-            raise
-        raise pa.ArrowInvalid(str(problem)) from None
+    except flight.FlightError:
+        raise
+    except ValueError as problem:
+        raise _Refusal(str(problem)) from None
+    except Exception as problem:
+        raise flight.FlightInternalError(f"{type(problem).__name__}: {problem}") from None
 
 
 def together(batches: Iterable[Any], rows: int) -> Iterator[list[pa.RecordBatch]]:

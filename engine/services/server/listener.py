@@ -60,9 +60,9 @@ def serving(
             flight.CertKeyPair(certificate.read_bytes(), key.read_bytes())
         ]
     statements = Statements(session, most_queries, wait_seconds)
-    served = {grant.user: statements.of_user(own) for grant, own in users} or {"": statements}
     for grant, own in users:
         grant.restrict(own)
+    served = {grant.user: statements.of_user(own) for grant, own in users} or {"": statements}
     shown = f"[{host}]" if ":" in host else host
     try:
         server = FlightSqlServer(served, f"{scheme}://{shown}:{port}", **options)

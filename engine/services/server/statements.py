@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +15,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from blendfusion.errors import QueryError
+from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.frame import Frame
+from blendfusion.models.protocol import event_fields as f
+from blendfusion.models.protocol.events import log
 from blendfusion.services.dbapi.placeholders import number_placeholders
 from blendfusion.session import Session
 from blendfusion.types import Usage
@@ -47,6 +51,15 @@ class Counts:
     running: int = 0
 
 
+@dataclass(slots=True)
+class Delivery:
+    """The rows that a client was sent, and the end of its query."""
+
+    rows: int = 0
+    outcome: str = "closed"
+    """Set to ``done`` behind the last row."""
+
+
 class Statements:
     """The queries of all clients of a session."""
 
@@ -56,11 +69,13 @@ class Statements:
         self._lock = Lock()
         self._slots, self._wait = BoundedSemaphore(most), wait_seconds
         self._sessions = [session]
+        self._user = ""
 
     def of_user(self, session: Session) -> Statements:
         """The statements of one user, over a session of their own; counts and limits are shared."""
         made = copy(self)
         made.session, made._prepared = session, OrderedDict()
+        made._user = session.user
         self._sessions.append(session)
         return made
 
@@ -74,7 +89,11 @@ class Statements:
         if len(sql) > _MOST_TEXT:
             raise QueryError(f"a query has at most {_MOST_TEXT:,} characters")
         text, kept = number_placeholders(sql, values) if values else (sql, [])
-        return self.session.sql(text, param_values=kept or None, read_only=True)
+        try:
+            return self.session.sql(text, param_values=kept or None, read_only=True)
+        except BlendFusionError as problem:
+            self._report("failed", 0.0, problem=problem)
+            raise
 
     def prepare(self, sql: str) -> bytes:
         """Keep a statement; returns its handle."""
@@ -99,26 +118,45 @@ class Statements:
             self._prepared.pop(handle, None)
 
     @contextmanager
-    def slot(self) -> Iterator[None]:
+    def slot(self) -> Iterator[Delivery]:
         """One of the queries that may run at a time. Raises Busy if none is free for long."""
         if not self._slots.acquire(timeout=self._wait):
+            self._report("busy", self._wait)
             raise Busy
         self._count(queries=1, running=1)
+        served, began, problem = Delivery(), time.monotonic(), None
         try:
-            yield
-        except BaseException:
-            self._count(failed=1)
+            yield served
+        except BaseException as found:
+            problem = found
             raise
         finally:
+            if problem is not None and not isinstance(problem, GeneratorExit):
+                self._count(failed=1)
+                served.outcome = "failed"
             self._count(running=-1)
             self._slots.release()
+            seconds = time.monotonic() - began
+            self._report(served.outcome, seconds, served.rows, problem)
+
+    def _report(
+        self, outcome: str, seconds: float, rows: int = 0, problem: BaseException | None = None
+    ) -> None:
+        """Write a query to the log, with the class of its error alone: texts may have values."""
+        fields: dict[str, Any] = {f.OUTCOME: outcome, f.ROWS: rows, f.SECONDS: seconds}
+        if self._user:
+            fields = {f.USER: self._user, **fields}
+        if outcome == "failed":
+            fields[f.ERROR] = type(problem).__name__
+        log("server", logging.INFO, "request ended", fields)
 
     def _count(self, **changes: int) -> None:
         with self._lock:
             for name, change in changes.items():
                 setattr(self.counts, name, getattr(self.counts, name) + change)
 
-    def count_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def count_rows(self, batch: pa.RecordBatch, served: Delivery) -> pa.RecordBatch:
         """Count the rows of a batch."""
         self._count(rows=batch.num_rows)
+        served.rows += batch.num_rows
         return batch

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import datetime
+import logging
 import os
 import random
 import signal
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +24,10 @@ from pyarrow import flight
 
 import blendfusion as bf
 from blendfusion.apps.cli.main import main
+from blendfusion.services.server.grants import Grant
 from blendfusion.services.server.health import serve_health
 from blendfusion.services.server.listener import is_loopback, serving
-from blendfusion.services.server.messages import pack, unpack
+from blendfusion.services.server.messages import bare, pack, unpack
 
 adbc = pytest.importorskip("adbc_driver_flightsql.dbapi")
 from adbc_driver_flightsql import DatabaseOptions  # noqa: E402
@@ -291,6 +295,124 @@ def test_a_client_that_leaves_ends_its_query() -> None:
     assert statements.counts.running == 0
 
 
+_ENDLESS = {
+    "rows": "SELECT count(*) AS n FROM big a, big b WHERE a.id + b.id > 3",
+    "sorted": "SELECT a.id FROM big a, big b ORDER BY a.id * b.id LIMIT 3",
+    "numbers": "SELECT sum(value) AS n FROM generate_series(1, 1000000000000)",
+    "answers": "SELECT count(*) AS n FROM big WHERE llm_filter('Good?', id)",
+}
+"""Queries that give their first row after hours."""
+_CLIENT = """
+import sys
+from pyarrow import flight
+from blendfusion.services.server.messages import pack
+client = flight.connect(sys.argv[1])
+command = pack("CommandStatementQuery", query=sys.argv[2])
+info = client.get_flight_info(flight.FlightDescriptor.for_command(command))
+client.do_get(info.endpoints[0].ticket).read_all()
+"""
+
+
+@pytest.fixture(params=_ENDLESS)
+def endless(request: pytest.FixtureRequest) -> Iterator[tuple[Any, Any, Any]]:
+    """A server that runs such a query, its counts, and the client that waits."""
+
+    def slow(call: bf.Call) -> bool:
+        time.sleep(0.01)
+        return True
+
+    own = bf.connect(bf.ScriptedModel(slow), cache=None, read_only=True)
+    own.from_pydict({"id": list(range(20_000))}, name="big")
+    server, statements, address = serving(own)
+    program = [sys.executable, "-c", _CLIENT, address, _ENDLESS[request.param]]
+    client = subprocess.Popen(program, stderr=subprocess.DEVNULL)
+    try:
+        _await(lambda: statements.counts.running == 1)
+        time.sleep(0.3)
+        yield server, statements, client
+    finally:
+        client.kill()
+        client.wait()
+        server.shutdown()
+
+
+def _await(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_query_ends_when_its_client_leaves_before_the_first_row(endless: Any) -> None:
+    _, statements, client = endless
+    client.kill()
+    _await(lambda: statements.counts.running == 0)
+
+
+def test_a_server_that_stops_ends_its_queries(endless: Any) -> None:
+    server, statements, client = endless
+    start = time.monotonic()
+    server.shutdown()
+    assert time.monotonic() - start < 15
+    assert statements.counts.running == 0
+    assert client.wait(15) != 0
+
+
+_WRONG = [
+    *("SELECT nothing FROM t", "SELEC", "SELECT 1; SELECT 2", "DROP TABLE t", ""),
+    *("SELECT llm_filter(x) FROM t", "SELECT * FROM '/etc/passwd'", "SELECT $1", "SELECT ?"),
+    *("SELECT CAST(x AS INT) FROM t", "SELECT 1 / (id - 1) FROM t"),
+]
+
+
+def test_messages_to_clients_have_no_traceback(served: tuple[bf.Session, str]) -> None:
+    _, address = served
+    client = flight.connect(address)
+
+    def fetch(command: bytes) -> None:
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(command))
+        client.do_get(info.endpoints[0].ticket).read_all()
+
+    def prepare(query: str) -> None:
+        body = bare("ActionCreatePreparedStatementRequest", query=query)
+        list(client.do_action(flight.Action("CreatePreparedStatement", body)))
+        fetch(pack("CommandStatementQuery", query=query))
+
+    commands = [pack("CommandStatementQuery", query=query) for query in _WRONG]
+    commands += [b"", b"hello", pack("CommandStatementUpdate", query="SELECT 1")]
+    attempts: list[Callable[[], object]] = [
+        *(partial(fetch, command) for command in commands),
+        *(partial(prepare, query) for query in _WRONG),
+        lambda: client.do_get(flight.Ticket(b"hello")).read_all(),
+        lambda: list(client.do_action(flight.Action("nothing", b""))),
+    ]
+    for attempt in attempts:
+        with pytest.raises((pa.ArrowException, flight.FlightError)) as raised:
+            attempt()
+        assert "Traceback" not in str(raised.value)
+        assert ".py" not in str(raised.value)
+    client.close()
+
+
+def test_each_request_is_logged_with_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    grant = Grant(user="ann", token="secret", tables=("t",))
+    server, _, address = serving(session(), users=[(grant, session())])
+    token = {DatabaseOptions.AUTHORIZATION_HEADER.value: "Bearer secret"}
+    with caplog.at_level(logging.INFO, "blendfusion.server"):
+        rows(address, "SELECT id FROM t", **token)
+        for query in ("SELECT nothing FROM t", "SELECT CAST(x AS INT) FROM t"):
+            with pytest.raises(Error):
+                rows(address, query, **token)
+    server.shutdown()
+    found = [record for record in caplog.records if record.name == "blendfusion.server"]
+    ends = [record.__dict__ for record in found]
+    assert [end["blendfusion.outcome"] for end in ends] == ["done", "failed", "failed"]
+    assert [end["blendfusion.rows"] for end in ends] == [3, 0, 0]
+    assert [end.get("error.type") for end in ends] == [None, "QueryError", "ExecutionError"]
+    assert {end["blendfusion.user"] for end in ends} == {"ann"}
+    assert not any("bad" in record.getMessage() for record in found)
+
+
 @pytest.mark.parametrize("asks", [False, True])
 def test_small_batches_are_sent_together_where_no_model_is_asked(asks: bool) -> None:
     own = session()
@@ -379,6 +501,7 @@ def test_the_command(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*command, "serve", "--table", str(tmp_path / "t.csv"), "--cache", "off"],
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
         env=dict(os.environ),
@@ -390,6 +513,9 @@ def test_the_command(tmp_path: Path) -> None:
         assert rows(address, "SELECT sum(id) AS n FROM t") == [(3,)]
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
+        assert process.stderr is not None
+        with process.stderr:
+            assert "blendfusion.server request ended outcome=done rows=1" in process.stderr.read()
     finally:
         process.kill()
         process.wait()
