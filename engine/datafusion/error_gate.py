@@ -38,6 +38,9 @@ _NO_VALUE = re.compile(r"Placeholder '(\$\w+|\?)' was not provided a value")
 _REMEDIES = {
     "Divide by zero": "nullif(x, 0) gives NULL in place of a zero.",
     "Cannot cast string": "TRY_CAST(… AS …) gives NULL for what cannot be cast.",
+    "regex parse error": r"A sign that is meant as itself is written behind a backslash: '\('.",
+    "Scalar subquery returned more than one row": "IN (SELECT …) compares with each row, LIMIT 1 "
+    "takes one.",
 }
 """Remedies by a part of DataFusion's message."""
 _NOT_WRITTEN = "encountered while finalizing writes"

@@ -232,6 +232,31 @@ _FORMS = (
         "A BOOLEAN is true or false: write it alone, WHERE llm_filter('…', text), or behind NOT.",
     ),
     (
+        r"comparison operation (?:List\(.*\) = \w+|\w+ = List)",
+        "",
+        "array_has(list, 'a') says whether a list has a value.",
+    ),
+    (
+        r"common type to coerce (?!Utf8)\w+\b.* in I?LIKE",
+        "",
+        "LIKE compares texts: CAST(column AS TEXT) LIKE '…'.",
+    ),
+    (
+        r"non-boolean predicate '(.+)' returning (\w+)",
+        r"a condition is needed, and \1 is \2",
+        "Compare it, as in … > 7.",
+    ),
+    (
+        r"(?s)regex parse error:.*error: (.+)",
+        r"a regular expression is wrong: \1",
+        r"A sign that is meant as itself is written behind a backslash: '\\('.",
+    ),
+    (
+        r"Cast error: Cannot cast string",
+        "",
+        "TRY_CAST(… AS …) gives NULL for what cannot be cast; a DATE is written '2024-12-31'.",
+    ),
+    (
         r"temporal operation Interval\(\w+\) \* |temporal operation \w+ \* Interval",
         "",
         "A number of days is added as it is: day + llm_int('How many days?', text).",
@@ -249,7 +274,7 @@ def form_error(text: str, _context: object = None, _query: str = "") -> QueryErr
     for pattern, message, hint in (*_FORMS, *(form for s in parts("remedies") for form in s.FORMS)):
         found = re.search(pattern, text)
         if found is not None:
-            return QueryError(found.expand(message) or words(text), hint=found.expand(hint))
+            return QueryError(words(found.expand(message) or text), hint=found.expand(hint))
     return None
 
 
@@ -456,6 +481,8 @@ def _syntax(text: str, context: SessionContext, query: str) -> QueryError | None
     if not place:
         last = next((line.strip() for line in reversed(lines) if line.strip()), None)
         hint = f"See the end of {last!r}." if last else "Write a query."
+    if "unterminated string" in message:
+        hint = f"A quote within a text is written twice, as in 'It''s'. {hint}"
     if start:
         hint = f'A name that begins with a digit is written in double quotes: "{start[0]}".'
     return QueryError(f"SQL syntax on line {number}: {message}", hint=hint)

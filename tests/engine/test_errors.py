@@ -104,6 +104,29 @@ def test_an_argument_that_is_no_value_is_explained(call: str, said: str) -> None
         session.table("u").filter(bf.llm_filter("Good?", col("s"))).collect()
 
 
+@pytest.mark.parametrize(
+    ("condition", "hint"),
+    [
+        ("n LIKE '1%'", "CAST(column AS TEXT) LIKE"),
+        ("llm_list('Which parts?', t) = 'lid'", "array_has(list, 'a')"),
+        ("t ~ '('", "behind a backslash"),
+        ("regexp_replace(t, '(', '') = ''", "behind a backslash"),
+        ("llm_date('When?', t) > 'yesterday'", "TRY_CAST"),
+        ("n = 'one'", "TRY_CAST"),
+        ("n = (SELECT n FROM u)", "LIMIT 1"),
+    ],
+)
+def test_what_the_engine_refuses_has_a_remedy_and_costs_nothing(condition: str, hint: str) -> None:
+    model = bf.ScriptedModel(lambda call: True)
+    session = bf.connect(model, cache=None)
+    session.from_pydict({"t": ["a", "b"], "n": [1, 2]}, name="u")
+    with pytest.raises(bf.BlendFusionError) as failed:
+        session.sql(f"SELECT t FROM u WHERE {condition} AND llm_filter('Good?', t)").collect()
+    assert hint in (failed.value.hint or "")
+    assert "DataFusion" not in str(failed.value)
+    assert model.calls == []
+
+
 def test_lines_on_a_terminal_break_between_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

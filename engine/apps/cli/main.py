@@ -80,13 +80,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(given: Sequence[str]) -> int:
     try:
-        parser = _parser(given[0])
+        parser, of_one = _parsers(given[0])
         arguments, beyond = parser.parse_known_args(given)
         queries = [part for part in beyond if len(part.split()) > 1]
         if given[0] == "shell" and len(queries) == 1:  # blendfusion --attach shop.db "SELECT …"
             rest = [part for part in given[1:] if part is not queries[0]]
             return _main(["query", *queries, *rest])
-        _check_arguments(parser, given[0], beyond)
+        _check_arguments(of_one, given[0], beyond)
     except QueryError as error:
         error.print()
         return EXIT_ERROR
@@ -134,24 +134,39 @@ def _with_command(argv: Sequence[str]) -> Sequence[str]:
     return ["shell", *argv] if alone else argv
 
 
-class _Commands(argparse.ArgumentParser):
+class _Arguments(argparse.ArgumentParser):
+    """A parser whose errors are as others: what is wrong, and what is meant in its place."""
+
+    def error(self, message: str) -> NoReturn:
+        raise self.problem(message)
+
+    def problem(self, message: str) -> QueryError:
+        """The error of arguments that do not fit."""
+        unknown = re.match(r"unrecognized arguments: (\S+)", message)
+        flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+        near = close_matches(unknown[1].split("=")[0], flags) if unknown else ""
+        listed = f"{self.prog} --help lists the arguments."
+        return QueryError(message, hint=near if "mean" in near else listed)
+
+
+class _Commands(_Arguments):
     """A parser whose commands begin their help with what they do, and that knows what is meant in
     their place."""
 
-    def error(self, message: str) -> NoReturn:
+    def problem(self, message: str) -> QueryError:
         wrong = re.match(r"argument COMMAND: invalid choice: '(.*?)' \(choose", message, re.DOTALL)
         if wrong is None:
-            super().error(message)
+            return super().problem(message)
         word = wrong[1]
         hint = close_matches(word, re.findall(r"'(\w+)'", message[wrong.end(1) :]))
         if " " in word.strip():
             hint = 'A query stands behind a command: blendfusion query "SELECT …".'
         elif "." in word:
             hint = f"A file is a table by --table: blendfusion --table {shlex.quote(word)}."
-        raise QueryError(f"no command {word!r}", hint=hint)
+        return QueryError(f"no command {word!r}", hint=hint)
 
 
-def _check_arguments(parser: argparse.ArgumentParser, command: str, beyond: Sequence[str]) -> None:
+def _check_arguments(parser: _Arguments, command: str, beyond: Sequence[str]) -> None:
     """Raises QueryError for arguments that the command does not have: most often a file."""
     if not beyond:
         return
@@ -174,10 +189,10 @@ def _show_warning(
     print(fit_terminal(f"warning: {printable(str(message))}"), file=sys.stderr)
 
 
-def _parser(command: str) -> argparse.ArgumentParser:
-    """The parser of all commands, with the arguments of ``command`` only: the others would be
-    imported for nothing."""
-    parser = _Commands(
+def _parsers(command: str) -> tuple[_Arguments, _Arguments]:
+    """The parser of all commands, and that of ``command``, which alone has its arguments: the
+    others would be imported for nothing."""
+    parser = of_one = _Commands(
         prog="blendfusion",
         description="Language-model functions inside SQL. Without a command: the shell.",
         epilog=_EXAMPLES,
@@ -186,11 +201,10 @@ def _parser(command: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--version", action="version", version=f"blendfusion {version('blendfusion')}"
     )
-    commands = parser.add_subparsers(
-        required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser
-    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Arguments)
     for name, what in _COMMANDS.items():
         parser_of_one = commands.add_parser(name, help=what, description=what)
         if name == command:
             import_module(f"blendfusion.apps.cli.{name}").add_arguments(parser_of_one)
-    return parser
+            of_one = parser_of_one
+    return parser, of_one
