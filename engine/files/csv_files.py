@@ -17,7 +17,7 @@ from blendfusion.files.csv_head import (
 )
 from blendfusion.files.csv_lines import CsvFile
 from blendfusion.files.formats import Format, format_of
-from blendfusion.files.texts import HEAD_BYTES, encoding_of, read_head, write_utf8
+from blendfusion.files.texts import HEAD_BYTES, check_utf8, encoding_of, read_head, write_utf8
 from blendfusion.places.folders import File
 from blendfusion.places.notes import note
 
@@ -66,11 +66,14 @@ class CsvSource:
 
 
 def open_csv(file: File, options: CsvOptions, new_folder: Callable[[], Path]) -> CsvSource:
-    """``file`` as it is read: in UTF-8, from its header on. Warns of lines before the header."""
+    """``file`` as it is read: in UTF-8, from its header on. Warns of lines before the header.
+    Raises QueryError for a header in another encoding."""
     start = read_head(file.url)
     encoding = options.encoding or encoding_of(start)
     text = start.decode(encoding or "utf-8", "replace")
     head = _head(text, options, is_cut=len(start) == HEAD_BYTES)
+    if encoding is None and any("\ufffd" in name for name in head.names):
+        check_utf8(file.url, start)
     if encoding is None and not head.before:
         return CsvSource(file, head, CsvFile(file.url, head.delimiter, options.quote))
     copy = new_folder() / "text.csv"

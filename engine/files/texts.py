@@ -118,6 +118,14 @@ def not_encoded(file: str | Path, encoding: str | None, line: int) -> QueryError
     )
 
 
+def check_utf8(file: str | Path, head: bytes) -> None:
+    """Raises QueryError if the beginning of a file is not UTF-8."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError as wrong:
+        raise not_encoded(file, None, head.count(b"\n", 0, wrong.start) + 1) from wrong
+
+
 def wrong_bytes(file: Path) -> int | None:
     """The first line of a text that is not UTF-8, from 1; None for one that is."""
     decoder, line = codecs.getincrementaldecoder("utf-8")(), 1

@@ -377,6 +377,21 @@ def test_an_encoding_is_given_by_its_name(
     assert session.register_file(lines, "j", encoding=encoding).to_pylist() == [{"text": text}]
 
 
+@pytest.mark.parametrize("text", ["Größe,text\n1,a\n", '"a\nä";b\n1;2\n'])
+def test_a_header_in_another_encoding_is_no_name(
+    text: str, session: bf.Session, tmp_path: Path
+) -> None:
+    file = tmp_path / "t.csv"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(bf.QueryError, match=r"t\.csv' is not UTF-8: see line"):
+        session.register_file(file, "t")
+    rows = session.register_file(file, "t", encoding="latin-1").to_pylist()
+    file.write_bytes(text.encode())
+    assert session.register_file(file, "u").to_pylist() == rows
+    file.write_bytes("a\ufffd,b\n1,2\n".encode())
+    assert session.register_file(file, "v").to_pylist() == [{"a\ufffd": 1, "b": 2}]
+
+
 def test_a_wrong_encoding_says_what_is_right(session: bf.Session, tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_bytes("id,text\n1,a\n2,ä\n".encode("latin-1"))
