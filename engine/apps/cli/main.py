@@ -192,7 +192,7 @@ def _show_warning(
 def _parsers(command: str) -> tuple[_Arguments, _Arguments]:
     """The parser of all commands, and that of ``command``, which alone has its arguments: the
     others would be imported for nothing."""
-    parser = of_one = _Commands(
+    parser = _Commands(
         prog="blendfusion",
         description="Language-model functions inside SQL. Without a command: the shell.",
         epilog=_EXAMPLES,
@@ -201,6 +201,7 @@ def _parsers(command: str) -> tuple[_Arguments, _Arguments]:
     parser.add_argument(
         "--version", action="version", version=f"blendfusion {version('blendfusion')}"
     )
+    of_one: _Arguments = parser
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Arguments)
     for name, what in _COMMANDS.items():
         parser_of_one = commands.add_parser(name, help=what, description=what)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -80,7 +80,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
     def _rows(
         self, context: Any, own: Statements, frame: Frame, schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        def compute() -> Iterator[pa.RecordBatch]:
+        def compute() -> Generator[pa.RecordBatch, None, None]:
             stream = frame.execute_stream()
             waits = not calls_in(frame.logical_plan().display_indent())
             with closing(stream):
