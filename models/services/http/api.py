@@ -34,7 +34,7 @@ class Api:
 
 def _text(content: Json) -> str:
     parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    return "".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
+    return "".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))
 
 
 def _turns(body: Body) -> Iterator[tuple[str, Json]]:
@@ -104,7 +104,6 @@ OPENAI = Api(
 # ---------------------------------------------------------------- Anthropic
 
 _TOOL = "answer"
-_FINISHES = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 
 
 def _anthropic_request(body: Body) -> tuple[str, Body]:
@@ -157,12 +156,11 @@ def _anthropic_reply(reply: Body) -> Body:
     content = reply.get("content")
     if not isinstance(content, list):
         return reply
-    text = ""
-    for part in content:
-        if isinstance(part, dict) and part.get("type") == "tool_use":
-            text = json.dumps(part.get("input"), ensure_ascii=False)
-        elif isinstance(part, dict) and part.get("type") == "text" and not text:
-            text = str(part.get("text", ""))
+    parts = [part for part in content if isinstance(part, dict)]
+    tools = [part.get("input") for part in parts if part.get("type") == "tool_use"]
+    text = _text([part for part in parts if part.get("type") == "text"])
+    if tools:
+        text = json.dumps(tools[0], ensure_ascii=False)
     stop = str(reply.get("stop_reason"))
     refusal = (text or "no reason was given") if stop == "refusal" else ""
     stated = reply.get("usage")
@@ -170,7 +168,7 @@ def _anthropic_reply(reply: Body) -> Body:
     prompt = _number(stated, "input_tokens") + cached
     prompt += _number(stated, "cache_creation_input_tokens")
     usage = _usage(prompt, cached, _number(stated, "output_tokens"))
-    return _completion(text, _FINISHES.get(stop, "stop"), refusal, usage)
+    return _completion(text, stop, refusal, usage)
 
 
 ANTHROPIC = Api(
@@ -187,8 +185,6 @@ ANTHROPIC = Api(
 
 
 # ---------------------------------------------------------------- Gemini
-
-_BLOCKED = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII")
 
 
 def _gemini_request(body: Body) -> tuple[str, Body]:
@@ -252,9 +248,7 @@ def _gemini_reply(reply: Body) -> Body:
         for part in (parts if isinstance(parts, list) else ())
         if isinstance(part, dict) and not part.get("thought")
     ]
-    reason = str(first.get("finishReason"))
-    finish = {"MAX_TOKENS": "length"} | dict.fromkeys(_BLOCKED, "content_filter")
-    return _completion(_text([*shown]), finish.get(reason, "stop"), "", usage)
+    return _completion(_text([*shown]), str(first.get("finishReason")), "", usage)
 
 
 GEMINI = Api(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,7 +13,17 @@ from blendfusion.models.scores.token import Token
 from blendfusion.models.services.http.retry import Passing
 from blendfusion.types import Usage
 
-_BROKEN_OFF = ("error", "abort", "insufficient_system_resource")  # OpenRouter, vLLM, DeepSeek
+_BROKEN_OFF = "broken off"
+_ENDS = {
+    "content_filter": re.compile(r"filter|safety|recitation|block|prohibit|spii|language|refus"),
+    "length": re.compile(r"length|max_|context_window|repetition"),
+    _BROKEN_OFF: re.compile(
+        r"error|abort|cancel|timeout|timed?_out|interrupt|incomplete|insufficient|fail|overload"
+        r"|malformed|unexpected|unspecified|other|pause"
+    ),
+}
+"""How a reply ended, by the words that providers have for it. Any other reply is whole."""
+_FINISH_SHOWN = 40
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 """The fields of a thought: DeepSeek's, vLLM's and SGLang's; OpenRouter's and Groq's; Ollama's."""
 _TEXTS = ("text", "output_text")
@@ -65,9 +76,12 @@ def read_completion(reply: dict[str, Json]) -> Completion:
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
         raise Passing("the server's reply is not a chat completion")
-    finish = str(choice.get("finish_reason"))
-    if finish in _BROKEN_OFF:
-        raise Passing(f"the server broke the answer off ({finish})")
+    stated = str(choice.get("finish_reason"))
+    finish = _end(stated)
+    error = reply.get("error") or choice.get("error")
+    if finish == _BROKEN_OFF or error:
+        reason = "error" if error else encodable(stated[:_FINISH_SHOWN])
+        raise Passing(f"the server broke the answer off ({reason})")
     content, refusal = message.get("content"), message.get("refusal")
     return Completion(
         encodable(_text(content)),
@@ -79,6 +93,16 @@ def read_completion(reply: dict[str, Json]) -> Completion:
         tuple(tokens_of(choice)),
         next((_thought(message[name]) for name in _THOUGHTS if message.get(name)), ""),
     )
+
+
+def _end(finish: str) -> str:
+    """The name in ``_ENDS`` of the end of a reply; ``finish`` itself if the reply is whole.
+
+    >>> _end("MAX_TOKENS"), _end("model_length"), _end("cancelled"), _end("eos_token")
+    ('length', 'length', 'broken off', 'eos_token')
+    """
+    words = finish.lower()
+    return next((end for end, pattern in _ENDS.items() if pattern.search(words)), finish)
 
 
 def _thought(thought: Json) -> str:

@@ -281,8 +281,9 @@ def _row(row: tuple[Any, ...]) -> Row:
     )
 
 
-def _text(text: bytes) -> str:
-    return text.decode("utf-8", "replace")  # damage shows in the checksum
+def _text(text: Any) -> str:
+    """A stored text; damage, also by another type of the column, shows in the checksum."""
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else repr(text)
 
 
 def _driver() -> Any:

@@ -214,6 +214,35 @@ def test_a_flipped_bit_in_a_text_is_seen(path: Path) -> None:
     store.close()
 
 
+READS: dict[str, Callable[[SqliteStore], object]] = {
+    "answers": lambda store: found(store, many(0, 3)),
+    "entries": lambda store: list(store.entries()),
+    "stats": lambda store: store.stats(),
+    "earlier": lambda store: store.earlier("m", TASK, 10),
+}
+OTHER_VALUES = ("'soon'", "''", "x'00ff'", "1.5", "7", "9e999", "-9e999")
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("column", ["key", "text", "finish", "logprob", "used", "mark"])
+def test_a_value_of_another_type_is_damage(path: Path, column: str, read: str) -> None:
+    """SQLite holds a value of any type in any column."""
+    for value in OTHER_VALUES:
+        filled(path, 3).close()
+        with closing(sqlite3.connect(path)) as connection, connection:
+            first = connection.execute("SELECT min(key) FROM answers").fetchone()[0]
+            connection.execute(f"UPDATE answers SET {column} = {value} WHERE key = ?", [first])
+        store = SqliteStore(path)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            READS[read](store)
+            assert found(store, many(0, 3)).items() <= many(0, 3).items()
+        assert {str(warning.category.__name__) for warning in caught} <= {"CacheWarning"}
+        store.close()
+        for file in path.parent.iterdir():
+            file.unlink()
+
+
 @pytest.mark.parametrize(
     "read",
     [

@@ -288,6 +288,32 @@ def test_a_row_that_somebody_changed_is_asked_again(database: PostgresStore, cha
         assert found(database, many(0, 9)) == many(0, 9), "damaged rows made room for right ones"
 
 
+@pytest.mark.xdist_group("postgres")
+@pytest.mark.parametrize(
+    "change",
+    [
+        "text TYPE text USING encode(text, 'escape')",
+        "logprob TYPE text",
+        "logprob TYPE numeric",
+        "used TYPE text",
+        "used TYPE numeric",
+        "mark TYPE text",
+        "key TYPE text USING encode(key, 'hex')",
+    ],
+)
+def test_a_column_of_another_type_gives_no_wrong_answer(
+    database: PostgresStore, change: str
+) -> None:
+    database.store_many("m", TASK, many(0, 9))
+    database._on_server(lambda c: c.execute(f"ALTER TABLE {TABLE} ALTER {change}"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert found(database, many(0, 9)).items() <= many(0, 9).items()
+        database.earlier("m", TASK, 9)
+        database.stats()
+    assert {warning.category for warning in caught} <= {CacheWarning}
+
+
 @pytest.mark.parametrize("seed", range(9))
 def test_damage_to_a_segment_is_never_a_wrong_answer(
     segments: SegmentStore, tmp_path: Path, seed: int
