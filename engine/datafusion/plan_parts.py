@@ -27,6 +27,8 @@ from blendfusion.datafusion.expression_messages import (
 Part: TypeAlias = tuple[int, bytes]
 SUBQUERY = 0
 """The kind of a part that is a subquery; its message is the kind of subquery."""
+_HIDES = ("AggregateFunction", "WindowFunction")
+"""Expressions with a condition or an order that is not among their operands."""
 _ORDER = {WINDOW: (5, 6, 4, 13), AGGREGATE: (4, 2, 3)}
 """The fields of expressions in Substrait's order, where DataFusion has another one."""
 
@@ -88,7 +90,9 @@ def parts(expr: Any, context: Any) -> Iterator[Part]:
         return
     for operand in inside:
         yield from parts(operand, context)
-    if "Subquery" in expr.variant_name() or expr.variant_name() == "Exists":
+    if expr.variant_name() in _HIDES:
+        yield SUBQUERY, " ".join(sorted(tokens(expr.canonical_name()))).encode()
+    if _is_subquery(expr):
         yield SUBQUERY, expr.variant_name().encode()
 
 
@@ -109,8 +113,16 @@ def tokens(text: str) -> list[str]:
 
 
 def has_subquery(expr: Any) -> bool:
-    """Whether an expression contains a subquery."""
-    return "<subquery>" in expr.canonical_name()
+    """Whether an expression contains a subquery; a column may have the name of one that does."""
+    if "<subquery>" not in expr.canonical_name() or expr.variant_name() == "Column":
+        return False
+    inside = _inside(expr)
+    hidden = not inside or expr.variant_name() in _HIDES
+    return hidden or _is_subquery(expr) or any(map(has_subquery, inside or ()))
+
+
+def _is_subquery(expr: Any) -> bool:
+    return "Subquery" in expr.variant_name() or expr.variant_name() == "Exists"
 
 
 def parts_of(data: bytes) -> Iterator[Part]:

@@ -203,7 +203,7 @@ class Rel:
     @cached_field
     def has_subqueries(self) -> bool:
         """Whether relations stand in its expressions."""
-        return any(map(_holds_plans, self.exprs))
+        return any(map(holds_plans, self.exprs))
 
     @cached_field
     def kinds(self) -> frozenset[str]:
@@ -282,7 +282,7 @@ class Block:
     @cached_field
     def has_subqueries(self) -> bool:
         """Whether relations stand in its expressions."""
-        return any(map(_holds_plans, self.exprs))
+        return any(map(holds_plans, self.exprs))
 
     @cached_field
     def kinds(self) -> frozenset[str]:
@@ -364,8 +364,9 @@ def _asks(plan: Plan) -> bool:
     return not isinstance(plan, StoredRows) and plan.has_calls
 
 
-def _holds_plans(expr: Expr) -> bool:
-    return bool(expr.rels) or any(map(_holds_plans, expr.children))
+def holds_plans(expr: Expr) -> bool:
+    """Whether ``expr`` contains a subquery."""
+    return bool(expr.rels) or any(map(holds_plans, expr.children))
 
 
 def with_input(plan: Rel | Block, number: int, new: Plan) -> Rel | Block:

@@ -29,6 +29,7 @@ from blendfusion.planner.ir.nodes import (
     conjuncts,
     fields,
     has_window,
+    holds_plans,
     inline,
     is_kept,
     is_volatile,
@@ -130,7 +131,7 @@ def _may_stop(block: Block) -> bool:
 
 def _may_wait(block: Block, measure: Measure) -> bool:
     """Whether an aggregate may be computed on rows that a predicate would have left out."""
-    if any(is_volatile(e) for e in measure.exprs):
+    if any(is_volatile(e) or (literal_like(e) and holds_plans(e)) for e in measure.exprs):
         return False
     n = measure.n_sorts
     if n and (not has_order(measure) or any(map(needs_model, measure.exprs[: n + measure.n_args]))):

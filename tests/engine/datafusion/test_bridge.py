@@ -484,6 +484,11 @@ LOSSES = {
         lambda part: part.ClearField("filter"),
         AGGREGATES,
     ),
+    "the filter of an aggregate with a subquery": (
+        AggregateRel.Measure,
+        lambda part: part.ClearField("filter"),
+        AGGREGATES.replace("id > 1", "id > (SELECT min(id) + 1 FROM t)"),
+    ),
     "the order of an aggregate": (SortField, _direction, AGGREGATES),
 }
 
@@ -548,3 +553,34 @@ def test_a_part_that_substrait_would_change_is_a_table_of_its_own(session: bf.Se
         'Asia/Tokyo'] AS z FROM t) s ON t.id = s.id WHERE {f}"""
     frame = check(session, query)
     assert "run as it is" in frame.explain_text()
+
+
+SUBQUERIES = (
+    *("n = (SELECT max(n) FROM t)", "n > (SELECT min(n) FROM t) OR id = 3"),
+    *("(SELECT count(*) FROM t) = 48", "(SELECT max(g) FROM t) IS NULL"),
+    "n IN (1, (SELECT max(n) FROM t))",
+    *("{a} > (SELECT min(g) FROM t)", "n = (SELECT max(n) FROM t) AND {a} > 2"),
+)
+CONDITIONAL = (
+    "SELECT count(id) FILTER (WHERE {c}) AS k, max({a}) AS z FROM t",
+    "SELECT g, sum({a}) FILTER (WHERE {c}) AS z FROM t GROUP BY g",
+    "SELECT g, count(*) FILTER (WHERE {c}) AS k, count(*) FILTER (WHERE {a} > 4) AS z FROM t "
+    "WHERE {a} < 7 GROUP BY g HAVING count(*) FILTER (WHERE {c}) > 0",
+)
+
+
+@pytest.mark.parametrize("query", CONDITIONAL)
+@pytest.mark.parametrize("condition", SUBQUERIES)
+def test_aggregates_with_subqueries_in_their_conditions(query: str, condition: str) -> None:
+    """The name of such an aggregate, and of its column above, looks like a subquery."""
+    call = "llm_int('Which?', x)"
+    sql = query.replace("{c}", condition).replace("{a}", call)
+    found = []
+    for planner in (True, False):
+        model = bf.ScriptedModel(lambda request: int(request.values[0][1:]))
+        with bf.connect(model, cache=None, progress="off", planner=planner) as session:
+            session.from_arrow(T, name="t")
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", bf.PlanWarning)
+                found.append(rows(session.sql(sql)))
+    assert found[0] == found[1]
