@@ -21,6 +21,8 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
 
+from blendfusion.files.python_values import python_values
+
 _GROUP_ROWS, _GROUP_BYTES = 1 << 20, 1 << 26
 """The most rows and bytes (uncompressed) of a row group of Parquet."""
 _NUMERAL = f"<{uuid.uuid4().hex}>"
@@ -71,7 +73,10 @@ def write_json_lines(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
     """Write one object a row and line."""
     for table in tables:
         for part in _parts(table):
-            lines = (json_text(row) + "\n" for row in part.to_pylist(maps_as_pydicts="lossy"))
+            columns = [python_values(values) for values in part.columns]
+            rows = zip(*columns, strict=True) if columns else iter([()] * len(part))
+            names = part.column_names
+            lines = (json_text(dict(zip(names, row, strict=True))) + "\n" for row in rows)
             file.write("".join(lines).encode())
 
 
@@ -156,7 +161,7 @@ def as_text(table: pa.Table, is_held: Callable[[pa.DataType], bool]) -> pa.Table
     """``table`` with the columns of types that ``is_held`` refuses as text."""
     for place, column in enumerate(table.schema):
         if not is_held(column.type):
-            values = table.column(place).to_pylist(maps_as_pydicts="lossy")
+            values = python_values(table.column(place))
             texts = pa.array([None if v is None else text_of(v) for v in values], pa.string())
             table = table.set_column(place, column.name, texts)
     return table
@@ -197,7 +202,7 @@ def is_in_parquet(kind: pa.DataType) -> bool:
 
 def text_of(value: object) -> str:
     """The text of a value where a column is text: JSON of a nested one, base64 of bytes."""
-    plain = _plain(value)
+    plain = value if isinstance(value, float) else _plain(value)
     if isinstance(plain, dict | list):
         return json_text(plain)
     return _base64(plain) if isinstance(plain, bytes) else str(plain)

@@ -20,6 +20,8 @@ from typing import Any
 from chromium import FLAGS, browser
 
 LIMIT_SECONDS = 30.0
+_NAVIGATED = "Inspected target navigated or closed"
+"""What the browser reports when the page goes while it evaluates an expression."""
 _KEYS = {
     "Enter": (13, "\r"),
     "Tab": (9, ""),
@@ -28,6 +30,10 @@ _KEYS = {
     "ArrowRight": (39, ""),
     " ": (32, " "),
 }
+
+
+class Navigated(Exception):
+    """The page went before the browser answered."""
 
 
 class Person:
@@ -93,6 +99,8 @@ class Person:
         while True:
             reply = self._read(end)
             if reply.get("id") == self._sent:
+                if _NAVIGATED in str(reply.get("error")):
+                    raise Navigated
                 assert "error" not in reply, f"{method}: {reply['error']}"
                 result: dict[str, Any] = reply["result"]
                 return result
@@ -133,13 +141,19 @@ class Person:
         )
 
     def waits(self, condition: str) -> None:
-        """Wait until a JavaScript condition holds."""
+        """Wait until a JavaScript condition holds, on another page if the browser goes there."""
         end = time.monotonic() + LIMIT_SECONDS
-        while not self.of(f"Boolean({condition})"):
+        while not self._holds(condition):
             assert time.monotonic() < end, (
                 f"never: {condition}\n{self.text('body')}\n{self.complaints}"
             )
             time.sleep(0.05)
+
+    def _holds(self, condition: str) -> bool:
+        try:
+            return bool(self.of(f"Boolean({condition})"))
+        except Navigated:
+            return False
 
     def sees(self, selector: str, words: str) -> None:
         """Wait until an element shows ``words``."""
@@ -154,6 +168,10 @@ class Person:
         path.write_bytes(base64.b64decode(data))
 
     # --- doing -----------------------------------------------------------------------------------
+
+    def reload(self) -> None:
+        """Load the page again."""
+        self._send("Page.reload")
 
     def resize(self, width: int, height: int) -> None:
         self._send(

@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from blendfusion.files.python_values import python_values
+
 _EXACT = 2**53
 """The whole numbers that JavaScript holds exactly."""
 _CHARACTERS = 100_000
@@ -21,9 +23,7 @@ def rows_of(table: pa.Table, first: int, count: int) -> list[list[Any]]:
 
 def column_cells(values: pa.ChunkedArray) -> list[Any]:
     """The values of a column as JSON."""
-    if pa.types.is_temporal(values.type):
-        values = values.cast(pa.string())  # Python has no nanoseconds
-    return [cell(value) for value in values.to_pylist()]
+    return [cell(value) for value in python_values(values, " ")]
 
 
 def cell(value: object) -> Any:

@@ -16,6 +16,7 @@ from blendfusion.apps.ui.cells import cell, column_cells
 from blendfusion.datafusion.arrow_layouts import plain_type
 from blendfusion.errors import QueryError
 from blendfusion.files.formats import module_for
+from blendfusion.files.python_values import python_values
 from blendfusion.files.row_writers import flat, text_of
 
 _TOP = 8
@@ -77,7 +78,7 @@ def _comparable(values: pa.ChunkedArray) -> pa.ChunkedArray:
     plain = types.is_primitive(kind) or types.is_string(kind) or types.is_decimal(kind)
     if plain and not types.is_float16(kind):
         return values
-    texts = [None if v is None else text_of(v) for v in values.to_pylist()]
+    texts = [None if v is None else text_of(v) for v in python_values(values)]
     return pa.chunked_array([pa.array(texts, pa.string())])
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from blendfusion.budget import Budget
+from blendfusion.files.python_values import python_values
 from blendfusion.frame import Frame
 from blendfusion.session import Session
 from blendfusion.types import Usage
@@ -25,7 +26,7 @@ def rows_of(frame: Frame, most: int) -> dict[str, Any]:
     found: list[list[Any]] = []
     stream = frame.limit(most + 1).execute_stream() if most else iter(())
     for batch in stream:
-        columns = [column.to_pylist() for column in batch.to_pyarrow().columns]
+        columns = [python_values(column, " ") for column in batch.to_pyarrow().columns]
         found += [[cell(value) for value in row] for row in zip(*columns, strict=True)]
         if len(found) > most:
             break

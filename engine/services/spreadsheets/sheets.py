@@ -18,6 +18,7 @@ from datafusion import SessionContext
 from blendfusion.datafusion.substrait_io import batches_of
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.files.csv_head import check_names
+from blendfusion.files.python_values import python_values
 from blendfusion.files.united_types import column_keys
 from blendfusion.places.folders import Listing
 from blendfusion.places.notes import note, note_columns, quote_first
@@ -37,6 +38,8 @@ _ERROR = "e"
 _BLOCK = 1 << 20
 _LONGEST = 1 << 14
 """About the most bytes of a cell with a formula."""
+_FIRST_YEAR = 1900
+"""The first year of spreadsheets, which show earlier days as text only."""
 _DIGITS = 15
 """The digits of a number in a cell: spreadsheets round longer ones, such as the numbers of orders,
 which are text therefore."""
@@ -254,13 +257,17 @@ def write_sheet(table: pa.Table, file: Path) -> None:
 
 def _rows(table: pa.Table) -> Iterator[tuple[object, ...]]:
     for batch in table.to_batches(max_chunksize=4096):
-        columns = [[_plain(value) for value in column.to_pylist()] for column in batch.columns]
+        columns = [[_plain(value) for value in python_values(column)] for column in batch.columns]
         yield from zip(*columns, strict=True)
 
 
 def _plain(value: object) -> object:
     """A value that a sheet can hold; the text of any other value."""
-    if isinstance(value, datetime.datetime | datetime.time) and value.tzinfo is not None:
+    if isinstance(value, datetime.datetime | datetime.time) and (
+        value.tzinfo is not None or value.microsecond % 1000
+    ):
+        return value.isoformat()
+    if isinstance(value, datetime.date) and value.year < _FIRST_YEAR:
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)

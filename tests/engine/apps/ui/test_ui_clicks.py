@@ -235,7 +235,7 @@ def test_texts_keep_in_tabs_and_after_a_reload(person: Person) -> None:
     person.press("Escape")
     person.click("#text-0")
     assert person.of("document.querySelector('#sql').value") == "SELECT 1 AS first_text"
-    person.of("location.reload()")
+    person.reload()
     person.waits("document.querySelector('#sql')?.value === 'SELECT 1 AS first_text'")
     person.click("#text-1")
     assert person.of("document.querySelector('#sql').value") == "SELECT 2 AS second_text"
