@@ -304,6 +304,8 @@ class Usage:
     def total(usages: Iterable[Usage]) -> Usage:
         """The sum of many usages (faster than adding them one by one)."""
         held = list(usages)
+        if len(held) == 1:
+            return held[0]
         times = Counter(map(id, held))  # cache hits share one object
         each = {id(usage): usage for usage in held}.items()
         columns = zip(*([n * times[i] for n in u.numbers] for i, u in each), strict=True)

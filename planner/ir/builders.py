@@ -216,6 +216,12 @@ def literal(expr: Expr) -> object:
     return None
 
 
+def is_bigint_literal(expr: Node) -> bool:
+    """Whether a literal is a signed whole number of 64 bits."""
+    message = ExpressionMessage.FromString(expr.template).literal
+    return message.WhichOneof("literal_type") == "i64" and not message.type_variation_reference
+
+
 def is_null_literal(expr: Expr) -> bool:
     """Whether ``expr`` is NULL, of whatever type."""
     if not isinstance(expr, Node) or expr.name != "literal":

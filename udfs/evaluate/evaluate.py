@@ -209,7 +209,8 @@ def _answers_to(
     them."""
 
     def of_task(task: Task, rows: Sequence[Values]) -> Sequence[Answer]:
-        return ask(replace(call, task=task), rows, dispatcher)
+        own = call if task is call.task else replace(call, task=task)
+        return ask(own, rows, dispatcher)
 
     labels = answers_of_people(call, missing, dispatcher)
     if labels:

@@ -102,11 +102,25 @@ def ranks(places: np.ndarray) -> np.ndarray:
     """The number of each row, from 0, among the rows with its key."""
     order = np.argsort(places, kind="stable")
     ordered = places[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    lengths = np.diff(np.r_[starts, len(ordered)])
+    starts = first_places(ordered)
+    lengths = np.diff(starts, append=len(ordered))
     ranks = np.empty(len(places), dtype=np.int64)
     ranks[order] = np.arange(len(places)) - np.repeat(starts, lengths)
     return ranks
+
+
+def first_places(ordered: np.ndarray) -> np.ndarray:
+    """The place of the first of each run of equal numbers."""
+    new = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return np.flatnonzero(new)
+
+
+def bounds_of(lengths: np.ndarray) -> np.ndarray:
+    """The first place of each of some ranges that follow one another, and the end of the last."""
+    bounds = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=bounds[1:])
+    return bounds
 
 
 def distinct_keys(columns: Sequence[Column], n: int) -> tuple[list[Key], np.ndarray] | None:

@@ -90,6 +90,8 @@ class Rows:
         """
         needed = set().union(*(fields(e) for e in later))
         n = pc.sum(mask, min_count=0).as_py()
+        if n in (0, len(self)):
+            return self.slice(0, n)
         columns = [
             column.filter(mask) if i in needed else pa.chunked_array([pa.nulls(n)])
             for i, column in enumerate(self.table.columns)

@@ -45,7 +45,7 @@ class GroupedRows:
     @property
     def places(self) -> Places:
         """The number of each row's group."""
-        lengths = np.diff(np.r_[self.starts, self.n])
+        lengths = np.diff(self.starts, append=self.n)
         return np.repeat(np.arange(len(self.starts)), lengths)
 
 

@@ -104,7 +104,7 @@ class GroupStates:
         first = rows.by_values()
         order = first[np.lexsort((-self._weights()[first], codes[first]))]
         first = np.searchsorted(codes[order], np.arange(self.n))
-        self.starts: Places = np.r_[first, len(codes)]
+        self.starts: Places = np.append(first, len(codes))
         self.sizes: Places = np.diff(self.starts)
         self.line = self._line()
         """The number of those groups which a limit counts with each group."""
@@ -137,8 +137,7 @@ class GroupStates:
     def learn(self, groups: Places) -> None:
         """Takes note of what is known of the rows of some groups."""
         places = ranges(self.starts[groups], self.starts[groups + 1])
-        lengths = self.starts[groups + 1] - self.starts[groups]
-        part = GroupedRows(np.r_[0, np.cumsum(lengths)[:-1]], len(places))
+        part = GroupedRows(equal_rows.bounds_of(self.sizes[groups])[:-1], len(places))
         present = self.rows.present.take(places)
         tested = self.rows.tested[places] | present.single
         self.there[groups] = part.sums(~tested) == 0
@@ -206,7 +205,7 @@ class GroupStates:
         for j in range(self.need.n_below_windows):
             possible, certain = possible & self._possible[j], certain & self._certain[j]
         order = np.argsort(line, kind="stable")
-        starts = np.flatnonzero(np.r_[True, np.diff(line[order]) != 0])
+        starts = equal_rows.first_places(line[order])
         rows = MeasureRows(
             (possible & value.value)[order],
             (certain & value.value & ~value.null)[order],

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from blendfusion.run.execution.equal_rows import bounds_of
 from blendfusion.run.execution.group_ranges import Places
 from blendfusion.run.execution.group_states import GroupStates
 from blendfusion.run.execution.ranges import Masks, Numbers
@@ -91,11 +92,11 @@ def _of_line(
     assert need.count is not None
     line = np.lexsort((-most, -least))
     end = min(need.offset + need.count, len(line))
-    most_behind = np.r_[np.maximum.accumulate(most[line][::-1])[::-1], -2.0]
+    most_behind = np.append(np.maximum.accumulate(most[line][::-1])[::-1], -2.0)
     least_so_far = np.minimum.accumulate(least[line]) if len(line) else np.zeros(0)
     if need.dense:  # as many places as there are for certain
         apart = np.cumsum(least_so_far[:-1] > most_behind[1:-1])
-        end = int((np.r_[0, apart][: len(line)] < need.count).sum())
+        end = int((np.append(0, apart)[: len(line)] < need.count).sum())
     kept = np.zeros(len(alive), dtype=bool)
     kept[line[:end]] = True
     settled = passes & (least == most)
@@ -113,7 +114,7 @@ def _of_line(
             far = behind[most[behind] > least_before]
         else:
             continue
-        wanted = np.r_[near, far]
+        wanted = np.append(near, far)
         left = wanted[~settled[wanted]]
         left = left[states.next_test(alive[left], order=True) >= 0]
         if len(left):
@@ -135,8 +136,7 @@ def first_of_round(
     wanted = max(at_once, int(states.asked.sum()) // part)
     wanted = max(1, (wanted - wanted % at_once) // n_lines)
     sizes = np.minimum(np.maximum(states.asked[groups], 1), states.sizes[groups])
-    before = np.cumsum(np.r_[0, sizes])[: len(groups)]
-    sizes = np.minimum(sizes, wanted - before)
+    sizes = np.minimum(sizes, wanted - bounds_of(sizes)[:-1])
     first = sizes > 0
     return groups[first], sizes[first]
 
@@ -150,7 +150,7 @@ def _places(states: GroupStates, alive: Places) -> tuple[Numbers, Numbers]:
     n = len(alive)
     if not keys:
         return np.zeros(n), np.zeros(n)
-    both = [np.r_[low[alive], high[alive]] for low, high in keys]
+    both = [np.append(low[alive], high[alive]) for low, high in keys]
     order = np.lexsort(both[::-1])
     new = np.zeros(2 * n, dtype=bool)
     for key in both:

@@ -27,6 +27,7 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.possible_answers import over_answers
 from blendfusion.planner.ir.sorts import ASC, DESC, reverse
 from blendfusion.run.execution import equal_rows
+from blendfusion.run.execution.equal_rows import bounds_of
 from blendfusion.run.execution.expressions import Column, Rows, RowWise
 from blendfusion.run.execution.open_questions import certain_together, columns_together
 from blendfusion.run.execution.ranges import (
@@ -104,6 +105,8 @@ class RowAnswers:
         self.table = table.append_column(str(table.num_columns), pa.array(np.arange(len(table))))
         self._rowwise = rowwise
         self._survivors = survivors
+        self._tests = replace(block, select=(Field(table.num_columns),))
+        """The predicates, for the numbers of the rows that pass."""
         self._ranges = RowRanges(block.exprs, self.table, rowwise.workbench)
         n = len(table)
         empty = columns_together(rowwise, block.select, Rows(table.schema.empty_table()))
@@ -206,7 +209,7 @@ class RowAnswers:
         if self.questions is not None:
             self.questions = self.questions[order]
             by = np.argsort(self.questions, kind="stable")
-            self._same = by, np.r_[0, np.cumsum(np.bincount(self.questions))]
+            self._same = by, bounds_of(np.bincount(self.questions))
 
     def by_values(self) -> Places:
         """The rows, sorted by the values that questions are about, so that the table's order has no
@@ -322,10 +325,8 @@ class RowAnswers:
         return [i for i, e in enumerate(select) if needs_model(e) and {*asks(e)} <= wanted]
 
     def _test(self, places: Places) -> None:
-        number = Field(self.table.num_columns - 1)
-        rows = self._rows(places)
-        passed = self._survivors(replace(self.block, select=(number,)), rows)
-        column = passed.table.column(number.index)
+        passed = self._survivors(self._tests, self._rows(places))
+        column = passed.table.column(self.table.num_columns - 1)
         at = np.empty(len(self), dtype=np.int64)
         at[self.order] = np.arange(len(self))
         there = np.zeros(len(self), dtype=bool)
@@ -348,5 +349,5 @@ class RowAnswers:
 def ranges(starts: Places, ends: Places) -> Places:
     """The numbers from each start to its end, one range behind another."""
     lengths = ends - starts
-    first = np.repeat(starts - np.r_[0, np.cumsum(lengths)[:-1]], lengths)
-    return first + np.arange(int(lengths.sum()))
+    bounds = bounds_of(lengths)
+    return np.repeat(starts - bounds[:-1], lengths) + np.arange(bounds[-1])

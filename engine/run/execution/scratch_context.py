@@ -10,11 +10,13 @@ from datafusion import ScalarUDF, SessionConfig, SessionContext
 from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
 from blendfusion.datafusion.substrait.write import write
 from blendfusion.datafusion.substrait_io import batches_of, frame_of, relation_of
-from blendfusion.planner.ir.builders import project
-from blendfusion.planner.ir.nodes import Expr, Field, StoredRows, fields, substitute
+from blendfusion.planner.ir.builders import is_bigint_literal, literal, project
+from blendfusion.planner.ir.nodes import Expr, Field, Node, StoredRows, fields, substitute
 
 _TABLE = "rows"
 _SLOT = 0
+_INDIRECT = (pa.DictionaryType, pa.RunEndEncodedType, pa.UnionType)
+"""Types whose values are elsewhere, and with them whether they are NULL."""
 
 
 class Workbench:
@@ -37,6 +39,12 @@ class Workbench:
 
     def columns(self, exprs: Sequence[Expr], table: pa.Table) -> list[pa.ChunkedArray]:
         """One array per expression, over the columns of ``table`` by position."""
+        found = [_without_plan(e, table) for e in exprs]
+        planned = [e for e, values in zip(exprs, found, strict=True) if values is None]
+        others = iter(self._planned(planned, table) if planned else [])
+        return [next(others) if values is None else values for values in found]
+
+    def _planned(self, exprs: Sequence[Expr], table: pa.Table) -> list[pa.ChunkedArray]:
         table, exprs = _narrow(table, exprs)
         self._context.register_record_batches(_TABLE, [batches_of(table)])
         try:
@@ -59,6 +67,19 @@ class Workbench:
             pa.chunked_array([b.column(i) for b in found], type=schema.field(i).type)
             for i in range(len(exprs))
         ]
+
+
+def _without_plan(expr: Expr, table: pa.Table) -> pa.ChunkedArray | None:
+    """The values of a literal, or of a test of a column for NULL; None of anything else."""
+    if not isinstance(expr, Node):
+        return None
+    if expr.name == "is_not_null" and isinstance(expr.children[0], Field):
+        column = table.column(expr.children[0].index)
+        return None if isinstance(column.type, _INDIRECT) else column.is_valid()
+    value = literal(expr)
+    if isinstance(value, bool) or type(value) is int and is_bigint_literal(expr):
+        return pa.chunked_array([pa.repeat(pa.scalar(value), len(table))])
+    return None
 
 
 def _narrow(table: pa.Table, exprs: Sequence[Expr]) -> tuple[pa.Table, list[Expr]]:

@@ -589,7 +589,7 @@ class Trace:
 
 def _question(task: Task, names: tuple[str, ...]) -> Question:
     """The key of a question, the same for its values that turned out to be images."""
-    return replace(task, images=False), names
+    return replace(task, images=False) if task.images else task, names
 
 
 def _by_model(answers: Sequence[Answer], spent: Usage) -> dict[str, Usage]:
