@@ -77,7 +77,7 @@ def _without_plan(expr: Expr, table: pa.Table) -> pa.ChunkedArray | None:
         column = table.column(expr.children[0].index)
         return None if isinstance(column.type, _INDIRECT) else column.is_valid()
     value = literal(expr)
-    if isinstance(value, bool) or type(value) is int and is_bigint_literal(expr):
+    if isinstance(value, bool) or (isinstance(value, int) and is_bigint_literal(expr)):
         return pa.chunked_array([pa.repeat(pa.scalar(value), len(table))])
     return None
 
