@@ -336,9 +336,10 @@ class Frame(FrameMethods):
         """The plan of this frame, made once; it asks nothing and reads no data."""
         return self.prepare(parts=True)
 
-    def prepare(self, *, parts: bool) -> PreparedFrame:
-        """A plan of this frame; ``parts``: parts of the query may be staged separately."""
-        prepared = prepare(self.source or self, parts=parts)
+    def prepare(self, *, parts: bool, careful: bool = False) -> PreparedFrame:
+        """A plan of this frame; ``parts``: parts of the query may be staged separately;
+        ``careful``: rows on which an expression may fail are asked first."""
+        prepared = prepare(self.source or self, parts=parts, careful=careful)
         within = self.within or self._session.options.approximate
         return self._with_samples(prepared, within) if within else prepared
 

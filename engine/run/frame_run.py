@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from blendfusion.datafusion.one_sort import with_one_sort
 from blendfusion.errors import BlendFusionError, PlanError
 from blendfusion.language.doubts.plan_warnings import warn_of_plain, warn_of_refusal
 from blendfusion.language.opaque.datafusion_bugs import without_bugs
+from blendfusion.language.opaque.execution_path import careful_plan
 from blendfusion.language.opaque.nested_stages import NOTHING
 from blendfusion.language.opaque.provenance import parameter_texts, written_sql
 from blendfusion.planner.driver import reason
@@ -73,7 +75,7 @@ def answer_frame(
     dispatcher.check_kinds(frame.prepared.calls)
     refused: str | None = None
     try:
-        yield from _staged_tables(frame, dispatcher, schema, eager=eager)
+        yield from _careful_tables(frame, dispatcher, schema, eager=eager)
     except PlanError as problem:
         # DataFusion refused a stage; the answers so far are in the cache.
         refused = reason(problem)
@@ -87,9 +89,32 @@ def answer_frame(
         warn_of_refusal(refused, engine.plans.warnings)
 
 
-def _staged_tables(
+def _careful_tables(
     frame: BaseFrame, dispatcher: Dispatcher, schema: pa.Schema, *, eager: bool
 ) -> Iterator[pa.Table]:
+    """As ``_staged_tables``. Where an expression fails before the caller has any row, rows on which
+    it does are asked first, since their answers may drop them."""
+    tables = _staged_tables(frame, dispatcher, schema, eager=eager)
+    first: list[pa.Table] = []
+    try:
+        while (eager or not any(map(len, first))) and (more := list(islice(tables, 1))):
+            first += more
+    except PlanError:
+        raise
+    except Exception as problem:
+        careful = careful_plan(frame, problem)
+        if careful is None:
+            raise
+        frame.prepared, first = careful, []
+        tables = _staged_tables(frame, dispatcher, schema, eager=eager)
+    with closing(tables):
+        yield from first
+        yield from tables
+
+
+def _staged_tables(
+    frame: BaseFrame, dispatcher: Dispatcher, schema: pa.Schema, *, eager: bool
+) -> Generator[pa.Table, None, None]:
     """The result by the staged plan; nothing without one. PlanError comes before any table."""
     engine = frame.engine
     frame.latest.execution = None

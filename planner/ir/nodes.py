@@ -474,12 +474,25 @@ GATES = ("and", "or", "if_then", "coalesce", "nullif")
 """Expressions that evaluate their parts only on rows where they matter."""
 
 
-_VOLATILE = frozenset({"random", "uuid", "uuidv4"})
+COMPUTES = "computes"
+"""The name of a test whether expressions have values on a row, and do not fail. What is above it
+may fail where it is not met, so it moves as little as random values do."""
+_VOLATILE = frozenset({"random", "uuid", "uuidv4", COMPUTES})
 
 
 def is_volatile_block(block: Block) -> bool:
     """Whether a block may give other rows each time it runs over the same source."""
     return any(map(is_volatile, (*block.where, *block.select)))
+
+
+def drops_failing_rows(block: Block) -> bool:
+    """Whether a block drops rows on which what is above it may fail: nothing goes below it."""
+    return any(map(tests_failure, block.where))
+
+
+def tests_failure(expr: Expr) -> bool:
+    """Whether ``expr`` depends on which expressions have values."""
+    return any(isinstance(e, Node) and e.name == COMPUTES for e in walk(expr))
 
 
 def may_move(block: Block) -> bool:

@@ -20,6 +20,7 @@ from blendfusion.planner.ir.nodes import (
     Plan,
     Rel,
     all_fields,
+    drops_failing_rows,
     inline,
     is_volatile,
     needs_model,
@@ -31,7 +32,7 @@ def late_projection(plan: Plan) -> Plan:
     if not isinstance(plan, Rel) or plan.kind not in ("sort", "fetch"):
         return plan
     below = plan.inputs[0]
-    if not isinstance(below, Block) or below.has_limit:
+    if not isinstance(below, Block) or below.has_limit or drops_failing_rows(below):
         return plan
     if plan.kind == "fetch":
         if below.where:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from datafusion import DataFrame
 from datafusion.plan import LogicalPlan
 
+from blendfusion.datafusion.error_gate import is_foreign
 from blendfusion.datafusion.error_translation import translate_error
 from blendfusion.datafusion.kept_expressions import with_kept_expressions
 from blendfusion.errors import BlendFusionError
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from blendfusion.run.hooks import BaseFrame
 
 
-def prepare(frame: BaseFrame, *, parts: bool) -> PreparedFrame:
-    """A plan of ``frame``; ``parts``: parts of the query may be staged separately."""
+def prepare(frame: BaseFrame, *, parts: bool, careful: bool = False) -> PreparedFrame:
+    """A plan of ``frame``; ``parts``: parts of the query may be staged separately; ``careful``:
+    rows on which an expression may fail are asked first."""
     query = frame.logical_plan().display_indent()
     if not calls_in(query):
         return (
@@ -35,7 +37,16 @@ def prepare(frame: BaseFrame, *, parts: bool) -> PreparedFrame:
     frame.engine.calls.know(frame.engine, text)  # what is read back names their functions
     from blendfusion.language.opaque.stage_plans import staged_plan
 
-    return staged_plan(frame, calls, plan, query, parts=parts)
+    return staged_plan(frame, calls, plan, query, parts=parts, careful=careful)
+
+
+def careful_plan(frame: BaseFrame, problem: Exception) -> PreparedFrame | None:
+    """The plan of ``frame``, whose own failed, in which rows on which an expression may fail are
+    asked first; None if it is the same, or ``problem`` is not one of DataFusion's with a row."""
+    if not is_foreign(problem) or frame.prepared.staged is None:
+        return None
+    careful = frame.prepare(parts=True, careful=True)
+    return None if careful.staged in (None, frame.prepared.staged) else careful
 
 
 def optimize(frame: BaseFrame) -> LogicalPlan:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from datafusion import DataFrame
@@ -19,6 +21,7 @@ from blendfusion.language.opaque.rewrite import remake, twin
 from blendfusion.language.query_text.window_filters import filters_as_cases, groups_as_rows
 from blendfusion.planner.driver import reason, rewrite
 from blendfusion.planner.initial_order import inputs_first
+from blendfusion.planner.needs.failing_rows import failing_rows_first
 from blendfusion.planner.stages.split import cut_stages
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.call_registry import calls_in
@@ -28,20 +31,27 @@ if TYPE_CHECKING:
 
 
 def staged_plan(
-    frame: BaseFrame, calls: tuple[Call, ...], plan: LogicalPlan, query: str, *, parts: bool
+    frame: BaseFrame,
+    calls: tuple[Call, ...],
+    plan: LogicalPlan,
+    query: str,
+    *,
+    parts: bool,
+    careful: bool = False,
 ) -> PreparedFrame:
     """How ``frame`` runs, whose optimized ``plan`` has ``calls``; plain, with the reason, where it
-    has no stages."""
+    has no stages. ``careful``: rows on which an expression may fail are asked first."""
+    stage = partial(_stage, frame, calls, careful=careful)
     try:
-        return _stage(frame, calls, plan, query)
+        return stage(plan, query)
     except PlanError as problem:
         why = reason(problem)
     if "GROUPS BETWEEN" in plan.display_indent():
         with suppress(PlanError):
-            return _with_frames_of_groups(frame, calls, query)
+            return _with_frames_of_groups(frame, stage, query)
     try:
         cut = twin(frame, parts=parts)
-        prepared = _stage(frame, calls, DataFrame.optimized_logical_plan(cut.frame), query)
+        prepared = stage(DataFrame.optimized_logical_plan(cut.frame), query)
     except PlanError:
         return PreparedFrame(calls, reason=why)
     cut.open()
@@ -51,7 +61,9 @@ def staged_plan(
     return replace(prepared, leaves=cut.leaves)
 
 
-def _with_frames_of_groups(frame: BaseFrame, calls: tuple[Call, ...], query: str) -> PreparedFrame:
+def _with_frames_of_groups(
+    frame: BaseFrame, stage: Callable[..., PreparedFrame], query: str
+) -> PreparedFrame:
     """The staged plan of a frame with windows of GROUPS, whose shape is that of the same windows of
     ROWS. Raises PlanError if there is none."""
     try:
@@ -59,7 +71,7 @@ def _with_frames_of_groups(frame: BaseFrame, calls: tuple[Call, ...], query: str
         plan, carrier = map(DataFrame.optimized_logical_plan, (made, rows))
     except Exception as problem:  # a text that does not work so
         raise PlanError(str(problem)) from problem
-    return _stage(frame, calls, plan, query, carrier)
+    return stage(plan, query, carrier)
 
 
 def _with_cases_and_rows(sql: str) -> str:
@@ -72,11 +84,15 @@ def _stage(
     plan: LogicalPlan,
     query: str,
     carrier: LogicalPlan | None = None,
+    *,
+    careful: bool,
 ) -> PreparedFrame:
     """The staged plan of ``plan``, to which DataFusion optimised ``query``. Raises PlanError if
     there is none."""
     engine = frame.engine
     root = through_substrait(engine.tables, plan, carrier)
+    if careful:
+        root = replace(root, plan=failing_rows_first(root.plan))
     written = [call.name for line in inputs_first(query) for call in calls_in(line)]
     doubts: list[str] = []
     rewritten = rewrite(

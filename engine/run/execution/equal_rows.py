@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blendfusion.run.execution.expressions import Column, Rows
+from blendfusion.run.execution.expressions import Rows
+from blendfusion.run.execution.row_codes import Column, codes_of
 
 Key: TypeAlias = tuple[object, ...]
 
@@ -25,7 +26,6 @@ _ORDERED = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
 """Types of columns by whose values rows are sorted."""
 _MOST_KEYS = 1_000_000
 """The most keys that are remembered from chunk to chunk."""
-_MOST_CODES = 2**62
 
 
 class EqualRows:
@@ -132,27 +132,6 @@ def distinct_keys(columns: Sequence[Column], n: int) -> tuple[list[Key], np.ndar
         return None
     first, places = np.unique(codes, return_index=True, return_inverse=True)[1:]
     return keys_at(columns, first), places.reshape(-1)
-
-
-def codes_of(columns: Sequence[Column], n: int) -> np.ndarray | None:
-    """A number for each row, equal for equal values of all columns; None for columns of a type that
-    has no hash."""
-    codes, most = np.zeros(n, dtype=np.int64), 1
-    for column in columns:
-        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        if isinstance(whole, pa.ChunkedArray):
-            return None
-        try:
-            encoded = pc.dictionary_encode(whole, null_encoding="encode")
-        except pa.ArrowNotImplementedError:
-            return None
-        values = max(len(encoded.dictionary), 1)
-        if most * values > _MOST_CODES:
-            codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
-            most = n
-        codes = codes * values + encoded.indices.to_numpy(zero_copy_only=False)
-        most *= values
-    return codes
 
 
 def keys_at(columns: Sequence[Column], places: np.ndarray) -> list[Key]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from blendfusion.models.protocol.model import Values
 from blendfusion.planner.ir.builders import cast_to_text, function, in_list
 from blendfusion.planner.ir.necessary import never_fails
 from blendfusion.planner.ir.nodes import (
+    COMPUTES,
     GATES,
     Ask,
     Expr,
@@ -40,6 +40,7 @@ from blendfusion.planner.ir.possible_answers import outcomes, over_answers, poss
 from blendfusion.run.execution.certain_questions import STRICT, always_asks
 from blendfusion.run.execution.join_keys import Keys
 from blendfusion.run.execution.needed_questions import NeededQuestions, may_look
+from blendfusion.run.execution.row_codes import Column, computes
 from blendfusion.run.execution.row_ranges import RowRanges, may_decide_rows
 from blendfusion.run.execution.scratch_context import Workbench
 from blendfusion.run.execution.truth_table import (
@@ -69,8 +70,6 @@ _ARGUMENTS = (
     pa.types.is_fixed_size_binary,
 )
 """Types of columns that a call accepts without a cast, although its function has another type."""
-
-Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 
 @dataclass(slots=True)
@@ -146,6 +145,8 @@ class RowWise:
             value = self._answers(expr, [self.argument(a, rows, expr.call) for a in expr.args])
         elif expr.rels:
             value = self._in_rows(expr, rows)
+        elif expr.name == COMPUTES:
+            value = pa.array(computes(expr.children, rows.table, self.workbench()))
         elif not needs_model(expr):
             value = self.workbench().columns([expr], rows.table)[0]
         elif expr.name in ("and", "or"):

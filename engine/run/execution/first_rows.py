@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from blendfusion.planner.ir.nodes import Expr, Field, Take
-from blendfusion.run.execution.equal_rows import Key, codes_of, distinct_keys, keys_at
-from blendfusion.run.execution.expressions import Column, Rows
+from blendfusion.run.execution.equal_rows import Key, distinct_keys, keys_at
+from blendfusion.run.execution.expressions import Rows
+from blendfusion.run.execution.row_codes import Column, codes_of
 
 Columns: TypeAlias = Callable[[Sequence[Expr], Rows], Sequence[Column]]
 """The values of expressions."""

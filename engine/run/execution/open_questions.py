@@ -30,7 +30,6 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.run.execution.certain_questions import certain, certain_of_case
 from blendfusion.run.execution.expressions import (
-    Column,
     Rows,
     RowWise,
     assemble,
@@ -49,6 +48,7 @@ from blendfusion.run.execution.needed_questions import (
     is_plain,
     may_look,
 )
+from blendfusion.run.execution.row_codes import Column
 from blendfusion.run.execution.truth_table import NULL, UNKNOWN, Decisions, TruthTable
 from blendfusion.udfs.ask.dispatcher import Together
 

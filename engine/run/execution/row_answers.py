@@ -26,9 +26,9 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.possible_answers import over_answers
 from blendfusion.planner.ir.sorts import ASC, DESC, reverse
-from blendfusion.run.execution import equal_rows
+from blendfusion.run.execution import row_codes
 from blendfusion.run.execution.equal_rows import bounds_of
-from blendfusion.run.execution.expressions import Column, Rows, RowWise
+from blendfusion.run.execution.expressions import Rows, RowWise
 from blendfusion.run.execution.open_questions import certain_together, columns_together
 from blendfusion.run.execution.ranges import (
     Masks,
@@ -38,6 +38,7 @@ from blendfusion.run.execution.ranges import (
     truths,
     unknown_range,
 )
+from blendfusion.run.execution.row_codes import Column
 from blendfusion.run.execution.row_ranges import RowRanges
 
 Places = NDArray[np.int64]
@@ -58,7 +59,7 @@ def codes_of(columns: Sequence[Column], n: int) -> Places | None:
     that has no hash, or that DataFusion may tell apart otherwise."""
     if not all(map(_differs_in_groups, columns)):
         return None
-    codes = equal_rows.codes_of(columns, n)
+    codes = row_codes.codes_of(columns, n)
     if codes is None or len(columns) < 2:
         return codes
     return np.asarray(np.unique(codes, return_inverse=True)[1].reshape(-1))

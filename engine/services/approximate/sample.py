@@ -28,10 +28,11 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.run.execution.decided_groups import SpareCounts
 from blendfusion.run.execution.equal_rows import ranks
-from blendfusion.run.execution.expressions import Column, Rows, RowWise
+from blendfusion.run.execution.expressions import Rows, RowWise
 from blendfusion.run.execution.group_ranges import MeasureRows, rows_of_measure
 from blendfusion.run.execution.ranges import Range, range_of_values
 from blendfusion.run.execution.row_answers import RowAnswers, Survivors, codes_of, places_of
+from blendfusion.run.execution.row_codes import Column
 from blendfusion.services.approximate.bounds import Numbers, Places, shares
 from blendfusion.services.approximate.measures import Bounds, Estimate, Sample, Totals
 from blendfusion.services.approximate.within import Within

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from blendfusion.budget import Price
 from blendfusion.datafusion.error_gate import outward
+from blendfusion.language.opaque.execution_path import careful_plan
 from blendfusion.language.opaque.nested_stages import NOTHING
 from blendfusion.models.prompts.prompt import replies_of
 from blendfusion.models.wrappers.cascade import targets_in
@@ -72,6 +73,10 @@ def estimate_frame(frame: BaseFrame) -> Estimate:
     try:
         run.carry_out()
     except Exception as error:  # any exception of DataFusion for a guess that no model would give
+        careful = careful_plan(frame, error)
+        if careful is not None:
+            frame.prepared = careful
+            return estimate_frame(frame)
         problem = str(outward(error, engine.options.redaction)).splitlines()[0][:200]
     report = _Report(prepared.staged, run, simulated, engine)
     price = _price(engine, simulated.known_of(None))

@@ -29,15 +29,17 @@ from blendfusion.planner.ir.nodes import (
     asks,
     asks_model,
     is_volatile,
+    tests_failure,
 )
 from blendfusion.planner.ir.traversal import expressions, subplans, transform
 from blendfusion.planner.stages.split import Stage, StagedPlan
 from blendfusion.planner.stages.supersets import superset
 from blendfusion.run.execution.decided_groups import rows_of_decided_groups
 from blendfusion.run.execution.executor import Execution, stream
-from blendfusion.run.execution.expressions import Column, Rows, RowWise
+from blendfusion.run.execution.expressions import Rows, RowWise
 from blendfusion.run.execution.group_states import GroupStates
 from blendfusion.run.execution.pipeline import Chunks
+from blendfusion.run.execution.row_codes import Column
 from blendfusion.services.estimates.sampling import MOST_ROWS, Sample, any_rows, first_rows
 from blendfusion.services.estimates.simulated_model import Share, SimulatedDispatcher, Tally, digest
 from blendfusion.services.estimates.value_bounds import (
@@ -139,6 +141,12 @@ class DryRows(RowWise):
             typed = super()._other(expr, Rows(rows.table.schema.empty_table()))
             value = pa.nulls(len(rows), typed.type)
         return self._deal(expr, value, rows)
+
+    def _connective(self, expr: Node, rows: Rows) -> Column:
+        """Of rows on which an expression fails, none passes: one that does ends the query."""
+        value = super()._connective(expr, rows)
+        tests = [part for part in expr.children if isinstance(part, Node) and tests_failure(part)]
+        return self.column(tests[0], rows) if tests else value
 
     def _in_rows(self, expr: Node, rows: Rows) -> Column:
         return self._deal(expr, super()._in_rows(expr, rows), rows)
@@ -264,7 +272,7 @@ class DryRun(Execution):
             seen.ending = self._asks_in(above.stages)
         if cut or not sample.complete:
             seen.partial = f"groups of the first {MOST_ROWS:,} rows" if cut else str(sample)
-        elif any(is_volatile(e) for p in subplans(block) for e in expressions(p)):
+        elif any(map(_is_random, (e for p in subplans(block) for e in expressions(p)))):
             seen.partial = "one draw of random values"
         seen.keeps_arguments = seen.scale > 1.0
         if seen.bounds is None:
@@ -415,6 +423,10 @@ def _known_count(frame: DataFrame) -> int | None:
     if "PlaceholderRowExec" not in counting.execution_plan().display_indent():
         return None
     return int(counting.collect()[0].column(0)[0].as_py())
+
+
+def _is_random(expr: Expr) -> bool:
+    return is_volatile(expr) and not tests_failure(expr)
 
 
 def _without_sorts(plan: Plan) -> Plan:

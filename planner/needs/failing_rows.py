@@ -1,0 +1,93 @@
+"""Asks first about the rows on which an expression above a filter by answers fails.
+
+``WHERE llm(x) ORDER BY 10 / g`` has no order before it is known which rows pass, if ``g`` is 0 in
+some. Such rows are asked before any other row is sorted, grouped or joined. Those that fail the
+filter are gone. One that passes ends the query in the error that it has without a planner.
+
+before: ``sort by 10 / g`` over ``filter llm(x)`` over ``t``
+after:  the same over ``block where computes(10 / g) or llm(x)`` over ``t``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from blendfusion.planner.ir.aggregates import aggregation
+from blendfusion.planner.ir.builders import conjunction, filter_rows, function
+from blendfusion.planner.ir.joins import is_join, is_union_all
+from blendfusion.planner.ir.necessary import never_fails
+from blendfusion.planner.ir.nodes import (
+    COMPUTES,
+    Block,
+    Expr,
+    Field,
+    Node,
+    Plan,
+    Rel,
+    all_fields,
+    conjuncts,
+    fields,
+    has_window,
+    inline,
+    is_volatile,
+    needs_model,
+)
+from blendfusion.planner.ir.traversal import asks_anything, with_subplans
+from blendfusion.planner.ir.windows import without_windows
+from blendfusion.planner.needs.reads import parts_over, read_of_side
+
+
+def failing_rows_first(plan: Plan, read: Sequence[Expr] = ()) -> Plan:
+    """A plan that no rule has changed yet; ``read``: the expressions above it, over its columns."""
+    if not isinstance(plan, Rel) or not asks_anything(plan):
+        return plan
+    below = _read_below(plan, read)
+    inputs = tuple(failing_rows_first(p, e) for p, e in zip(plan.inputs, below, strict=True))
+    new: Plan = plan.with_inputs(*inputs)
+    new = with_subplans(
+        new, lambda p: p if any(p is own for own in inputs) else failing_rows_first(p)
+    )
+    return _filter(new, read) if isinstance(new, Rel) and new.kind == "filter" else new
+
+
+def _read_below(plan: Rel, read: Sequence[Expr]) -> Sequence[Sequence[Expr]]:
+    """The expressions that a relation and those above it evaluate over each of its inputs."""
+    if plan.kind == "project":
+        above = (*(inline(e, plan.exprs) for e in read), *plan.exprs)
+        return (tuple(chain.from_iterable(map(without_windows, above))),)
+    if plan.kind == "aggregate":
+        agg = aggregation(plan)
+        keys = dict(enumerate(agg.keys)) if agg.one_group_a_row else {}
+
+        def of_key(part: Expr) -> Expr | None:
+            return keys.get(part.index) if isinstance(part, Field) else None
+
+        of_keys = chain.from_iterable(parts_over(e, of_key) for e in read)
+        return ((*of_keys, *agg.keys, *(e for measure in agg.measures for e in measure.exprs)),)
+    if is_join(plan):
+        return [read_of_side(plan, side, read) for side in (0, 1)]
+    if len(plan.inputs) == 1 and plan.width == plan.inputs[0].width:
+        return ((*read, *plan.exprs),)
+    return ((*read,) if is_union_all(plan) else (),) * len(plan.inputs)
+
+
+def _filter(plan: Rel, read: Sequence[Expr]) -> Plan:
+    terms = conjuncts(plan.exprs[0])
+    asking = tuple(term for term in terms if needs_model(term))
+    parts = dict.fromkeys(chain.from_iterable(map(_parts_that_may_fail, read)))
+    if not asking or not parts or any(map(is_volatile, terms)):
+        return plan
+    source = filter_rows(plan.inputs[0], tuple(term for term in terms if not needs_model(term)))
+    computes = Node(COMPUTES, b"", tuple(parts))
+    first = function("or", (computes, conjunction(asking)))
+    return filter_rows(Block(source, (first,), all_fields(source.width)), asking)
+
+
+def _parts_that_may_fail(expr: Expr) -> Iterator[Expr]:
+    """The largest parts of an expression that have one value a row without an answer."""
+    if needs_model(expr) or expr.rels or has_window(expr) or is_volatile(expr):
+        for part in expr.children:
+            yield from _parts_that_may_fail(part)
+    elif fields(expr) and not never_fails(expr):
+        yield expr
