@@ -143,7 +143,8 @@ class DryRows(RowWise):
         return self._deal(expr, value, rows)
 
     def _connective(self, expr: Node, rows: Rows) -> Column:
-        """Of rows on which an expression fails, none passes: one that does ends the query."""
+        """As in ``RowWise``; but that no row passes on which an expression fails: it ends the
+        query."""
         value = super()._connective(expr, rows)
         tests = [part for part in expr.children if isinstance(part, Node) and tests_failure(part)]
         return self.column(tests[0], rows) if tests else value
