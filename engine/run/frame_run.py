@@ -105,6 +105,8 @@ def _careful_tables(
         careful = careful_plan(frame, problem)
         if careful is None:
             raise
+        if careful.staged is None:
+            raise PlanError(careful.reason or "") from problem
         frame.prepared, first = careful, []
         tables = _staged_tables(frame, dispatcher, schema, eager=eager)
     with closing(tables):

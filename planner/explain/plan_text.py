@@ -289,8 +289,8 @@ class _Tree:
             parts.append(f"compute {self._list(computed)}")
         if block.where:
             parts.append(f"filter {self._conditions(block.where, names)}")
-        if block.has_limit:
-            parts.append(limit_text(block))
+        if limit := limit_text(block):
+            parts.append(limit)
         if block.once:
             parts.append(ONE_OF_EQUAL)
         if block.until is not None:

@@ -41,6 +41,8 @@ PASSES_ON = (
 side."""
 DROPS = (("inner", "left_semi"), ("inner", "right_semi"))
 """The joins that drop rows without a partner, of the left side, and of the right one."""
+ALL_COME = (("left", "left_mark", "outer"), ("right", "outer"))
+"""The joins that have each row of their left side, and of their right side."""
 TESTED = {
     **dict.fromkeys(("left_semi", "left_anti", "left_mark"), 1),
     **dict.fromkeys(("right_semi", "right_anti"), 0),

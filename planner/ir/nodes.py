@@ -82,6 +82,10 @@ class Node:
     """Relations of a subquery expression."""
 
 
+COMPUTES = "computes"
+"""The name of a test whether expressions have values on a row, and do not fail: its first part in a
+predicate of a block by itself."""
+
 Expr: TypeAlias = "Field | Ask | Node"
 Direction: TypeAlias = "SortField.SortDirection.ValueType"
 
@@ -259,7 +263,14 @@ class Block:
 
     @property
     def has_limit(self) -> bool:
-        return self.count is not None or self.offset > 0 or bool(self.takes)
+        """Whether nothing that is above may go below: what is left out would come there."""
+        return self.count is not None or self.offset > 0 or bool(self.takes) or self.drops_failing
+
+    @property
+    def drops_failing(self) -> bool:
+        """Whether rows are left out on which expressions above fail."""
+        firsts = (e.children[0] for e in self.where if isinstance(e, Node) and e.name == "or")
+        return any(isinstance(e, Node) and e.name == COMPUTES for e in firsts)
 
     @cached_field
     def _hash(self) -> int:
@@ -474,25 +485,12 @@ GATES = ("and", "or", "if_then", "coalesce", "nullif")
 """Expressions that evaluate their parts only on rows where they matter."""
 
 
-COMPUTES = "computes"
-"""The name of a test whether expressions have values on a row, and do not fail. What is above it
-may fail where it is not met, so it moves as little as random values do."""
-_VOLATILE = frozenset({"random", "uuid", "uuidv4", COMPUTES})
+_VOLATILE = frozenset({"random", "uuid", "uuidv4"})
 
 
 def is_volatile_block(block: Block) -> bool:
     """Whether a block may give other rows each time it runs over the same source."""
     return any(map(is_volatile, (*block.where, *block.select)))
-
-
-def drops_failing_rows(block: Block) -> bool:
-    """Whether a block drops rows on which what is above it may fail: nothing goes below it."""
-    return any(map(tests_failure, block.where))
-
-
-def tests_failure(expr: Expr) -> bool:
-    """Whether ``expr`` depends on which expressions have values."""
-    return any(isinstance(e, Node) and e.name == COMPUTES for e in walk(expr))
 
 
 def may_move(block: Block) -> bool:

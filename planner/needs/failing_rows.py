@@ -11,11 +11,13 @@ after:  the same over ``block where computes(10 / g) or llm(x)`` over ``t``
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
+from blendfusion.errors import PlanError
 from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import conjunction, filter_rows, function
-from blendfusion.planner.ir.joins import is_join, is_union_all
+from blendfusion.planner.ir.joins import ALL_COME, is_join, is_union_all, join_type
 from blendfusion.planner.ir.necessary import never_fails
 from blendfusion.planner.ir.nodes import (
     COMPUTES,
@@ -39,9 +41,12 @@ from blendfusion.planner.needs.reads import parts_over, read_of_side
 
 
 def failing_rows_first(plan: Plan, read: Sequence[Expr] = ()) -> Plan:
-    """A plan that no rule has changed yet; ``read``: the expressions above it, over its columns."""
+    """A plan that no rule has changed yet; ``read``: the expressions above it, over its columns.
+    Raises PlanError where answers drop rows in another way than a filter."""
     if not isinstance(plan, Rel) or not asks_anything(plan):
         return plan
+    if any(map(_fails_somewhere, _read_of_dropped(plan, read))):
+        raise PlanError("an expression fails on rows that an answer may drop")
     below = _read_below(plan, read)
     inputs = tuple(failing_rows_first(p, e) for p, e in zip(plan.inputs, below, strict=True))
     new: Plan = plan.with_inputs(*inputs)
@@ -70,6 +75,22 @@ def _read_below(plan: Rel, read: Sequence[Expr]) -> Sequence[Sequence[Expr]]:
     if len(plan.inputs) == 1 and plan.width == plan.inputs[0].width:
         return ((*read, *plan.exprs),)
     return ((*read,) if is_union_all(plan) else (),) * len(plan.inputs)
+
+
+def _read_of_dropped(plan: Rel, read: Sequence[Expr]) -> Iterator[Expr]:
+    """The expressions over rows that a join by answers drops, or the FILTER of an aggregate."""
+    if plan.kind == "aggregate":
+        for measure in aggregation(plan).measures:
+            if measure.filter is not None and needs_model(measure.filter):
+                yield from measure.exprs[: measure.n_sorts + measure.n_args]
+    for side in (0, 1) if is_join(plan) else ():
+        by_answers = plan.calls_here or asks_anything(plan.inputs[1 - side])
+        if by_answers and join_type(plan) not in ALL_COME[side]:
+            yield from read_of_side(replace(plan, exprs=()), side, read)
+
+
+def _fails_somewhere(expr: Expr) -> bool:
+    return any(True for _ in _parts_that_may_fail(expr))
 
 
 def _filter(plan: Rel, read: Sequence[Expr]) -> Plan:

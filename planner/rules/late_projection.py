@@ -20,7 +20,6 @@ from blendfusion.planner.ir.nodes import (
     Plan,
     Rel,
     all_fields,
-    drops_failing_rows,
     inline,
     is_volatile,
     needs_model,
@@ -32,7 +31,7 @@ def late_projection(plan: Plan) -> Plan:
     if not isinstance(plan, Rel) or plan.kind not in ("sort", "fetch"):
         return plan
     below = plan.inputs[0]
-    if not isinstance(below, Block) or below.has_limit or drops_failing_rows(below):
+    if not isinstance(below, Block) or below.has_limit:
         return plan
     if plan.kind == "fetch":
         if below.where:

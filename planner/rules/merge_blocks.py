@@ -17,7 +17,6 @@ from blendfusion.planner.ir.nodes import (
     Plan,
     Rel,
     conjuncts,
-    drops_failing_rows,
     has_window,
     inline,
     is_volatile,
@@ -54,9 +53,7 @@ def _block(upper: Block) -> Plan:
 
 
 def _may_inline(block: Block) -> bool:
-    return not drops_failing_rows(block) and not any(
-        is_volatile(e) for e in block.select if not _plain(e)
-    )
+    return not any(is_volatile(e) for e in block.select if not _plain(e))
 
 
 def _plain(expr: Expr) -> bool:

@@ -20,6 +20,9 @@ _FILTERS = (
     "llm_filter('f', x) AND h < 2",
     "llm_filter('f', x) AND llm_score('s', x) > 2",
     "(llm_filter('f', x) OR llm_score('s', x) > 5)",
+    "id IN (SELECT id FROM t WHERE llm_filter('f', x))",
+    "id NOT IN (SELECT id FROM t WHERE llm_filter('bad', x))",
+    "(id IN (SELECT id FROM t WHERE llm_filter('f', x)) OR llm_score('s', x) > 5)",
     "CASE WHEN h = 1 THEN llm_filter('f', x) ELSE llm_score('s', x) > 5 END",
 )
 _KEYS = (
@@ -126,6 +129,8 @@ class FailingQueries:
                 f"SELECT h, {extreme}({number}) AS m {of_all} GROUP BY h ORDER BY m, h LIMIT 2",
                 f"SELECT h {of_all} GROUP BY h HAVING {extreme}({number}) > 3",
                 f"SELECT {extreme}({number}) AS m {of_all}",
+                f"SELECT {extreme}({number}) FILTER (WHERE {one.choice(_FILTERS[:5])}) AS m "
+                f"FROM {rows}",
                 f"SELECT count(*) FILTER (WHERE {number} > 3) AS m {of_all}",
                 f"SELECT h, first_value(id ORDER BY {key}{down}, id) AS m {of_all} GROUP BY h",
                 f"SELECT {key} AS k, count(*) AS m {of_all} GROUP BY {key} HAVING count(*) > 1",

@@ -42,11 +42,11 @@ def prepare(frame: BaseFrame, *, parts: bool, careful: bool = False) -> Prepared
 
 def careful_plan(frame: BaseFrame, problem: Exception) -> PreparedFrame | None:
     """The plan of ``frame``, whose own failed, in which rows on which an expression may fail are
-    asked first; None if it is the same, or ``problem`` is not one of DataFusion's with a row."""
+    asked first, if it has stages; None if it is the same, or DataFusion has no such ``problem``."""
     if not is_foreign(problem) or frame.prepared.staged is None:
         return None
     careful = frame.prepare(parts=True, careful=True)
-    return None if careful.staged in (None, frame.prepared.staged) else careful
+    return None if careful.staged == frame.prepared.staged else careful
 
 
 def optimize(frame: BaseFrame) -> LogicalPlan:

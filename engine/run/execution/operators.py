@@ -166,7 +166,7 @@ def _limit(stage: Stage, limited: LimitedStages | None, *, in_order: bool) -> st
     if stage.block.once:
         several = f"{limit_text(stage.block)}; " if stage.block.has_limit else ""
         return f"{several}{ONE_OF_EQUAL} (stops early)"
-    if not stage.block.has_limit:
+    if not limit_text(stage.block):
         return ""
     pairs = "; pairs of few values first" if in_order and asks_over_pairs(stage.block) else ""
     return f"{limit_text(stage.block)} (stops early{pairs})"

@@ -19,6 +19,7 @@ from blendfusion.planner.ir.aggregates import aggregation
 from blendfusion.planner.ir.builders import boolean_literal, project
 from blendfusion.planner.ir.builders import limit_rows as fetched
 from blendfusion.planner.ir.nodes import (
+    COMPUTES,
     Ask,
     Block,
     Expr,
@@ -29,7 +30,6 @@ from blendfusion.planner.ir.nodes import (
     asks,
     asks_model,
     is_volatile,
-    tests_failure,
 )
 from blendfusion.planner.ir.traversal import expressions, subplans, transform
 from blendfusion.planner.stages.split import Stage, StagedPlan
@@ -145,9 +145,9 @@ class DryRows(RowWise):
     def _connective(self, expr: Node, rows: Rows) -> Column:
         """As in ``RowWise``; but that no row passes on which an expression fails: it ends the
         query."""
-        value = super()._connective(expr, rows)
-        tests = [part for part in expr.children if isinstance(part, Node) and tests_failure(part)]
-        return self.column(tests[0], rows) if tests else value
+        value, first = super()._connective(expr, rows), expr.children[0]
+        tests = isinstance(first, Node) and first.name == COMPUTES
+        return self.column(first, rows) if tests else value
 
     def _in_rows(self, expr: Node, rows: Rows) -> Column:
         return self._deal(expr, super()._in_rows(expr, rows), rows)
@@ -273,7 +273,7 @@ class DryRun(Execution):
             seen.ending = self._asks_in(above.stages)
         if cut or not sample.complete:
             seen.partial = f"groups of the first {MOST_ROWS:,} rows" if cut else str(sample)
-        elif any(map(_is_random, (e for p in subplans(block) for e in expressions(p)))):
+        elif any(is_volatile(e) for p in subplans(block) for e in expressions(p)):
             seen.partial = "one draw of random values"
         seen.keeps_arguments = seen.scale > 1.0
         if seen.bounds is None:
@@ -424,10 +424,6 @@ def _known_count(frame: DataFrame) -> int | None:
     if "PlaceholderRowExec" not in counting.execution_plan().display_indent():
         return None
     return int(counting.collect()[0].column(0)[0].as_py())
-
-
-def _is_random(expr: Expr) -> bool:
-    return is_volatile(expr) and not tests_failure(expr)
 
 
 def _without_sorts(plan: Plan) -> Plan:
