@@ -50,7 +50,6 @@ from blendfusion.planner.rules.pull_up import pull_up
 from blendfusion.planner.rules.push_cheap_predicates import push_cheap_predicates
 from blendfusion.planner.rules.push_limit import push_limit
 from blendfusion.planner.rules.ranked_limits import ranked_limits
-from blendfusion.planner.rules.ranked_partitions import ranked_partitions
 from blendfusion.planner.rules.rows_of_other_branches import rows_of_other_branches
 from blendfusion.planner.rules.rows_that_count import rows_that_count
 from blendfusion.planner.rules.semi_join_reduction import semi_join_reduction
@@ -111,9 +110,8 @@ RULES: tuple[Rule, ...] = (
     Rule(CONSTANT_TESTS, constant_tests, (CALLS, "block")),
     # While a call stands over the rows of its column.
     Rule("whole_columns", whole_columns, (CALLS, "set"), required=True),
-    Rule("ranked_limits", ranked_limits, ("filter", "fetch")),  # before a limit is a block's own
-    # While calls stand over the rows of the windows.
-    Rule("ranked_partitions", ranked_partitions, ("filter", "project")),
+    # Before a limit is a block's own, and while calls stand over the rows of windows.
+    Rule("ranked_limits", ranked_limits, ("filter", "fetch", "project")),
     Rule("joins_by_labels", joins_by_labels, (CALLS,)),  # before its labels become keys, or columns
     Rule("joins_by_meaning", joins_by_meaning, ("filter", "join")),  # before its call is like any
     Rule("joins_over_pairs", joins_over_pairs, ("join",), required=True),  # what is left of those
@@ -178,6 +176,7 @@ FORMER = {
     **dict.fromkeys(("first_groups", "first_of_groups", "one_of_equal_rows"), "needs"),
     **dict.fromkeys(("any_of_group", "compared_counts", "extreme_values"), "undecided_groups"),
     **dict.fromkeys(("separate_aggregates", "small_groups"), "undecided_groups"),
+    "ranked_partitions": "ranked_limits",
 }
 """Former rules, by name, and the rule that does the same now. It is switched off by their names,
 too."""
