@@ -98,6 +98,8 @@ class SqliteStore:
         self._is_durable = is_durable
         self._lock = threading.Lock()
         self._open: list[sqlite3.Connection] = []
+        self._place = self.path
+        """Where the open file was."""
         self._identity: tuple[int, int] | None = None
         self._beside = MemoryStore()
         """Answers that could not be written."""
@@ -400,11 +402,26 @@ class SqliteStore:
         return otherwise
 
     def _connection(self, wait_seconds: float) -> sqlite3.Connection:
+        if self._open and self._is_elsewhere:
+            # Not closed: SQLite would delete the log of another file by its name.
+            INHERITED.extend(self._open)
+            self._open.clear()
         if not self._open:
             self._identity = identity(self.path)
             self._open.append(open_file(self.path, wait_seconds, is_durable=self._is_durable))
-            self._identity = identity(self.path)
+            self._place, self._identity = self.path.absolute(), identity(self.path)
         return self._open[0]
+
+    @property
+    def _is_elsewhere(self) -> bool:
+        """Whether the open file was removed or renamed: nobody else would find what it gets."""
+        try:
+            found = self._place.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:  # a folder that may not be entered any more
+            return False
+        return (found.st_dev, found.st_ino) != self._identity
 
     @property
     def _was_locked_just_now(self) -> bool:

@@ -278,6 +278,44 @@ def test_the_log_of_a_damaged_file_never_meets_the_new_one(path: Path) -> None:
     store.close()
 
 
+def _replace(path: Path) -> None:
+    other = path.with_name("other.sqlite")
+    filled(other, 1).close()
+    other.replace(path)
+
+
+REMOVALS: dict[str, Callable[[Path], object]] = {
+    "removed": lambda path: [file.unlink() for file in path.parent.iterdir()],
+    "removed without its log": Path.unlink,
+    "renamed": lambda path: path.rename(path.with_name("old.sqlite")),
+    "its folder renamed": lambda path: path.parent.rename(path.parent.with_name("old")),
+    "replaced": _replace,
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="an open file cannot be removed there")
+@pytest.mark.parametrize("removal", REMOVALS)
+@pytest.mark.parametrize("is_away", [False, True])
+def test_what_comes_after_an_open_file_was_removed_is_stored(
+    path: Path, removal: str, is_away: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It went into the file that nobody finds any more. ``is_away``: the program is in another
+    folder by then."""
+    store = filled(path, 3)
+    assert len(found(store, many(0, 3))) == 3
+    if is_away:
+        monkeypatch.chdir(path.parent.parent)
+    REMOVALS[removal](path)
+    store.store_many("m", TASK, many(3, 6))
+    later = SqliteStore(path)
+    assert many(3, 6).items() <= found(later, many(0, 6)).items()
+    assert many(3, 6).items() <= found(store, many(0, 6)).items()
+    store.close()
+    later.store_many("m", TASK, many(6, 9))
+    assert many(3, 9).items() <= found(later, many(0, 9)).items()
+    later.close()
+
+
 def test_a_file_that_another_process_set_aside_is_not_set_aside_again(path: Path) -> None:
     first = filled(path)
     first.close()
