@@ -102,7 +102,9 @@ def _inside(expr: Any) -> list[Any] | None:
         node = expr.to_variant()
         if hasattr(node, "subquery"):
             return [node.expr()] if hasattr(node, "expr") else []
-        return [operand for operand in expr.rex_call_operands() if operand is not None]
+        operands = [operand for operand in expr.rex_call_operands() if operand is not None]
+        itself = expr.canonical_name()
+        return None if itself in [operand.canonical_name() for operand in operands] else operands
     except Exception:  # DataFusion raises what it likes for kinds that Python has no class for
         return None
 

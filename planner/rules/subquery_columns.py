@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blendfusion.errors import PlanError
-from blendfusion.planner.ir.builders import project
+from blendfusion.planner.ir.builders import is_null_literal, project
 from blendfusion.planner.ir.nodes import (
     Block,
     Expr,
@@ -31,7 +31,7 @@ def subquery_columns(plan: Plan) -> Plan:
     columns: dict[Expr, Field] = {}
 
     def column(expr: Expr) -> Expr | None:
-        if not isinstance(expr, Node) or not expr.rels:
+        if not isinstance(expr, Node) or not (expr.rels or _may_be_empty(expr)):
             return None
         if needs_model(expr):
             raise PlanError("a call that is compared inside a subquery expression")
@@ -43,3 +43,11 @@ def subquery_columns(plan: Plan) -> Plan:
         return plan
     below = project(source, (*all_fields(source.width), *columns))
     return replace(plan, source=below, where=where, select=select)
+
+
+def _may_be_empty(expr: Node) -> bool:
+    """Whether ``expr`` is ``nullif((SELECT …), NULL)``, by which a column may be NULL."""
+    if expr.name != "nullif" or not is_null_literal(expr.children[1]):
+        return False
+    value = expr.children[0]
+    return isinstance(value, Node) and bool(value.rels)

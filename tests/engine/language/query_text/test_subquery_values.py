@@ -9,6 +9,7 @@ import pytest
 from analytic_queries import Analytic, tables
 from scripts import Counted, spoken, tuples, unordered
 
+import blendfusion as bf
 from blendfusion.language.query_text.grouped_keys import grouped_keys
 from blendfusion.language.query_text.subquery_values import subquery_values
 
@@ -84,6 +85,16 @@ def test_a_count_that_is_compared_ends_early() -> None:
 )
 def test_texts_that_stay(text: str) -> None:
     assert grouped_keys(subquery_values(text)) == text
+
+
+@pytest.mark.parametrize("call", ["", " WHERE llm_filter('q', y)"])
+@pytest.mark.parametrize("over", ["", " OVER ()"])
+def test_in_of_a_filter_is_refused(call: str, over: str) -> None:
+    """DataFusion has no plan for it, which is no error of Python's."""
+    db = Counted(lambda call: True).add("t", {"x": ["a"], "n": [1]}).add("u", {"y": ["a"]})
+    with pytest.raises(bf.QueryError):
+        db.rows(f"SELECT sum(n) FILTER (WHERE x IN (SELECT y FROM u{call})){over} AS s, "
+                "bool_or(llm_filter('q', x)) OVER () AS f FROM t GROUP BY x, n")  # fmt: skip
 
 
 def test_sets_of_keys() -> None:

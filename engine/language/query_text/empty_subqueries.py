@@ -1,0 +1,79 @@
+"""Hides from DataFusion 55 that the values of a subquery are not NULL, where it may have no row.
+
+``(SELECT 1 FROM u WHERE false) IS NULL`` is FALSE there, and ``coalesce`` of it NULL: a subquery
+without a row is NULL, but DataFusion takes the type of its column for its own."""
+
+from __future__ import annotations
+
+from blendfusion.language.query_text.query_tree import Reader, Select
+from blendfusion.language.query_text.source_map import edit
+
+_MAY_DROP = {
+    *("WITH", "GROUP", "HAVING", "QUALIFY", "LIMIT", "OFFSET", "FETCH", "UNION", "INTERSECT"),
+    *("EXCEPT", "MINUS"),
+}
+_OF_ALL_ROWS = {
+    *("COUNT", "SUM", "MIN", "MAX", "AVG", "MEAN", "MEDIAN", "STDDEV", "BOOL_AND", "BOOL_OR"),
+    *("ARRAY_AGG", "STRING_AGG"),
+}
+_NO_VALUE = {"IN", "EXISTS", "ANY", "SOME", "ALL", "AS", "LATERAL", "ARRAY"}
+_OPERATORS = {
+    *("AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "WHERE", "HAVING", "QUALIFY", "ON", "BY"),
+    *("SELECT", "DISTINCT", "BETWEEN", "LIKE", "ILIKE", "FROM"),
+}
+
+
+def empty_subqueries(sql: str) -> str:
+    """``sql`` with ``nullif((SELECT …), NULL)`` for such values, except for whole items of a select
+    list without a name, which keep theirs."""
+    reader = Reader(sql)
+    relations = _relations(reader)
+    edits = []
+    for at in range(1, len(reader.tokens) - 1):
+        if reader.word(at + 1) not in ("SELECT", "WITH") or not reader.opens(at):
+            continue
+        end = reader.close[at]
+        value = reader.outer and at not in relations and _is_value(reader, at)
+        if value and _may_be_empty(reader, at + 1, end) and not reader.is_item(at, end + 1):
+            first, last = reader.span(at, end + 1)
+            edits += [(first, first, "nullif("), (last, last, ", NULL)")]
+    return str(edit(sql, edits).sql) if edits else sql
+
+
+def _relations(reader: Reader) -> set[int]:
+    """Where the parentheses of relations and of branches of set operators open."""
+    found = set()
+    for query, _ in reader.scopes():
+        for branch in query.branches:
+            if isinstance(branch, Select):
+                queries = [s.query for s in reader.sources(branch) if s.query is not None]
+                found |= {inner.start - 1 for inner in queries}
+            elif len(query.branches) > 1 or any(query is outer for outer in reader.outer):
+                found.add(branch.start - 1)
+    return found
+
+
+def _is_value(reader: Reader, at: int) -> bool:
+    """Whether a query in the parentheses at ``at`` stands for one value."""
+    end = reader.close[at]
+    while reader.opens(at - 1) and reader.close[at - 1] == end + 1:
+        if reader.is_called(at - 1) and reader.word(at - 2) not in _OPERATORS:
+            break
+        at, end = at - 1, end + 1
+    before = reader.word(at - 1)
+    called = reader.is_called(at) and before not in _OPERATORS
+    return not (called or before in _NO_VALUE or reader.tokens[at - 1].text == "=>")
+
+
+def _may_be_empty(reader: Reader, start: int, end: int) -> bool:
+    """Whether a query may have no row: any but an aggregate of all rows."""
+    at, relation, aggregate = start, False, False
+    while at < end:
+        word = reader.word(at)
+        if word in _MAY_DROP:
+            return True
+        relation |= word in ("FROM", "WHERE")
+        counts = not relation and reader.opens(at + 1) and word in _OF_ALL_ROWS
+        aggregate |= counts and reader.word(reader.close[at + 1] + 1) != "OVER"
+        at = reader.close.get(at, at) + 1
+    return relation and not aggregate

@@ -1,0 +1,78 @@
+"""A subquery without a row is NULL, although the values of its column are not."""
+
+from __future__ import annotations
+
+import itertools
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import blendfusion as bf
+
+T = pa.table({"id": [1, 2, 3], "k": [1, 2, None], "x": ["a", "b", None]})
+U = pa.table(
+    {
+        "id": pa.array([1, 2, 3, 4]),
+        "k": [1, 1, 2, 2],
+        "r": pa.array([5, 6, 7, 8]),
+        "x": ["a", "b", "c", "d"],
+    },
+    schema=pa.schema(
+        [("id", pa.int64()), ("k", pa.int64()), pa.field("r", pa.int64(), nullable=False), ("x", pa.string())]
+    ),
+)  # fmt: skip
+VALUES = (
+    "(SELECT 7 FROM u WHERE id {few})",
+    "(SELECT r FROM u WHERE id {few})",
+    "(SELECT 7 WHERE 1 {few})",
+    "(SELECT count(*) FROM u HAVING count(*) {few})",
+    "(SELECT count(*) FROM u LIMIT {limit})",
+    "(SELECT count(*) FROM u WHERE u.k = t.k HAVING count(*) {few})",
+    "(SELECT count(*) FROM u WHERE u.k = t.k GROUP BY u.k)",
+    "(SELECT row_number() OVER (ORDER BY id) FROM u WHERE id {few})",
+    "(SELECT 7 FROM u WHERE id {few} AND llm_filter('q', u.x))",
+    "((SELECT r + 1 FROM u WHERE id {few}))",
+    "(SELECT 7 WHERE 1 {few} UNION SELECT 7 FROM u WHERE id {few})",
+    "(WITH c AS (SELECT r FROM u WHERE id {few}) SELECT r FROM c)",
+)
+FORMS = (
+    "SELECT t.id, {value} AS v{call} FROM t",
+    "SELECT t.id, {value} IS NULL AS v{call} FROM t",
+    "SELECT t.id, coalesce({value}, -1) AS v{call} FROM t",
+    "SELECT t.id, coalesce(NULL, {value}, {other}, -2) AS v{call} FROM t",
+    "SELECT t.id, CASE WHEN {value} > 0 THEN 1 ELSE 2 END AS v{call} FROM t",
+    "SELECT t.id, {value} IS DISTINCT FROM 7 AS v{call} FROM t",
+    "SELECT t.id{call} FROM t WHERE {value} IS NULL",
+    "SELECT t.id{call} FROM t WHERE NOT coalesce({value} > 0, false) AND {other} IS NULL",
+    "SELECT t.id FROM t WHERE coalesce({value}, 0) < 3 AND llm_filter('q', t.id)",
+)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["planner", "plain"])
+def session(request: pytest.FixtureRequest) -> bf.Session:
+    made = bf.connect(bf.ScriptedModel(lambda call: True), planner=request.param, progress="off")
+    made.from_arrow(T, name="t")
+    made.from_arrow(U, name="u")
+    return made
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("call", ["", ", llm_filter('q', t.id) AS f"])
+def test_the_rows_are_those_of_duckdb(session: bf.Session, form: str, call: str) -> None:
+    judge = duckdb.connect()
+    judge.register("t", T)
+    judge.register("u", U)
+    judge.execute("CREATE MACRO llm_filter(q, v) AS (CASE WHEN v IS NOT NULL THEN true END)")
+    for value, few in itertools.product(VALUES, ("= 1", "= 4", "> 1000")):
+        parts = {"few": few, "limit": int(few != "> 1000")}
+        texts = {"value": value.format(**parts), "other": VALUES[1].format(few="= 99")}
+        query = form.format(**texts, call=call)
+        right = judge.execute(query).fetchall()
+        found = [tuple(row.values()) for row in session.sql(query).to_pylist()]
+        assert sorted(map(_numbers, found)) == sorted(map(_numbers, right)), query
+
+
+def _numbers(row: tuple[object, ...]) -> list[str]:
+    """A row, whatever the types of its numbers are: DataFusion's ranks are unsigned."""
+    return [str(value).replace("True", "1").replace("False", "0") for value in row]
