@@ -1,5 +1,6 @@
 """CREATE EXTERNAL TABLE over CSV files gets the columns that whole records have, wherever their
-lines break, and over Parquet files refuses tables of Delta Lake, Iceberg and Hudi."""
+lines break, and over Parquet files refuses tables of Delta Lake, Iceberg and Hudi, and heeds NaN
+that statistics leave out."""
 
 from __future__ import annotations
 
@@ -10,10 +11,10 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from datafusion import CsvReadOptions
+from datafusion import CsvReadOptions, SessionContext
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.datafusion.parquet_statistics import read_as_written
+from blendfusion.datafusion.parquet_statistics import by_value, read_as_written
 from blendfusion.errors import QueryError, table_of
 from blendfusion.language.query_text.source_map import edit
 from blendfusion.language.query_text.token_tree import TokenTree
@@ -78,6 +79,32 @@ def _check_numbers(session: BaseSession, place: str) -> None:
             f"{', '.join(sorted(hidden))} in '{place}' may have NaN, which statistics of the files leave out",
             hint=f"Read them by their path, SELECT … FROM '{place}', or by session.register_parquet.",
         )
+
+
+def hide_statistics(session: BaseSession, sql: str) -> None:
+    """Make the table that ``sql`` created over Parquet files elsewhere, whose numbers nobody has
+    looked at, a view that no statistics of theirs are used for."""
+    found = _parse(sql)
+    if found is None or found.kind != "PARQUET":
+        return
+    if all(scheme_of(place) in (None, LOCAL) for place in found.places):
+        return
+    name = _name(found)
+    frame = SessionContext.table(session, name)
+    read = by_value(session, frame, None)
+    if read is not frame:
+        SessionContext.deregister_table(session, name)
+        SessionContext.register_view(session, name, read)
+
+
+def _name(found: _Statement) -> str:
+    """The name of the table, as SQL has it."""
+    tree, words = found.tree, found.tree.words
+    first = words.index("EXISTS" if "IF" in words[:6] else "TABLE") + 1
+    last = first
+    while tree.kind(last + 1) == TokenType.DOT:
+        last += 2
+    return str(tree.text)[tree.tokens[first].start : tree.tokens[last].end + 1]
 
 
 def moved_statement(sql: str, place: str) -> str | None:

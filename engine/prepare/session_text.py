@@ -32,7 +32,7 @@ from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.language.query_text.tokenizer import sql_of
 from blendfusion.options import declaration
 from blendfusion.prepare.caller_tables import Variables
-from blendfusion.prepare.external_tables import external_table
+from blendfusion.prepare.external_tables import external_table, hide_statistics
 from blendfusion.prepare.queries_in_statements import create_table, with_source
 from blendfusion.prepare.query import Query
 from blendfusion.prepare.translators import OURS, by_number, dialect_of, translators
@@ -135,8 +135,11 @@ class SessionText:
         if not isinstance(parsed, Explain):
             if options is not READING and selects_into(query.text):
                 return _created_by_into(session, query)
-            made = _written_elsewhere(session, query) or create_table(session, query)
-            return made or with_source(session, query, query.plan(session))
+            frame = _written_elsewhere(session, query) or create_table(session, query)
+            frame = frame or with_source(session, query, query.plan(session))
+            if options is not READING:
+                hide_statistics(session, query.text)
+            return frame
         return _explain(session, parsed, query) or query.plan(session)
 
     def _check_read_only(self, session: FrameSources, named: Mapping[str, object]) -> None:

@@ -98,8 +98,21 @@ def test_rows_with_nan_are_found(tmp_path: Path, door: str) -> None:
     check(read, memory)
 
 
+EXTERNAL = "CREATE {}EXTERNAL TABLE {}t STORED AS PARQUET LOCATION 's3://bucket/t/{}'"
+
+
 @pytest.mark.filterwarnings("ignore::blendfusion.PlanWarning")
-@pytest.mark.parametrize("door", ["register_parquet", "register_listing_table", "register_file"])
+@pytest.mark.parametrize(
+    "door",
+    [
+        "register_parquet",
+        "register_listing_table",
+        "register_file",
+        EXTERNAL.format("", "", ""),
+        EXTERNAL.format("", "IF NOT EXISTS ", "part.parquet"),
+        EXTERNAL.format("OR REPLACE ", "public.", "") + " OPTIONS ('format.pruning' 'true')",
+    ],
+)
 def test_rows_with_nan_are_found_in_an_object_store(
     door: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,7 +124,11 @@ def test_rows_with_nan_are_found_in_an_object_store(
         for key, value in {**ENVIRONMENT, "AWS_ENDPOINT": url}.items():
             monkeypatch.setenv(key, value)
         open_store(read, "s3://bucket/t/")
-        getattr(read, door)(*("t", "s3://bucket/t/")[:: 1 if door != "register_file" else -1])
+        if door.startswith("CREATE"):
+            read.sql(door)
+            assert read.sql(EXTERNAL.format("", "IF NOT EXISTS ", "")).to_pylist() == []
+        else:
+            getattr(read, door)(*("t", "s3://bucket/t/")[:: 1 if door != "register_file" else -1])
         check(read, memory, ["double"], step=3)
 
 
