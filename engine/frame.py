@@ -414,7 +414,7 @@ class Frame(FrameMethods):
     def _result(self) -> DataFrame:
         """A plain DataFrame over the result."""
         if not self._runs_here:
-            return self._plain
+            return self._at_once(lambda plain: plain)
         return self._session.plain_frame(self._table())
 
     @property

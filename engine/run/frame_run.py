@@ -150,6 +150,8 @@ def _plain_tables(
 def _scan_run(frame: BaseFrame, dispatcher: Dispatcher) -> ScanRun:
     run = frame.engine.runs.scan_run()
     run.on_left_out = dispatcher.observer.on_left_out
+    if run.before is not None:
+        run.before(DataFrame(frame.df))
     return run
 
 

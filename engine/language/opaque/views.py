@@ -1,5 +1,5 @@
-"""Keeps the SQL of views with calls, and the tables without a name that views read; DataFusion
-keeps only their plans."""
+"""Keeps the SQL of views, and the tables without a name that they read; DataFusion keeps only their
+plans."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ _HEAD = re.compile(
     rf"{BLANK}*+CREATE{BLANK}++(OR{BLANK}++REPLACE{BLANK}++)?(TEMP(ORARY)?{BLANK}++)?VIEW\b",
     re.IGNORECASE | re.DOTALL,
 )
+_DROP = re.compile(
+    rf"{BLANK}*+DROP{BLANK}++VIEW{BLANK}++(?:IF{BLANK}++EXISTS{BLANK}++)?([^\s;]++)",
+    re.IGNORECASE | re.DOTALL,
+)
 _BEFORE_NAME = {"CREATE", "OR", "REPLACE", "TEMP", "TEMPORARY", "VIEW", "IF", "NOT", "EXISTS"}
 
 
@@ -27,21 +31,27 @@ class Views:
     def __init__(self) -> None:
         self._queries: dict[str, str] = {}
         self._tables: dict[str, Iterable[UnnamedTable]] = {}
+        self.statements: dict[str, str] = {}
+        """What creates each view once more, in the order in which they were created, by their names
+        in small letters, without quotes."""
 
     def hold(self, name: str, tables: Iterable[UnnamedTable]) -> None:
         """Keep the ``tables`` that the view ``name`` reads, by whose names it is planned, until
         another is called so."""
-        self._tables[name.strip('"').lower()] = tables
+        self.release(name)
+        self._tables[_key(name)] = tables
 
     def release(self, name: str) -> None:
-        """Forget what ``hold`` kept."""
-        self._tables.pop(name.strip('"').lower(), None)
+        """Forget a view, but for its query."""
+        self._tables.pop(_key(name), None)
+        self.statements.pop(_key(name), None)
 
     def note(self, sql: str, tables: Mapping[str, UnnamedTable]) -> None:
-        """Remember ``sql`` if it creates a view with calls, and the ``tables`` of the frames in
-        it."""
-        has_calls = bool(calls_in(sql))
-        if _HEAD.match(sql) is None or not (has_calls or tables):
+        """Remember ``sql`` if it creates a view, and the ``tables`` of the frames in it."""
+        dropped = _DROP.match(sql)
+        if dropped is not None:
+            self.release(dropped[1])
+        if _HEAD.match(sql) is None:
             return
         tokens = tokenize(sql)
         at = 0
@@ -52,9 +62,14 @@ class Views:
             return
         name = sql[tokens[at].start : tokens[behind - 1].end + 1]
         self.hold(name, list(tables.values()))
-        if has_calls:
+        self.statements[_key(name)] = f"CREATE OR REPLACE VIEW {sql[tokens[at].start :]}"
+        if calls_in(sql):
             self._queries[name.lower()] = sql[tokens[behind + 1].start :].rstrip().rstrip(";")
 
     def query(self, name: str) -> str | None:
         """The query of the view ``name``, in SQL notation."""
         return self._queries.get(name.lower())
+
+
+def _key(name: str) -> str:
+    return name.replace('"', "").lower()

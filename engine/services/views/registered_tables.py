@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from datafusion import DataFrame, SessionContext
 
-from blendfusion.errors import BlendFusionError
+from blendfusion.errors import BlendFusionError, QueryError
 from blendfusion.prepare.frame_sources import FrameSources
 from blendfusion.services.replay.session import name_in_plans
 
 if TYPE_CHECKING:
     from blendfusion.datafusion.scan_run import ScanRun
     from blendfusion.frame import Frame
+    from blendfusion.language.opaque.views import Views
     from blendfusion.services.replay.registrations import Registration
 
 UNNAMED = "__blendfusion.unnamed."
@@ -30,6 +31,7 @@ class RegisteredTables(FrameSources):
     """A context that remembers what was registered as its tables."""
 
     if TYPE_CHECKING:  # what ``Session`` has
+        views: Views
 
         def registration_of(self, name: str) -> Registration | None: ...
 
@@ -94,22 +96,79 @@ class RegisteredTables(FrameSources):
                 self._read[name] = self._files[name]
         if any(name.startswith(UNNAMED) for name in scanned):
             names |= self._read.keys() - self._files.keys()
-        self._forget_replaced(names)
+        if self._forget_replaced(names):
+            self.renew_tables(names)
+        for name in names & self._renewed:
+            self._check_form(name, frame)
 
-    def _forget_replaced(self, names: Iterable[str]) -> None:
-        """Have DataFusion forget what it knows of files if some of these are others by now."""
+    def _forget_replaced(self, names: Iterable[str]) -> bool:
+        """Have DataFusion forget what it knows of files if some of these are others by now; whether
+        they are."""
         now = {name: (self._read[name][0], self._state(self._read[name][0])) for name in names}
-        if any(self._read[name] != state for name, state in now.items()):
+        replaced = any(self._read[name] != state for name, state in now.items())
+        if replaced:
             from blendfusion.datafusion.file_caches import forget_files
 
             forget_files(self)
         self._read.update(now)
+        return replaced
+
+    @cached_property
+    def _renewed(self) -> set[str]:
+        """The tables that were registered again."""
+        return set()
+
+    def _check_form(self, name: str, frame: DataFrame) -> None:
+        """Raise QueryError if ``frame`` reads the columns that a table had when it was planned, and
+        has no longer: DataFusion takes those of CSV by their places, and cuts off fractions."""
+        from blendfusion.udfs.declare.arguments import quoted_name
+
+        now = _columns(SessionContext.table(self, quoted_name(name)), name)
+        if _columns(frame, name) - now:
+            raise QueryError(
+                f"the files of '{name}' have other columns than when this query was planned",
+                hint="Build its frame again: session.sql(…) and session.table(…) read them as they are.",
+            )
 
     def update_tables(self, text: str) -> None:
-        """Register the tables that ``text`` names again whose files changed: a file that came may
-        have another form, and what was read of them, or copied, is no longer so."""
+        """Register the tables that ``text`` names, or a view in it, again whose files changed, and
+        then create the views anew: a file that came may have another form, and what was read of
+        them, or copied, is no longer so."""
         super().update_tables(text)
-        self.renew_tables([name for name in self._files if _is_word(name.lower(), text.lower())])
+        views, text = self.views.statements, text.lower()
+        for name in reversed(views):  # which read those before them
+            if _is_word(name, text):
+                text = f"{text}\n{views[name].lower()}"
+        self.renew_tables([name for name in self._files if _is_word(name.lower(), text)])
+        for name in [name for name in views if name in self._stale and _is_word(name, text)]:
+            self._create_anew(name)
+
+    @cached_property
+    def _stale(self) -> set[str]:
+        """The views that read tables as these were before they were registered again."""
+        return set()
+
+    def _note_stale(self, table: str) -> None:
+        changed = {table.lower()}
+        for name, statement in self.views.statements.items():
+            if any(_is_word(one, statement.lower()) for one in changed):
+                changed.add(name)
+                self._stale.add(name)
+
+    def _create_anew(self, name: str) -> None:
+        """Plan a view over the tables that there are now. Raises QueryError where it cannot be."""
+        from blendfusion.datafusion.error_translation import translate_error
+
+        statement = self.views.statements[name]
+        try:
+            SessionContext.sql(self, statement)
+        except Exception as problem:
+            error = translate_error(problem, self, statement, self.options.redaction)
+            raise QueryError(
+                f"view '{name}' does not fit the files as they are now: {error.message}",
+                hint="Create it again, or drop it.",
+            ) from problem
+        self._stale.discard(name)
 
     def renew_tables(self, names: Iterable[str]) -> bool:
         """Register those tables again whose files changed since: DataFusion and this session
@@ -134,6 +193,8 @@ class RegisteredTables(FrameSources):
                 SessionContext.register_table(self, quoted, before)
                 self._files[name] = found, state
                 raise
+            self._note_stale(name)
+            self._renewed.add(name)
         return bool(changed)
 
     def _is_changed(self, name: str) -> bool:
@@ -175,6 +236,13 @@ class RegisteredTables(FrameSources):
         table = opened_table(place)
         files = [file.path for part in table.get_fragments() for file in part.data_files()]
         return f"{place}@{table.version} of {files}"  # one made anew has its numbers again
+
+
+def _columns(frame: DataFrame, table: str) -> set[str]:
+    """The columns with their types of ``table``, as each scan of all of them in a plan has them."""
+    scan = re.escape(f'TableScan {{ table_name: Bare {{ table: "{table}" }}, source: "..."')
+    whole = rf"{scan}, projection: None, projected_schema: (.*?), filters: \["
+    return set(re.findall(whole, repr(frame.logical_plan()), re.DOTALL))
 
 
 def _is_word(name: str, text: str) -> bool:

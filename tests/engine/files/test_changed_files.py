@@ -147,6 +147,113 @@ def test_a_file_is_replaced_by_one_of_another_form(tmp_path: Path, kind: str) ->
         check(old, str(place))
 
 
+def swapped(rows: Rows) -> bytes:
+    return "".join(["id,n,x\n", *(f"{n},{n + 100},{x}\n" for n, x in rows)]).encode()
+
+
+def swapped_back(rows: Rows) -> bytes:
+    return "".join(["n,id,x\n", *(f"{n + 100},{n},{x}\n" for n, x in rows)]).encode()
+
+
+def fractions(rows: Rows) -> bytes:
+    return parquet(rows, n=[n + 0.5 for n, _ in rows])
+
+
+def whole_numbers(rows: Rows) -> bytes:
+    return parquet(rows, n=[n for n, _ in rows])
+
+
+def other_case(rows: Rows) -> bytes:
+    return parquet(rows, N=[n for n, _ in rows])
+
+
+SHAPES = {
+    ".csv": (swapped, swapped_back, comma, other_order, semicolon, more_columns, texts),
+    ".parquet": (whole_numbers, fractions, other_case, parquet),
+}
+VIEWS = (
+    "CREATE VIEW v AS SELECT * FROM t WHERE id IS NOT NULL",
+    'CREATE VIEW "W" AS SELECT * FROM v',
+    "CREATE VIEW asked AS SELECT v.*, llm_text('q', x) AS z FROM \"W\" AS v WHERE llm_filter('q', x)",
+)
+
+
+def rows_of(make: Callable[[], bf.Frame]) -> list[str]:
+    """The rows in the order of their texts, each by the names of its columns."""
+    try:
+        return sorted(str(sorted(row.items())) for row in make().to_pylist())
+    except bf.BlendFusionError:
+        return ["an error"]
+
+
+def over_files(place: Path) -> bf.Session:
+    made = session()
+    made.register_file(place, "t")
+    for view in VIEWS:
+        made.sql(view)
+    return made
+
+
+CHANGES = [
+    (ending, first, second)
+    for ending, writers in SHAPES.items()
+    for first in writers
+    for second in writers
+]
+
+
+@pytest.mark.parametrize(("ending", "first", "second"), CHANGES)
+def test_views_read_files_as_they_are(
+    tmp_path: Path, ending: str, first: Writer, second: Writer
+) -> None:
+    place = tmp_path / f"t{ending}"
+    place.write_bytes(first([(1, "a"), (2, "b")]))
+    old = over_files(place)
+    queries = ["SELECT * FROM asked", 'SELECT * FROM "W"', "SELECT id, x FROM v", "SELECT * FROM t"]
+    frames = [old.sql(query) for query in queries]
+    assert all(map(rows_of, [lambda frame=frame: frame for frame in frames]))
+    place.write_bytes(second([(4, "a"), (5, "b"), (7, "c")]))
+    new = over_files(place)
+    for query in queries:
+        due = rows_of(lambda query=query: new.sql(query))
+        assert rows_of(lambda query=query: old.sql(query)) == due
+    for query, frame in zip(queries, frames, strict=True):
+        known = rows_of(lambda frame=frame: frame)
+        assert known in (["an error"], rows_of(lambda query=query: new.sql(query)))
+
+
+def test_a_frame_of_other_columns_is_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "t.csv"
+    place.write_bytes(swapped([(1, "a")]))
+    frame = over_files(place).sql("SELECT id FROM t")
+    frame.show()
+    assert "| 1  |" in capsys.readouterr().out
+    place.write_bytes(swapped_back([(2, "a")]))
+    for show in (frame.show, frame.describe, frame.count, frame.cache, frame.collect):
+        with pytest.raises(bf.QueryError, match="other columns than when this query was planned"):
+            show()
+
+
+def test_a_view_that_no_longer_fits_is_an_error_of_its_queries_alone(tmp_path: Path) -> None:
+    place = tmp_path / "t.csv"
+    place.write_bytes(swapped([(1, "a")]))
+    old = over_files(place)
+    old.sql("CREATE VIEW u AS SELECT n FROM t")
+    place.write_bytes(comma([(2, "a")]))
+    for _ in range(2):
+        with pytest.raises(bf.QueryError, match="view 'u' does not fit the files as they are now"):
+            old.sql("SELECT * FROM u")
+        assert old.sql("SELECT * FROM v").to_pylist() == [{"id": 2, "x": "a"}]
+    place.write_bytes(swapped_back([(3, "a")]))
+    assert old.sql("SELECT * FROM u").to_pylist() == [{"n": 103}]
+    old.sql("DROP VIEW u")
+    old.from_pydict({"n": [9]}, name="u")
+    place.write_bytes(swapped([(3, "a")]))
+    assert old.sql("SELECT * FROM u").to_pylist() == [{"n": 9}]
+
+
 def test_a_text_that_is_no_table_any_more_is_an_error_of_its_queries_alone(tmp_path: Path) -> None:
     first, second = tmp_path / "t.csv", tmp_path / "u.csv"
     for place in (first, second):
