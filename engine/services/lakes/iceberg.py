@@ -25,6 +25,11 @@ class IcebergTable(PrunedTable):
     def __init__(self, table: Any, snapshot: int | None) -> None:
         super().__init__(table.scan(snapshot_id=snapshot).projection().as_arrow())
         self.table, self.snapshot = table, snapshot
+        now = {field.name: field.field_id for field in table.schema().fields}
+        then = table.scan(snapshot_id=snapshot).projection().fields
+        self._known = {field.name for field in then if now.get(field.name) == field.field_id}
+        """The columns that have their names still: the library finds those of filters by the names
+        of today, whatever the snapshot."""
 
     def _batches(
         self, columns: Sequence[str], tests: Sequence[ColumnTest], batch_size: int
@@ -33,7 +38,7 @@ class IcebergTable(PrunedTable):
 
         wanted = pa.schema([self._schema.field(name) for name in columns])
         condition: Any = AlwaysTrue()
-        for test in tests:
+        for test in (test for test in tests if test.column in self._known):
             condition = And(condition, _condition(test))
         scan = self.table.scan(
             row_filter=condition, selected_fields=tuple(columns), snapshot_id=self.snapshot

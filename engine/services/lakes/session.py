@@ -16,6 +16,11 @@ from blendfusion.prepare.frame_sources import FrameSources
 class LakeReading(FrameSources):
     """A context that reads tables of Delta Lake and Iceberg."""
 
+    def register_table(self, name: str, table: Any) -> None:
+        from blendfusion.services.lakes.tables import is_lake_object, lake_table
+
+        super().register_table(name, lake_table(table) if is_lake_object(table) else table)
+
     def register_lake(
         self,
         name: str,

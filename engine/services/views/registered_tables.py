@@ -31,7 +31,9 @@ class RegisteredTables(FrameSources):
     """A context that remembers what was registered as its tables."""
 
     if TYPE_CHECKING:  # what ``Session`` has
-        views: Views
+
+        @cached_property
+        def views(self) -> Views: ...
 
         def registration_of(self, name: str) -> Registration | None: ...
 

@@ -173,3 +173,50 @@ def test_a_schema_that_changes_without_a_snapshot(tmp_path: Path) -> None:
         assert len(versions) == 3
     finally:
         catalog.close()
+
+
+def test_a_filter_of_a_snapshot_is_about_its_own_columns(tmp_path: Path) -> None:
+    """Columns that were renamed since, exchanged their names, went, or came again."""
+    sql = pytest.importorskip("pyiceberg.catalog.sql")
+    from pyiceberg.types import LongType
+
+    catalog = sql.SqlCatalog(
+        "c", uri=f"sqlite:///{tmp_path / 'c.db'}", warehouse=f"file://{tmp_path}"
+    )
+    catalog.create_namespace("n")
+    rows = {"x": [1, 2, 3], "a": [10, 20, None], "b": [30, None, 10], "c": [1, 2, 2]}
+    table = catalog.create_table("n.t", schema=pa.table(rows).schema)
+    changes: list[list[Callable[[Any], object]]] = [
+        [lambda u: u.rename_column("a", "z")],
+        [lambda u: u.rename_column("b", "a"), lambda u: u.delete_column("c")],
+        [lambda u: u.rename_column("z", "b"), lambda u: u.add_column("c", LongType())],
+    ]
+    try:
+        snapshots = []
+        for steps in [*changes, []]:
+            table.append(
+                pa.Table.from_pylist(pa.table(rows).to_pylist(), table.schema().as_arrow())
+            )
+            snapshots.append(table.current_snapshot().snapshot_id)
+            for step in steps:
+                with table.update_schema() as update:
+                    step(update)
+            rows = {f.name: rows.get(f.name, [7, 8, 9]) for f in table.schema().fields}
+        found = session()
+        found.register_table("now", table)
+        for number, snapshot in enumerate(snapshots):
+            found.register_lake(f"t{number}", table, version=snapshot)
+        for name in ("now", *(f"t{number}" for number in range(len(snapshots)))):
+            at = snapshots[-1] if name == "now" else snapshots[int(name[1:])]
+            memory = table.scan(snapshot_id=at).to_arrow()
+            found.from_arrow(memory, f"rows_{name}")
+            for column in memory.schema.names:
+                for test in ("= 10", "<> 10", "< 20", "IS NULL", "IS NOT NULL", "IN (20, 30)"):
+                    order = ", ".join(memory.schema.names)
+                    query = f"SELECT * FROM {{}} WHERE {column} {test} ORDER BY {order}"
+                    assert (
+                        found.sql(query.format(name)).to_pylist()
+                        == found.sql(query.format(f"rows_{name}")).to_pylist()
+                    ), (name, column, test)
+    finally:
+        catalog.close()
