@@ -59,23 +59,26 @@ def _list_objects(url: str, bucket: str, parts: Sequence[str]) -> Listing:
     store, scheme = file_system(url), scheme_of(url)
     whole = store.get_file_info("/".join((bucket, *parts)))
     if whole.is_file and not url.endswith("/"):
-        return Listing(url, url, (File(f"{scheme}://{quote(whole.path)}", max(whole.size, 0)),))
+        place = f"{scheme}://{quote(whole.path)}"
+        return Listing(url, url, (File(place, max(whole.size, 0), (), _changed(whole)),))
     pattern = _pattern(url, parts) if not _exists(whole) else []
     base = "/".join((bucket, *parts[: len(parts) - len(pattern)]))
     found = _below(store, base, [*pattern, "*"] if pattern[-1:] == ["**"] else pattern)
-    keys = [key for key, size in found if size and _is_wanted(key.split("/"), pattern)]
-    check_keys(
-        [key for key, _ in found], keys, lambda folder: f"{scheme}://{base}/{folder}", bool(pattern)
-    )
+    keys = [key for key, info in found.items() if info.size and _is_wanted(key.split("/"), pattern)]
+    check_keys([*found], keys, lambda folder: f"{scheme}://{base}/{folder}", bool(pattern))
     if not keys:
         raise _no_files(url, parts, bool(pattern))
     outer = tuple(part for part in base.split("/")[1:] if partition_of(part))
-    sizes = dict(found)
     files = [
-        File(f"{scheme}://{quote(f'{base}/{key}')}", sizes[key], (*outer, *key.split("/")[:-1]))
+        File(
+            f"{scheme}://{quote(f'{base}/{key}')}",
+            found[key].size,
+            (*outer, *key.split("/")[:-1]),
+            _changed(found[key]),
+        )
         for key in sorted(keys)
     ]
-    passed = tuple(key for key, _ in found if _is_read(key.split("/")[:-1]))
+    passed = tuple(key for key in found if _is_read(key.split("/")[:-1]))
     return Listing(url, f"{scheme}://{quote(base)}", tuple(files), passed)
 
 
@@ -102,8 +105,12 @@ def _no_files(url: str, parts: Sequence[str], is_pattern: bool) -> QueryError:
     )
 
 
-def _below(store: Any, base: str, pattern: Sequence[str]) -> list[tuple[str, int]]:
-    """(key below ``base``, size) of all objects there, as far down as a pattern goes."""
+def _changed(info: Any) -> int:
+    return info.mtime_ns or 0
+
+
+def _below(store: Any, base: str, pattern: Sequence[str]) -> dict[str, Any]:
+    """All objects below ``base`` by their keys there, as far down as a pattern goes."""
     from pyarrow import fs
 
     recursive = len(pattern) != 1
@@ -112,9 +119,9 @@ def _below(store: Any, base: str, pattern: Sequence[str]) -> list[tuple[str, int
     except FileNotFoundError as problem:
         bucket = base.partition("/")[0]
         if "/" in base and store.get_file_info(bucket).type != fs.FileType.NotFound:
-            return []
+            return {}
         raise OSError("NoSuchBucket") from problem
-    return [(info.path[len(base) + 1 :], info.size) for info in infos if info.is_file]
+    return {info.path[len(base) + 1 :]: info for info in infos if info.is_file}
 
 
 def _is_wanted(key: Sequence[str], pattern: Sequence[str]) -> bool:

@@ -30,6 +30,8 @@ class File:
     size: int
     folders: tuple[str, ...] = ()
     """The folders that lead to it from the place that was named."""
+    changed: int = 0
+    """When an object of a store was changed, in nanoseconds."""
 
     @property
     def path(self) -> Path:

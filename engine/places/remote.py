@@ -13,12 +13,12 @@ from datafusion.object_store import AmazonS3, GoogleCloud, MicrosoftAzure
 
 from blendfusion.errors import QueryError
 
-_STORES: dict[str, Callable[[str], Any]] = {
+STORES: dict[str, Callable[[str], Any]] = {
     "s3": lambda bucket: _amazon(bucket),
     "gs": lambda bucket: GoogleCloud(bucket),
     "az": lambda bucket: MicrosoftAzure(bucket),
 }
-SCHEMES = ("http", "https", *_STORES)
+SCHEMES = ("http", "https", *STORES)
 LOCAL = "file"
 _TIMEOUT_SECONDS = 60.0
 _CONNECT_SECONDS = 10.0
@@ -52,7 +52,7 @@ def open_store(context: Stores, url: str) -> None:
     (AWS_ACCESS_KEY_ID and so on)."""
     parts = urlsplit(url)
     context.register_object_store(
-        f"{parts.scheme.lower()}://", _STORES[parts.scheme.lower()](parts.netloc), parts.netloc
+        f"{parts.scheme.lower()}://", STORES[parts.scheme.lower()](parts.netloc), parts.netloc
     )
 
 

@@ -16,7 +16,7 @@ from datafusion import CsvReadOptions, SessionContext
 from blendfusion.errors import QueryError
 from blendfusion.models.protocol.gate import Shape, Unfit, check_shape
 from blendfusion.places.folders import list_files
-from blendfusion.places.remote import LOCAL, local_path, scheme_of
+from blendfusion.places.remote import LOCAL, STORES, local_path, scheme_of
 from blendfusion.services.replay.indexes import folder_of, index_of
 
 if TYPE_CHECKING:
@@ -73,16 +73,31 @@ def registration_of(method: str, path: object, arguments: Mapping[str, Any]) -> 
     if not isinstance(path, str | os.PathLike):
         return None
     place = os.fspath(path)
-    if place == "-" or scheme_of(place) not in (None, LOCAL):
+    given = _encoded(arguments)
+    if place == "-" or scheme_of(place) not in (None, LOCAL) or given is None:
         return None
+    folder = "/" if place.endswith("/") else ""  # DataFusion takes such a path for a folder
+    return Registration(method, f"{Path(local_path(place)).expanduser().absolute()}{folder}", given)
+
+
+def of_objects(method: str, path: object, arguments: Mapping[str, Any]) -> Registration | None:
+    """The registration of files in an object store by ``register_file``, which opens the store;
+    None for any other."""
+    given = _encoded(arguments)
+    is_other = method != "register_file" or not isinstance(path, str) or given is None
+    if is_other or scheme_of(str(path)) not in STORES:
+        return None
+    return Registration(method, str(path), given or {})
+
+
+def _encoded(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Arguments as JSON has them; None where it has not."""
     try:
-        given = {
+        return {
             key: encode_argument(value) for key, value in arguments.items() if value is not None
         }
     except NotEncodable:
         return None
-    folder = "/" if place.endswith("/") else ""  # DataFusion takes such a path for a folder
-    return Registration(method, f"{Path(local_path(place)).expanduser().absolute()}{folder}", given)
 
 
 def opened_index(session: BaseSession, name: str) -> Registration | None:

@@ -6,13 +6,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datafusion import DataFrame, SessionContext
 
 from blendfusion.errors import BlendFusionError, QueryError
+from blendfusion.places.remote import key_of, scheme_of
 from blendfusion.prepare.frame_sources import FrameSources
 from blendfusion.services.replay.session import name_in_plans
 
@@ -54,10 +55,10 @@ class RegisteredTables(FrameSources):
     def note_registration(
         self, method: str, name: str, path: object, arguments: Mapping[str, Any]
     ) -> None:
-        from blendfusion.services.replay.registrations import registration_of
+        from blendfusion.services.replay.registrations import of_objects, registration_of
 
         super().note_registration(method, name, path, arguments)
-        found = registration_of(method, path, arguments)
+        found = registration_of(method, path, arguments) or of_objects(method, path, arguments)
         if found is not None and method != "register_documents":  # which are read in each query
             self._files[name_in_plans(name)] = found, self._state(found)
 
@@ -85,14 +86,17 @@ class RegisteredTables(FrameSources):
     def scan_run(self) -> ScanRun:
         """A run that reads files as they are now."""
         run = super().scan_run()
-        run.before = self._renew_files
+        run.before = partial(self._renew_files, set())
         return run
 
-    def _renew_files(self, frame: DataFrame) -> None:
+    def _renew_files(self, listed: set[str], frame: DataFrame) -> None:
+        """Have DataFusion read the files of ``frame`` as they are now; those of an object store as
+        they were when a run, which has ``listed`` them, began."""
         from blendfusion.datafusion.scans import scans
 
         scanned = {scan.split(" projection=")[0] for scan in scans(frame.logical_plan())}
-        names = scanned & self._files.keys()
+        names = (scanned & self._files.keys()) - listed
+        listed |= {name for name in names if _keys(self._files[name])}
         for name in names:
             if name not in self._read or self._read[name][0] != self._files[name][0]:
                 self._read[name] = self._files[name]
@@ -208,6 +212,11 @@ class RegisteredTables(FrameSources):
     def _is_other(self, name: str, found: Registration, gone: Collection[object]) -> bool:
         """Whether another table has the name by now. The scan of a file that is ``gone`` is one of
         no rows."""
+        keys = _keys(self._files[name])
+        if keys:
+            plan = _plan_of(self, name)
+            is_ours = any(key in plan for key in keys) or (gone and "EmptyExec" in plan)
+            return name.lower() in self.views.statements or not is_ours
         if "." in name or self.registration_of(name) == found:
             return False
         plan = _plan_of(self, name)
@@ -215,7 +224,11 @@ class RegisteredTables(FrameSources):
 
     def _state(self, found: Registration) -> list[object] | None:
         """The state of the files of a table; None where there are none yet, or no access."""
+        from blendfusion.files.objects import list_objects
+
         try:
+            if scheme_of(found.path) is not None:
+                return [(f.url, f.size, f.changed) for f in list_objects(found.path).files]
             return _stamps(found.files(self))
         except (BlendFusionError, OSError):
             return None
@@ -238,6 +251,17 @@ class RegisteredTables(FrameSources):
         table = opened_table(place)
         files = [file.path for part in table.get_fragments() for file in part.data_files()]
         return f"{place}@{table.version} of {files}"  # one made anew has its numbers again
+
+
+def _keys(known: tuple[Registration, list[Any] | None]) -> list[str]:
+    """What a plan shows of the files of a table in an object store: their keys, or the place of
+    their copies; nothing of other files."""
+    from blendfusion.files.conversions import PREFIX
+
+    found, stamps = known
+    if scheme_of(found.path) is None:
+        return []
+    return [*(key_of(url).partition("/")[2] for url, *_ in stamps or ()), PREFIX]
 
 
 def _columns(frame: DataFrame, table: str) -> set[str]:

@@ -252,3 +252,82 @@ def test_tables_with_a_log_are_refused_by_every_door(
     for door in doors if "*" in place else doors + others:
         with pytest.raises(bf.QueryError, match=f"is a table of {kind}"):
             door()
+
+
+def number(rows: str) -> bytes:
+    return b"id,n,x\n" + "".join(f"{r},{r}0,{r}\n" for r in rows).encode()
+
+
+FORMS: dict[str, list[Callable[[str], bytes]]] = {
+    ".csv": [
+        number,
+        lambda rows: b"n,id,x\n" + "".join(f"{r}0,{r},{r}\n" for r in rows).encode(),
+        lambda rows: b"x;id\n" + "".join(f"{r};{r}\n" for r in rows).encode(),
+        lambda rows: b"id,n,x\n" + "".join(f"{r},{r}.5,{r}\n" for r in rows).encode(),
+        lambda rows: b"# note\nid,x\n" + "".join(f"{r},{r}\n" for r in rows).encode(),
+    ],
+    ".jsonl": [
+        lambda rows: "".join(f'{{"id": {r}, "x": "{r}"}}\n' for r in rows).encode(),
+        lambda rows: "".join(f'{{"id": {r}.5, "x": {r}, "n": 1}}\n' for r in rows).encode(),
+    ],
+    ".parquet": [
+        lambda rows: parquet(pa.table({"id": [*map(int, rows)], "x": [*rows]})),
+        lambda rows: parquet(pa.table({"id": [int(r) + 0.5 for r in rows], "x": [*rows]})),
+        lambda rows: parquet(pa.table({"x": [*rows], "n": [*rows], "id": [*map(int, rows)]})),
+    ],
+}
+LATER = ("SELECT * FROM t", "SELECT * FROM v", "SELECT id FROM t WHERE llm_filter('q', x)")
+
+
+@pytest.mark.filterwarnings("ignore::blendfusion.FileWarning")
+@pytest.mark.parametrize(
+    "place", ["s3://changing/t/", "s3://changing/t/*{}", "s3://changing/t/0{}"]
+)
+@pytest.mark.parametrize("ending", FORMS)
+def test_objects_change_come_and_go(
+    ending: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened() -> bf.Session:
+        made = bf.connect(bf.ScriptedModel(lambda call: "1" not in call.values[0]), cache=None)
+        made.register_file(place.format(ending), "t")
+        made.sql("CREATE VIEW v AS SELECT x, id FROM t")
+        return made
+
+    def results(session: bf.Session) -> list[list[str]]:
+        queries = [session.sql(query).to_pylist() for query in LATER]
+        return [sorted(str(sorted(row.items())) for row in rows) for rows in queries]
+
+    objects, forms = {f"t/0{ending}": FORMS[ending][0]("1")}, FORMS[ending]
+    with serving({"changing": objects}, frozenset()) as address:
+        for key, value in {**ENVIRONMENT, "AWS_ENDPOINT": address}.items():
+            monkeypatch.setenv(key, value)
+        old = opened()
+        results(old)
+        for first in forms:
+            for count, second in enumerate(forms, 3):
+                objects[f"t/0{ending}"] = first("12")
+                assert results(old) == results(opened())
+                frame = old.sql("SELECT id, x FROM t")
+                objects[f"t/0{ending}"] = second("45678"[:count])
+                known = [row["x"] for row in results_of(frame)]
+                assert known in ([], [*"45678"[:count]], [*map(int, "45678"[:count])])
+                assert results(old) == results(opened())
+        objects[f"t/1{ending}"] = forms[1]("9")
+        assert results(old) == results(opened())
+        objects.pop(f"t/0{ending}")
+        if place.endswith("0{}"):
+            with pytest.raises(bf.QueryError, match="there is no such file"):
+                results(old)
+            return
+        assert results(old) == results(opened())
+        objects.clear()
+        with pytest.raises(bf.QueryError):
+            results(old)
+
+
+def results_of(frame: bf.Frame) -> list[dict[str, Any]]:
+    """The rows of a frame; none where it is refused."""
+    try:
+        return frame.sort("x").to_pylist()
+    except bf.QueryError:
+        return []
