@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 UNNAMED = "__blendfusion.unnamed."
 """The names of the scans of frames that are no tables begin so."""
+_AGAIN = "Build its frame again: session.sql(…) and session.table(…) read files as they are."
+_COPIES = "blendfusion-files-"
+"""As the temporary folders of conversions begin."""
+_COPY = re.compile(rf"{_COPIES}\w+")
 _OPERATORS = ("DatasetExec: ", "DeltaScanExec")
 
 
@@ -106,6 +110,8 @@ class RegisteredTables(FrameSources):
             self.renew_tables(names)
         for name in names & self._renewed:
             self._check_form(name, frame)
+        if names & self._renewed:
+            self._check_copies(scanned & self._files.keys(), frame)
 
     def _forget_replaced(self, names: Iterable[str]) -> bool:
         """Have DataFusion forget what it knows of files if some of these are others by now; whether
@@ -133,8 +139,15 @@ class RegisteredTables(FrameSources):
         if _columns(frame, name) - now:
             raise QueryError(
                 f"the files of '{name}' have other columns than when this query was planned",
-                hint="Build its frame again: session.sql(…) and session.table(…) read them as they are.",
+                hint=_AGAIN,
             )
+
+    def _check_copies(self, names: Iterable[str], frame: DataFrame) -> None:
+        """Raise QueryError if ``frame`` reads copies of files that were others then."""
+        now = {copy for name in names for copy in _COPY.findall(_plan_of(self, name))}
+        read = {*_COPY.findall(frame.execution_plan().display_indent())}
+        if read - now:
+            raise QueryError("files have changed since this query was planned", hint=_AGAIN)
 
     def update_tables(self, text: str) -> None:
         """Register the tables that ``text`` names, or a view in it, again whose files changed, and
@@ -256,12 +269,10 @@ class RegisteredTables(FrameSources):
 def _keys(known: tuple[Registration, list[Any] | None]) -> list[str]:
     """What a plan shows of the files of a table in an object store: their keys, or the place of
     their copies; nothing of other files."""
-    from blendfusion.files.conversions import PREFIX
-
     found, stamps = known
     if scheme_of(found.path) is None:
         return []
-    return [*(key_of(url).partition("/")[2] for url, *_ in stamps or ()), PREFIX]
+    return [*(key_of(url).partition("/")[2] for url, *_ in stamps or ()), _COPIES]
 
 
 def _columns(frame: DataFrame, table: str) -> set[str]:

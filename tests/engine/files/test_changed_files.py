@@ -167,8 +167,17 @@ def other_case(rows: Rows) -> bytes:
     return parquet(rows, N=[n for n, _ in rows])
 
 
-SHAPES = {
-    ".csv": (swapped, swapped_back, comma, other_order, semicolon, more_columns, texts),
+def with_note(rows: Rows) -> bytes:
+    return b"# exported\n" + comma(rows)
+
+
+def array(rows: Rows) -> bytes:
+    return json.dumps([{"id": n, "x": x} for n, x in rows]).encode()
+
+
+SHAPES: dict[str, tuple[Writer, ...]] = {
+    ".csv": (swapped, swapped_back, comma, other_order, semicolon, more_columns, texts, with_note),
+    ".json": (array, lines_of_kinds),
     ".parquet": (whole_numbers, fractions, other_case, parquet),
 }
 VIEWS = (
@@ -202,6 +211,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::blendfusion.FileWarning")
 @pytest.mark.parametrize(("ending", "first", "second"), CHANGES)
 def test_views_read_files_as_they_are(
     tmp_path: Path, ending: str, first: Writer, second: Writer
