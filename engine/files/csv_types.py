@@ -26,6 +26,8 @@ _KINDS: Mapping[str, str] = {
 }
 """The kinds of values, by what they look like; anything else is text."""
 _TEXT = "text"
+_LONG, _MOST_WITH_FRACTION = "whole of many digits", 1 << 53
+"""A whole number that a column of numbers with fractions would round."""
 _STAMPS = ("date", *_FRACTIONS)
 _FIRST_VALUES = 64
 _SECOND = len("2024-01-01 00:00:00")
@@ -63,9 +65,21 @@ def _some_kinds(values: pa.Array) -> set[str]:
             break
         are = pc.match_substring_regex(values, pattern)
         if pc.any(are).as_py():
-            found.add(kind if _can_be_read(values.filter(are), kind) else _TEXT)
+            found |= _read_as(values.filter(are), kind)
             values = values.filter(pc.invert(are))
     return found | ({_TEXT} if len(values) else set())
+
+
+def _read_as(values: pa.Array, kind: str) -> set[str]:
+    """The kinds of values that look like a ``kind``."""
+    if not _can_be_read(values, kind):
+        return {_TEXT}
+    if kind == "whole":
+        least, most = pc.min_max(values.cast(pa.int64())).as_py().values()
+        return (
+            {kind, _LONG} if most > _MOST_WITH_FRACTION or least < -_MOST_WITH_FRACTION else {kind}
+        )
+    return {kind}
 
 
 def _can_be_read(values: pa.Array, kind: str) -> bool:
@@ -90,7 +104,7 @@ def type_of_kinds(kinds: set[str]) -> pa.DataType:
         return pa.null()
     if kinds == {"boolean"}:
         return pa.bool_()
-    if kinds == {"whole"}:
+    if "whole" in kinds and kinds <= {"whole", _LONG}:
         return pa.int64()
     if kinds <= {"whole", "number"}:
         return pa.float64()

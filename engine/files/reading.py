@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from datafusion import SessionContext
 
 from blendfusion.datafusion.file_errors import INFERRED_ROWS
@@ -256,9 +257,8 @@ def _register(
             catalog, name
         )
     elif kind == "json":
-        _json_table(_convert(catalog, listing, reading.encoding), new_folder).register(
-            catalog, name
-        )
+        converted, schema = _convert(catalog, listing, reading.encoding)
+        _json_table(converted, schema, new_folder).register(catalog, name)
     elif kind in ("parquet", "arrow"):
         typed_table(kind, listing, new_folder, _content).register(catalog, name)
     else:
@@ -270,11 +270,11 @@ def _content(file: File) -> Any:
     return file.url if scheme_of(file.url) is None else open_file(file.url)
 
 
-def _json_table(listing: Listing, new_folder: Any) -> Table:
+def _json_table(listing: Listing, schema: pa.Schema | None, new_folder: Any) -> Table:
     def form_of(file: File) -> tuple[Format, Form]:
         own = format_of(file.name)
         options = {"schema_infer_max_records": INFERRED_ROWS}
-        return own, Form("json", own.extension, own.compression, options=options)
+        return own, Form("json", own.extension, own.compression, schema, options=options)
 
     return Table(listing, parts_of(listing, listing.files, form_of), None, new_folder)
 
@@ -289,14 +289,16 @@ def _register_documents(catalog: SessionContext, name: str, place: str) -> None:
     register(name, place)
 
 
-def _convert(catalog: SessionContext, listing: Listing, encoding: str | None) -> Listing:
+def _convert(
+    catalog: SessionContext, listing: Listing, encoding: str | None
+) -> tuple[Listing, pa.Schema | None]:
     """The JSON files of ``listing``, or copies that DataFusion reads: in UTF-8, and with one object
-    a line."""
+    a line; and their columns where DataFusion does not find them."""
     files = listing.files
     heads = [read_head(file.url) for file in files]
     encodings = [encoding or encoding_of(head) for head in heads]
     if not any(encodings) and all(map(are_lines, heads)) and not _are_mixed(files):
-        return listing
+        return listing, None
     kinds = Kinds()
 
     def rows(number: int) -> Iterator[dict[str, object]]:
@@ -314,14 +316,16 @@ def _convert(catalog: SessionContext, listing: Listing, encoding: str | None) ->
         copy.write_bytes(json_lines(rows(number), kinds))
         copies.append(File(str(copy), copy.stat().st_size, file.folders))
     whole = tuple(copy.path.name for copy in copies)
-    return Listing(listing.place, str(folder), tuple(copies), whole)
+    schema = pa.schema([*kinds.type]) if kinds.have_gaps() else None
+    return Listing(listing.place, str(folder), tuple(copies), whole), schema
 
 
 def _are_mixed(files: Sequence[File]) -> bool:
     """Whether the first lines of JSON files need a conversion that memory allows."""
     room = _JSON_BYTES // len(files)
     lines = [line for file in files for line in _lines(read_head(file.url, room), room)]
-    return sum(file.size for file in files) <= _CONVERTED_BYTES and need_conversion(lines)
+    is_small = sum(file.size for file in files) <= _CONVERTED_BYTES
+    return is_small and need_conversion(lines, len(files))
 
 
 def _lines(head: bytes, room: int) -> Sequence[bytes]:

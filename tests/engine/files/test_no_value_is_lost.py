@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import json
+import random
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -214,3 +217,53 @@ def test_columns_of_any_kind_are_columns(session: bf.Session) -> None:
     }
     found = session.from_pydict({**columns, "e": pa.array([1, 2])}).to_pydict()  # type: ignore[dict-item]
     assert found == {"a": [0, 1], "b": [1, 2], "c": ["x", "y"], "d": [3, 4], "e": [1, 2]}
+
+
+NUMBERS = ["1", "-7", "2.5", "1e3", str(2**53 + 1), str(-(2**53) - 1), str(2**63 - 1), str(2**64)]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".json"])
+@pytest.mark.parametrize("seed", range(12))
+def test_numbers_of_many_digits_keep_them_beside_fractions(
+    tmp_path: Path, session: bf.Session, ending: str, seed: int
+) -> None:
+    chosen = random.Random(seed)
+    written = chosen.sample(NUMBERS, chosen.randint(1, 4))
+    parts = [written] if seed % 2 else [written, chosen.sample(NUMBERS, 2)]
+    for number, part in enumerate(parts):
+        rows = [f'{{"n": {value}, "in": {{"l": [{value}]}}}}' for value in part]
+        text = "[" + ",".join(rows) + "]" if ending == ".json" else "\n".join(rows)
+        csv = "n,x\n" + "".join(f"{value},a\n" for value in part)
+        (tmp_path / f"{number}{ending}").write_text(csv if ending == ".csv" else text)
+    name = f"numbers_{ending[1:]}_{seed}"
+    session.register_file(tmp_path, name)
+    found = session.sql(f"SELECT * FROM {name}").to_pylist()
+    due = sorted(Decimal(value) for part in parts for value in part)
+    assert sorted(Decimal(str(row["n"])) for row in found) == due
+    if ending != ".csv":
+        assert sorted(Decimal(str(row["in"]["l"][0])) for row in found) == due
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".json"])
+@pytest.mark.parametrize("seed", range(8))
+def test_lists_of_objects_have_null_among_them(
+    tmp_path: Path, session: bf.Session, ending: str, seed: int
+) -> None:
+    chosen = random.Random(seed)
+
+    def item() -> object:
+        return chosen.choice(
+            [None, {"p": 1}, {"p": None, "q": "x"}, {"q": "y", "r": [None, [1.5], []]}]
+        )
+
+    rows = [{"id": n, "l": [item() for _ in range(chosen.randint(0, 3))]} for n in range(20)]
+    rows += [{"id": 20, "l": [None, {"p": 2}]}, {"id": 21, "l": [{"r": [[2.5], None]}, None]}]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / f"t{ending}").write_text(json.dumps(rows) if ending == ".json" else lines)
+    name = f"gaps_{ending[1:]}_{seed}"
+    session.register_file(tmp_path / f"t{ending}", name)
+    found = session.sql(f"SELECT * FROM {name} ORDER BY id").to_pylist()
+    for row, read in zip(rows, found, strict=True):
+        whole = {"p": None, "q": None, "r": None}
+        assert read["id"] == row["id"]
+        assert read["l"] == [one if one is None else whole | one for one in row["l"]]
