@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,7 +17,7 @@ import pyarrow.dataset as pads
 from datafusion.catalog import Table
 
 from blendfusion.errors import ModelNotFound, QueryError, close_matches
-from blendfusion.services.scans.python_table import Scan, ScannedTable, Scanner
+from blendfusion.services.scans.python_table import Scan, ScannedTable, Scanner, in_sql
 
 if TYPE_CHECKING:
     import lance
@@ -115,16 +115,53 @@ def _scan(
     where: pads.Expression | None,
     batch_size: int,
 ) -> Scanner:
-    wanted: dict[str, Any] = {"fragments": [fragment], "batch_size": batch_size}
-    try:
-        scanner: Scanner = dataset.scanner(columns=columns, filter=where, **wanted)
-    except (pa.ArrowException, ValueError, OSError):
-        # Lance cannot express every predicate; in that case, all rows are read, and filtered here.
-        rows = dataset.scanner(**wanted)
-        scanner = pads.Scanner.from_batches(
-            rows.to_batches(), schema=dataset.schema, columns=columns, filter=where
+    return _Rows(dataset, fragment, columns, where, batch_size)
+
+
+class _Rows:
+    """The rows of a fragment that meet a filter."""
+
+    def __init__(
+        self,
+        dataset: lance.LanceDataset,
+        fragment: lance.LanceFragment,
+        columns: list[str] | None,
+        where: pads.Expression | None,
+        batch_size: int,
+    ) -> None:
+        self._dataset, self._columns, self._where = dataset, columns, where
+        self._wanted: dict[str, Any] = {"fragments": [fragment], "batch_size": batch_size}
+        names = dataset.schema.names if columns is None else columns
+        self.projected_schema = pa.schema([dataset.schema.field(name) for name in names])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            batches = self._filtered_there()
+            first = next(batches, None)
+        except (pa.ArrowException, ValueError, OSError):
+            # Lance cannot express every predicate, and none beside columns of some types: all rows
+            # are read, and filtered here.
+            if self._where is None:
+                raise
+            yield from self._filtered_here()
+            return
+        if first is not None:
+            yield first
+            yield from batches
+
+    def _filtered_there(self) -> Iterator[pa.RecordBatch]:
+        scanner = self._dataset.scanner(columns=self._columns, filter=self._where, **self._wanted)
+        return iter(scanner.to_batches())
+
+    def _filtered_here(self) -> Iterator[pa.RecordBatch]:
+        rows, schema = self._dataset.scanner(**self._wanted), self._dataset.schema
+        filtered = pads.Scanner.from_batches(
+            rows.to_batches(),
+            schema=schema,
+            columns=self._columns,
+            filter=in_sql(self._where, schema),
         )
-    return scanner
+        yield from filtered.to_batches()
 
 
 def opened_table(place: str, storage_options: StorageOptions | None = None) -> lance.LanceDataset:

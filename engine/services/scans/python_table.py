@@ -97,7 +97,7 @@ class _Fragment:
         return _GuardedScanner(self._scan(columns, filter, batch_size))
 
 
-def _in_sql(where: pads.Expression | None, schema: pa.Schema) -> pads.Expression | None:
+def in_sql(where: pads.Expression | None, schema: pa.Schema) -> pads.Expression | None:
     """A filter for pyarrow with SQL's meaning."""
     tree = None if where is None else tree_of(where)
     return where if tree is None else expression_of(tree, schema)
@@ -208,7 +208,7 @@ def scan_of(table: pa.Table) -> Scan:
 
     def scan(columns: list[str] | None, where: pads.Expression | None, batch_size: int) -> Scanner:
         scanner: Scanner = pads.dataset(table).scanner(
-            columns=columns, filter=_in_sql(where, table.schema), batch_size=batch_size
+            columns=columns, filter=in_sql(where, table.schema), batch_size=batch_size
         )
         return scanner
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from datafusion import DataFrame, SessionContext
 
 from blendfusion.errors import BlendFusionError, QueryError
-from blendfusion.places.remote import key_of, scheme_of
 from blendfusion.prepare.frame_sources import FrameSources
 from blendfusion.services.replay.session import name_in_plans
 
@@ -238,6 +237,7 @@ class RegisteredTables(FrameSources):
     def _state(self, found: Registration) -> list[object] | None:
         """The state of the files of a table; None where there are none yet, or no access."""
         from blendfusion.files.objects import list_objects
+        from blendfusion.places.remote import scheme_of
 
         try:
             if scheme_of(found.path) is not None:
@@ -269,6 +269,8 @@ class RegisteredTables(FrameSources):
 def _keys(known: tuple[Registration, list[Any] | None]) -> list[str]:
     """What a plan shows of the files of a table in an object store: their keys, or the place of
     their copies; nothing of other files."""
+    from blendfusion.places.remote import key_of, scheme_of
+
     found, stamps = known
     if scheme_of(found.path) is None:
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from pathlib import Path
 
 import pyarrow as pa
@@ -114,3 +115,39 @@ def test_on_the_command_line(path: Path, capsys: pytest.CaptureFixture[str]) -> 
     query = "SELECT id FROM t WHERE id < 2 ORDER BY id"
     assert main(["query", query, "--table", f"t={path}", "--format", "csv"]) == 0
     assert capsys.readouterr().out == '"id"\n0\n1\n'
+
+
+OTHERS: dict[str, pa.Array] = {
+    "time": pa.array([datetime.time(1), None, datetime.time(3)], pa.time64("us")),
+    "large": pa.array(["a", "", None], pa.large_string()),
+    "seconds": pa.array([0, None, 5], pa.timestamp("s")),
+    "zoned": pa.array([0, None, 5], pa.timestamp("us", "UTC")),
+    "unsigned": pa.array([1, 2, None], pa.uint64()),
+    "small": pa.array([1, 2, None], pa.uint8()),
+    "nothing": pa.nulls(3),
+    "number": pa.array([math.nan, 1.5, None]),
+    "struct": pa.array([{"a": 1}, None, {"a": None}]),
+    "vector": pa.array([[1.0, 2.0], None, [3.0, 4.0]], pa.list_(pa.float32(), 2)),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_filters_beside_columns_of_any_type(tmp_path: Path, other: str) -> None:
+    """Lance pushes no filter into a table with a column of some types: rows are filtered here."""
+    rows = pa.table({"id": range(3), "f": [math.nan, 2.5, None], "other": OTHERS[other]})
+    lance.write_dataset(rows, tmp_path / "t.lance")
+    session = bf.connect(bf.ScriptedModel(lambda call: call.values[0] != "2"), cache=None)
+    session.register_lance("t", tmp_path / "t.lance")
+    session.from_arrow(rows, "memory")
+    for test in (
+        "other IS NULL",
+        "other IS NOT NULL AND id < 5",
+        "f > 1.5",
+        "f <> 2.5 OR id IN (2)",
+        "NOT f < 9",
+        "llm_filter('q', CAST(id AS TEXT)) AND f >= 2",
+    ):
+        for shown in ("*", "count(*) AS n", "id", "max(f) AS most"):
+            query = f"SELECT {shown} FROM {{}} WHERE {test}"
+            found = session.sql(query.format("t")).to_pylist()
+            assert str(found) == str(session.sql(query.format("memory")).to_pylist()), query
