@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
+from asyncio import Lock
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial, wraps
 from itertools import islice
-from threading import Lock
 from typing import TYPE_CHECKING, Any, ParamSpec
 
+from blendfusion.datafusion.background import in_background
 from blendfusion.errors import BlendFusionError, ModelNotFound, OptionError
 from blendfusion.services.mcp.answers import cell, rows_of, spending_since
 from blendfusion.services.mcp.tables import describe, table_names, table_path
@@ -149,16 +150,17 @@ def server_of(session: Session, *, show_values: bool = False) -> MCPServer[Any]:
 
 def _telling(
     tool: Callable[P, dict[str, Any]], tools: Tools, refused: type[Exception]
-) -> Callable[P, dict[str, Any]]:
-    """A tool whose answers, and whose errors, say what was asked and spent."""
+) -> Callable[P, Awaitable[dict[str, Any]]]:
+    """A tool whose answers, and whose errors, say what was asked and spent. It ends when its call
+    is cancelled, or the agent leaves."""
 
     @wraps(tool)
-    def telling(*args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
+    async def telling(*args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
         session = tools._session
-        with tools._lock:
+        async with tools._lock:
             before = session.ledger.usage
             try:
-                found = tool(*args, **kwargs)
+                found = await in_background(partial(tool, *args, **kwargs))
             except BlendFusionError as problem:
                 spending = spending_since(session, before)
                 raise refused(f"{problem}\nAsked: {spending}") from None

@@ -7,7 +7,9 @@ import json
 import os
 import random
 import sqlite3
+import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -273,6 +275,52 @@ def test_the_command_over_standard_input_and_output(tmp_path: Path) -> None:
     assert not error
     assert found["rows"] == [[3]]
     assert found["left"] == {"values": 5}
+
+
+def test_a_call_ends_when_it_is_cancelled_and_when_the_agent_leaves(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id\n" + "".join(f"{n}\n" for n in range(20_000)))
+    program = "from blendfusion.apps.cli.main import main; raise SystemExit(main())"
+    given = ["--table", str(tmp_path / "t.csv"), "--cache", "off", "--budget", "values=9"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "mcp", *given],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    def send(method: str, number: int | None = None, **params: Any) -> None:
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        message |= {} if number is None else {"id": number}
+        process.stdin.write(json.dumps(message) + "\n")  # type: ignore[union-attr]
+
+    def call(number: int, name: str, **arguments: Any) -> None:
+        send("tools/call", number, name=name, arguments=arguments)
+
+    endless = "SELECT count(*) FROM t a, t b, t c WHERE a.id + b.id + c.id > 3"
+    try:
+        client = {"name": "test", "version": "1"}
+        version = "2025-06-18"
+        send("initialize", 1, protocolVersion=version, capabilities={}, clientInfo=client)
+        assert json.loads(process.stdout.readline())["id"] == 1
+        send("notifications/initialized")
+        call(2, "query", sql=endless)
+        time.sleep(1)
+        send("notifications/cancelled", requestId=2)
+        call(3, "query", sql="SELECT 1 AS a")
+        found = json.loads(process.stdout.readline())
+        assert found["id"] == 3
+        assert found["result"]["structuredContent"]["rows"] == [[1]]
+        call(4, "query", sql=endless)
+        time.sleep(1)
+        process.stdin.close()
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 def test_http_needs_a_token() -> None:
