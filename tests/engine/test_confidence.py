@@ -158,6 +158,39 @@ def test_a_model_that_tells_no_probabilities_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
+    "call",
+    [
+        "llm_filter('Is it?', x, confidence => 0.9)",
+        "llm_filter('Is it?', x, confidence => 'keep')",
+        "llm_filter('Is it?', x, confidence => 'all')",
+        "llm_classify(x, ['a', 'b'], confidence => 0.9, on_error => 'keep')",
+        "llm_probability('Is it?', x)",
+        "llm_filter('Is it?', x, threshold => 0.7)",
+    ],
+)
+def test_missing_probabilities_are_told_before_all_values_are_paid(call: str) -> None:
+    model = bf.ScriptedModel(
+        lambda call: True if call.constraint.kind == "boolean" else "a", name="mute"
+    )
+    session = bf.connect(model, cache=None)
+    session.from_pydict({"x": [f"v{n}" for n in range(2000)]}, name="t")
+    for query in (f"SELECT {call} AS f FROM t", f"SELECT max(x) AS f FROM t GROUP BY {call}"):
+        with pytest.raises(bf.QueryError, match="does not tell how probable its answers are"):
+            session.sql(query).collect()
+    assert len(model.calls) <= 200
+
+
+def test_one_answer_in_some_without_a_probability_is_no_reason_to_stop() -> None:
+    def odds(call: bf.Call) -> object:
+        return {True: 0.9, False: 0.1} if call.values[0] != "v3" else True
+
+    session = bf.connect(bf.ScriptedModel(odds), cache=None)
+    session.from_pydict({"x": [f"v{n}" for n in range(300)]}, name="t")
+    frame = session.sql("SELECT llm_filter('Is it?', x, confidence => 0.8) AS f FROM t")
+    assert sum(row["f"] is True for row in frame.to_pylist()) >= 299
+
+
+@pytest.mark.parametrize(
     ("call", "problem"),
     [
         ("llm_filter('Is it?', text, confidence => 0)", "confidence => 0 is not possible"),

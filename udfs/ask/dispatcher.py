@@ -39,7 +39,7 @@ from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.ask.media import NOT_READ, check_senses, has_media, is_unreadable
 from blendfusion.udfs.ask.named_results import NamedResults
 from blendfusion.udfs.ask.observer import Observer
-from blendfusion.udfs.ask.outcomes import failure, of_model
+from blendfusion.udfs.ask.outcomes import check_first_probabilities, failure, of_model
 from blendfusion.udfs.ask.reviews import answers_of_people
 from blendfusion.udfs.ask.similarity_cascade import SimilarityCascade
 from blendfusion.udfs.ask.thread_handoff import Serve, directly
@@ -49,6 +49,8 @@ _NAMED_PLACE = re.compile(r"\{\s*[A-Za-z_]")
 """The place of a value in a question, by its name."""
 _AT_A_TIME = 65_536
 """Values that are sent, batch by batch, before their answers may go to a file."""
+_FIRST = 16
+"""Answers after which a model without probabilities is told from one that gives them."""
 
 Together: TypeAlias = Mapping[Call, Collection[Values] | None]
 """Calls that are open about the same values, each with those; None: about all."""
@@ -518,6 +520,9 @@ class Dispatcher:
             done += size
             if call is not None and self.policy(call) == "raise":
                 self.stop_at_failures(call, missing[:done], into)
+            if call is not None and done - size < _FIRST <= done < len(missing):
+                answered = [into[v] for v in missing[:done] if v in into]
+                check_first_probabilities(call, answered, self)
 
     def targets_of(self, call: Call | None) -> Targets | None:
         """The targets of the cascade that answers ``call``; None: no cascade answers it."""

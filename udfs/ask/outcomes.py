@@ -160,6 +160,18 @@ def _read_yes(call: Call, answer: Answer) -> Answer:
     return replace(answer, text=text)
 
 
+def check_first_probabilities(call: Call, answers: Sequence[Answer], dispatcher: Requests) -> None:
+    """Raise QueryError, before the other values are asked, if the call needs probabilities and the
+    model has given none with its first answers."""
+    by_yes = call.gives_probabilities or call.threshold is not None
+    if by_yes:
+        needed = call.calibrated or call.task.constraint.kind == "boolean"
+    else:
+        needed = call.calibrated or call.confidence is not None
+    if needed and not any(answer.logprob is not None for answer in answers):
+        _check_probabilities(call, answers, dispatcher)
+
+
 def _check_probabilities(call: Call, answers: Sequence[Answer], dispatcher: Requests) -> None:
     """Raise QueryError if a model gave answers without any probability."""
     tells: dict[str, bool] = {}
