@@ -111,6 +111,9 @@ def _coercion_error(text: str, named: str) -> QueryError | None:
     found = _COERCION.search(text)
     pairs = zip(*map(_COMMA.split, found.groups()), strict=False) if found else ()
     for given, taken in pairs:
+        if taken.startswith("List(") and "(" not in given:
+            message = f"{named}: a list of texts is needed, not one value"
+            return QueryError(message, hint="array_agg(column), or ['a', 'b'].")
         if "(" in given and given != taken:
             kind, to = given.split("(")[0].upper(), "list of texts" if "(" in taken else "text"
             message = f"{named}: a value of type {kind} is no {to}"

@@ -281,6 +281,20 @@ def test_one_model_can_promise_nothing() -> None:
     assert model.calls == []
 
 
+def test_targets_without_a_small_model_are_an_error_before_anything_is_asked() -> None:
+    model = bf.ScriptedModel(lambda call: True)
+    session = bf.connect(model, cache=None)
+    session.from_pydict({"x": ["a", "b"], "y": ["c", "d"]}, name="t")
+    for condition in (
+        "llm_filter('One?', x) AND llm_filter('Two?', y, accuracy => 0.9)",
+        "llm_filter('One?', x) AND llm_filter('Two?', y, recall => 0.9, precision => 0.9)",
+        "llm_int('One?', x) > 3 OR llm_classify(y, ['a', 'b'], accuracy => 0.9) = 'a'",
+    ):
+        with pytest.raises(bf.QueryError, match="of a small model before a large one"):
+            session.sql(f"SELECT x FROM t WHERE {condition}").collect()
+    assert model.calls == []
+
+
 @pytest.mark.parametrize(
     ("call", "problem"),
     [

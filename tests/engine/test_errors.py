@@ -78,6 +78,10 @@ def test_the_table_method_explains_too() -> None:
             "llm_filter: a value of type STRUCT is no text\nHint: Write what",
         ),
         ("llm_int('Many?', t, m)", "llm_int: a value of type MAP is no text\nHint: Write what"),
+        (
+            "llm_members(t, (SELECT t FROM u))",
+            "llm_members: a list of texts is needed, not one value\nHint: array_agg",
+        ),
         ("llm_qa('Good?', l)", "llm_qa: a value of type LIST is no text\nHint: Write what"),
         ("llm_vqa('Good?', s)", "llm_vqa: a value of type STRUCT is no image\nHint: An image is"),
         (

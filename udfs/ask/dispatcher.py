@@ -323,10 +323,14 @@ class Dispatcher:
             kind = call.ingredient.kind
             if not kind.asks_model or kind.has_body or _queries_left(self.task_to_send(call.task)):
                 continue
-            if not self._is_fixed(call):
-                model = self.lookup.model_of(call)
-                if model is not None:
-                    _check_kind(self.task_to_send(call.task), model)
+            model = self.lookup.model_of(call)
+            if model is None or self.certain(call.task) is not None:
+                continue
+            targets = self.targets_of(call)
+            if targets is None:
+                _check_kind(self.task_to_send(call.task), model)
+            else:
+                _check_levels(call, targets, model)
 
     def joins(self, call: Call) -> bool:
         """Whether a request may hold the question of ``call`` beside others. Loads no model."""
@@ -544,15 +548,8 @@ class Dispatcher:
         if targets.proxy == "embedding":
             small = CachedModel(EmbeddingModel(), MemoryStore())
             return Cascade(call, sent, targets, (small, model))
-        levels = model.levels
-        if len(levels) < 2:
-            raise QueryError(
-                f"{call.text}: {targets} is promised of a small model before a large one",
-                hint="Name two, model => ['smollm2', 'large'] or "
-                f"{connect_with('smollm2', 'openai:…')}, or say "
-                "proxy => 'embedding'.",
-            )
-        return Cascade(call, sent, targets, levels)
+        _check_levels(call, targets, model)
+        return Cascade(call, sent, targets, model.levels)
 
     def attribute(
         self, model: CachedModel, answers: Mapping[Values, Answer], *, final: bool = True
@@ -650,6 +647,16 @@ def _queries_left(task: Task) -> dict[str, str]:
     queries = (choice.query, task.examples_query, task.sample_query)
     named = zip(("options", "examples", "sample"), queries, strict=True)
     return {name: query for name, query in named if query is not None}
+
+
+def _check_levels(call: Call, targets: Targets, model: CachedModel) -> None:
+    """Raise QueryError for targets of a cascade of models where there is one model."""
+    if targets.proxy is None and len(model.levels) < 2:
+        raise QueryError(
+            f"{call.text}: {targets} is promised of a small model before a large one",
+            hint="Name two, model => ['smollm2', 'large'] or "
+            f"{connect_with('smollm2', 'openai:…')}, or say proxy => 'embedding'.",
+        )
 
 
 def _check_kind(task: Task, model: CachedModel) -> None:
