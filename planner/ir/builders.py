@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from substrait.proto import Expression as ExpressionMessage
@@ -25,6 +25,14 @@ from blendfusion.planner.ir.sorts import ASC, DESC, sorted_by
 
 MIRRORED = {"gt": "lt", "gte": "lte", "lt": "gt", "lte": "gte", "equal": "equal"}
 """Comparisons, and those of the same operands in the other order."""
+
+
+def sides_of(term: Expr) -> Iterator[tuple[Expr, Expr, str]]:
+    """(one side of a comparison, the other one, its name in this order)"""
+    if isinstance(term, Node) and len(term.children) == 2:
+        one, other = term.children
+        yield one, other, term.name
+        yield other, one, MIRRORED.get(term.name, term.name)
 
 
 def conjunction(terms: tuple[Expr, ...]) -> Expr:

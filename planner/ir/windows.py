@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from substrait.proto import AggregateFunction
 from substrait.proto import Expression as ExpressionMessage
 
-from blendfusion.planner.ir.builders import MIRRORED, literal
+from blendfusion.planner.ir.builders import literal, sides_of
 from blendfusion.planner.ir.messages import serialize
 from blendfusion.planner.ir.nodes import Direction, Expr, Field, Node, has_window, windows
 
@@ -85,17 +85,15 @@ def first_ranks(term: Expr) -> tuple[Expr, int]:
             own, wanted = first_ranks(child) if most else (rank, 0)
             most = max(most, wanted) if wanted and own == rank else 0
         return rank, most
-    rank, *others = term.children
-    numbers = [literal(other) for other in others]
     if term.name == "singular_or_list":
-        whole = [number for number in numbers if type(number) is int]
-        return rank, max(whole) if len(whole) == len(numbers) else 0
-    name: str | None = term.name
-    if len(others) == 1 and numbers == [None]:
-        rank, numbers, name = others[0], [literal(rank)], MIRRORED.get(term.name)
-    if name not in _AT_MOST or len(numbers) != 1 or type(numbers[0]) is not int:
-        return term, 0
-    return rank, numbers[0] + _AT_MOST[name]
+        rank, *others = term.children
+        whole = [number for number in map(literal, others) if type(number) is int]
+        return rank, max(whole) if len(whole) == len(others) else 0
+    for rank, other, name in sides_of(term):
+        number = literal(other)
+        if name in _AT_MOST and type(number) is int:
+            return rank, number + _AT_MOST[name]
+    return term, 0
 
 
 def key_places(window: Node) -> range:

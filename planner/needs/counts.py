@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from blendfusion.planner.ir.aggregates import Aggregation
-from blendfusion.planner.ir.builders import MIRRORED, literal
+from blendfusion.planner.ir.builders import literal, sides_of
 from blendfusion.planner.ir.nodes import Expr, Field, fields, literal_like
 
 _UP_TO = {"gt": 1, "gte": 0, "lt": 0, "lte": 1, "equal": 1, "not_equal": 1}
@@ -40,10 +40,7 @@ def _compared_up_to(expr: Expr) -> int | None:
         return None
     if not fields(expr):
         return 1
-    if len(expr.children) == 2 and not isinstance(expr, Field):
-        (left, right), name = expr.children, getattr(expr, "name", "")
-        if isinstance(right, Field):
-            left, right, name = right, left, MIRRORED.get(name, name)
+    for left, right, name in sides_of(expr):
         number = literal(right)
         if isinstance(left, Field) and type(number) is int and name in _UP_TO:
             return number + _UP_TO[name]

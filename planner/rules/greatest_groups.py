@@ -19,10 +19,10 @@ safe:   ``g`` has the same rows each time it is read, so that windows over them 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from blendfusion.planner.ir.aggregates import aggregation
-from blendfusion.planner.ir.builders import MIRRORED, filter_rows, function, project
+from blendfusion.planner.ir.builders import filter_rows, function, project, sides_of
 from blendfusion.planner.ir.joins import join_type, terms_of
 from blendfusion.planner.ir.nodes import (
     Expr,
@@ -78,7 +78,7 @@ def _of_filter(plan: Rel) -> Plan | None:
     terms = conjuncts(plan.exprs[0])
     for place, term in enumerate(terms):
         rest = (*terms[:place], *terms[place + 1 :])
-        for value, other, name in _sides_of(term):
+        for value, other, name in sides_of(term):
             kept = _of_window(plan.inputs[0], value, other, name, rest)
             if kept is not None:
                 return filter_rows(kept, rest)
@@ -120,7 +120,7 @@ def _of_join(plan: Rel) -> Plan | None:
     left, right = plan.inputs
     (term, *others) = terms_of(plan)
     columns, below = below_projections(right)
-    for value, other, name in _sides_of(_as_met(term)):
+    for value, other, name in sides_of(_as_met(term)):
         own = side_of(value, left.width) == "left" and side_of(other, left.width) == "right"
         if others or not own or name not in _NOT_FIRST:
             continue
@@ -161,14 +161,6 @@ def _of_aggregate(plan: Rel) -> Plan | None:
     if not may_be_numbered(plan.inputs[0], value, agg.keys):
         return None
     return plan.with_inputs(first_groups(plan.inputs[0], value, name, agg.keys, "row_number"))
-
-
-def _sides_of(term: Expr) -> Iterator[tuple[Expr, Expr, str]]:
-    """(one side of a comparison, the other one, its name in this order)"""
-    if isinstance(term, Node) and len(term.children) == 2:
-        one, other = term.children
-        yield one, other, term.name
-        yield other, one, MIRRORED.get(term.name, term.name)
 
 
 _READERS: dict[str, Callable[[Rel], Plan | None]] = {

@@ -20,7 +20,7 @@ from blendfusion.planner.ir.aggregates import (
     aggregation,
     without_filter,
 )
-from blendfusion.planner.ir.builders import MIRRORED, filter_rows, function
+from blendfusion.planner.ir.builders import MIRRORED, filter_rows, function, sides_of
 from blendfusion.planner.ir.joins import join_plans
 from blendfusion.planner.ir.messages import serialize
 from blendfusion.planner.ir.nodes import (
@@ -28,7 +28,6 @@ from blendfusion.planner.ir.nodes import (
     Expr,
     Field,
     Measure,
-    Node,
     Plan,
     Rel,
     conjuncts,
@@ -93,12 +92,10 @@ def _rows_that_may_pass(
 
 def _comparison(term: Expr) -> tuple[Field, str, Expr] | None:
     """A comparison of a column with a number."""
-    if not isinstance(term, Node) or term.name not in MIRRORED or len(term.children) != 2:
-        return None
-    (left, right), name = term.children, term.name
-    if isinstance(right, Field):
-        left, right, name = right, left, MIRRORED[name]
-    return (left, name, right) if isinstance(left, Field) and literal_like(right) else None
+    for left, right, name in sides_of(term):
+        if name in MIRRORED and isinstance(left, Field) and literal_like(right):
+            return left, name, right
+    return None
 
 
 def _of_whole(measure: Measure, block: Block) -> Measure | None:
