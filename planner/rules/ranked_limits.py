@@ -196,5 +196,5 @@ def _in_place(expr: Expr, own: Expr, new: Expr) -> Expr:
 
 
 def _limit_call(expr: Expr, ranks: int) -> Ask | None:
-    call = with_ranks(expr.call, ranks) if isinstance(expr, Ask) else None
-    return None if call is None else replace(expr, call=call)
+    found = with_ranks(expr.call, ranks) if isinstance(expr, Ask) else None
+    return replace(expr, call=found) if found and isinstance(expr, Ask) else None
