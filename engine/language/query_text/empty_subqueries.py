@@ -5,6 +5,8 @@ without a row is NULL, but DataFusion takes the type of its column for its own."
 
 from __future__ import annotations
 
+import re
+
 from blendfusion.language.query_text.query_tree import Reader, Select
 from blendfusion.language.query_text.source_map import edit
 
@@ -17,6 +19,9 @@ _OF_ALL_ROWS = {
     *("ARRAY_AGG", "STRING_AGG"),
 }
 _NO_VALUE = {"IN", "EXISTS", "ANY", "SOME", "ALL", "AS", "LATERAL", "ARRAY"}
+_NUMBERS = {"COUNT", "ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE"}
+"""Functions without NULL."""
+_CALL = re.compile(r"_[0-9A-F]{12}$")
 _OPERATORS = {
     *("AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "WHERE", "HAVING", "QUALIFY", "ON", "BY"),
     *("SELECT", "DISTINCT", "BETWEEN", "LIKE", "ILIKE", "FROM"),
@@ -67,6 +72,8 @@ def _is_value(reader: Reader, at: int) -> bool:
 
 def _may_be_empty(reader: Reader, start: int, end: int) -> bool:
     """Whether a query may have no row: any but an aggregate of all rows."""
+    if _is_answer(reader, start, end):
+        return False
     at, relation, aggregate = start, False, False
     while at < end:
         word = reader.word(at)
@@ -77,3 +84,12 @@ def _may_be_empty(reader: Reader, start: int, end: int) -> bool:
         aggregate |= counts and reader.word(reader.close[at + 1] + 1) != "OVER"
         at = reader.close.get(at, at) + 1
     return relation and not aggregate
+
+
+def _is_answer(reader: Reader, start: int, end: int) -> bool:
+    """Whether the value of a query is an answer, which may be NULL in any case, and has its type
+    from what is beside the query."""
+    if reader.word(start + 1) in _NUMBERS:
+        return False
+    stop = next((at for at in range(start, end) if reader.word(at) == "FROM"), end)
+    return any(_CALL.search(word) for word in reader.words[start:stop])

@@ -76,3 +76,12 @@ def test_the_rows_are_those_of_duckdb(session: bf.Session, form: str, call: str)
 def _numbers(row: tuple[object, ...]) -> list[str]:
     """A row, whatever the types of its numbers are: DataFusion's ranks are unsigned."""
     return [str(value).replace("True", "1").replace("False", "0") for value in row]
+
+
+@pytest.mark.parametrize("value", ["llm_map('q', x)", "max(llm_map('q', x))", "llm_qa('q', x)"])
+def test_an_answer_has_the_type_of_what_is_beside_the_subquery(value: str) -> None:
+    made = bf.connect(bf.ScriptedModel(lambda call: 2), progress="off")
+    made.from_arrow(T, name="t")
+    group = "LIMIT 1" if value.startswith("llm_map") else "HAVING count(*) > 1"
+    found = made.sql(f"SELECT id FROM t WHERE id > (SELECT {value} FROM t AS u {group})")
+    assert found.to_pylist() == [{"id": 3}]
