@@ -15,9 +15,31 @@ def python_values(values: pa.ChunkedArray | pa.Array, separator: str = "T") -> l
     time with nanoseconds, a day before the year 1 or after 9999. A duration with nanoseconds is an
     interval of Arrow. A floating number of 16 or 32 bits is the number with the fewest digits that
     rounds to it."""
-    if _may_differ(values.type):
+    if not _may_differ(values.type):
+        return values.to_pylist(maps_as_pydicts="lossy")  # type: ignore[no-any-return]
+    try:
+        return _as_one(values)
+    except (OverflowError, ValueError, pa.ArrowNotImplementedError):
         return [_value(scalar, separator) for scalar in values]
-    return values.to_pylist(maps_as_pydicts="lossy")  # type: ignore[no-any-return]
+
+
+def _as_one(values: pa.ChunkedArray | pa.Array) -> list[Any]:
+    """The values of a column without nanoseconds, all at once. Raises OverflowError, ValueError and
+    ArrowNotImplementedError for any other one."""
+    kind = values.type
+    if pa.types.is_float32(kind):
+        values = values.cast(pa.string()).cast(pa.float64())
+    elif not pa.types.is_temporal(kind):
+        raise ValueError(kind)
+    elif getattr(kind, "unit", "") == "ns":
+        values = values.cast(_in_microseconds(kind))
+    return values.to_pylist()  # type: ignore[no-any-return]
+
+
+def _in_microseconds(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
 
 
 @cache
@@ -60,8 +82,7 @@ def _time(scalar: Any, separator: str) -> Any:
     zone = getattr(kind, "tz", None)
     whole, nanoseconds = divmod(scalar.value, 1000) if unit == "ns" else (scalar.value, 0)
     if unit == "ns":
-        coarse = pa.time64("us") if pa.types.is_time(kind) else pa.timestamp("us", zone)
-        scalar = pa.scalar(whole, coarse)
+        scalar = pa.scalar(whole, _in_microseconds(kind))
     try:
         found = scalar.as_py()
     except (OverflowError, ValueError):
