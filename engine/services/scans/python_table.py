@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from blendfusion.datafusion.scan_errors import ScanError
@@ -69,8 +70,7 @@ class ScannedTable(pads.Dataset):  # type: ignore[misc]  # pyarrow ships no type
 
     def scanner(self, **options: Any) -> pads.Scanner:
         """A scanner without rows: DataFusion only wants to know what a scan's columns are."""
-        wanted = {name: options.get(name) for name in ("columns", "filter")}
-        return pads.dataset(self.schema.empty_table()).scanner(**wanted)
+        return pads.dataset(self.schema.empty_table()).scanner(columns=options.get("columns"))
 
     def get_fragments(self, where: pads.Expression | None = None) -> Iterator[_Fragment]:
         return map(_Fragment, self.scans())
@@ -91,10 +91,16 @@ class _Fragment:
         filter: pads.Expression | None = None,  # noqa: A002 - DataFusion's name
         batch_size: int = 8192,
     ) -> Scanner:
+        filter = _expression(filter)  # noqa: A001
         tree = None if filter is None or schema is None else tree_of(filter)
         if tree is not None and has_lists(tree):  # DataFusion passes on one that NULL is outside of
             filter = expression_of(tree, schema)  # noqa: A001
         return _GuardedScanner(self._scan(columns, filter, batch_size))
+
+
+def _expression(where: pads.Expression | pa.Scalar | None) -> pads.Expression | None:
+    """A filter as an expression: DataFusion passes one that no row meets on as a value."""
+    return pc.scalar(where) if isinstance(where, pa.Scalar) else where
 
 
 def in_sql(where: pads.Expression | None, schema: pa.Schema) -> pads.Expression | None:
@@ -126,7 +132,7 @@ class DatasetTable(ScannedTable):
         return getattr(self._dataset, "files", ())
 
     def get_fragments(self, where: pads.Expression | None = None) -> Iterator[_Fragment]:
-        parts = [*self._dataset.get_fragments(self._divide(where)[0])]
+        parts = [*self._dataset.get_fragments(self._divide(_expression(where))[0])]
         for part in parts:
             yield _Fragment(functools.partial(self._read, part))
         if not parts:  # DataFusion sorts no rows without a part

@@ -211,7 +211,15 @@ def test_a_filter_of_a_snapshot_is_about_its_own_columns(tmp_path: Path) -> None
             memory = table.scan(snapshot_id=at).to_arrow()
             found.from_arrow(memory, f"rows_{name}")
             for column in memory.schema.names:
-                for test in ("= 10", "<> 10", "< 20", "IS NULL", "IS NOT NULL", "IN (20, 30)"):
+                for test in (
+                    "= 10",
+                    "<> 10",
+                    "< 20",
+                    "IS NULL",
+                    "IS NOT NULL",
+                    "IN (20, 30)",
+                    "IN (NULL)",
+                ):
                     order = ", ".join(memory.schema.names)
                     query = f"SELECT * FROM {{}} WHERE {column} {test} ORDER BY {order}"
                     assert (

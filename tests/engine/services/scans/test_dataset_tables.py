@@ -25,6 +25,7 @@ TESTS = [
     *("NOT (f < 5)", "f IN (0.0, 1)", "f NOT IN (0.0, 1)", f"f BETWEEN -1 AND {NAN}", "f IS NULL"),
     *("i = 1 OR f > 2", "i > 1 AND f > 2", "f > i", "i NOT IN (1, 2)", "i NOT IN (1, NULL)"),
     *("s > 'a'", "s NOT IN ('a')", "s LIKE 'a%'", "b", "NOT b", "b IS NOT TRUE", "m IN (1.1, 2)"),
+    *("i = 1 AND i = 2", "i IN (NULL)", "s = 'a' AND s = 'b' AND f > 1", "p IN ('x') AND p = 'y'"),
     *("d >= DATE '1970-01-02'", "p = 'x'", "p IS NULL", "p <> 'x' AND f >= 5", "p IN ('x', 'y')"),
 ]
 ROWS = pa.table(

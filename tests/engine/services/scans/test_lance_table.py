@@ -145,6 +145,7 @@ def test_filters_beside_columns_of_any_type(tmp_path: Path, other: str) -> None:
         "f > 1.5",
         "f <> 2.5 OR id IN (2)",
         "NOT f < 9",
+        "id = 1 AND id = 2",
         "llm_filter('q', CAST(id AS TEXT)) AND f >= 2",
     ):
         for shown in ("*", "count(*) AS n", "id", "max(f) AS most"):
