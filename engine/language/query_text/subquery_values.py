@@ -4,6 +4,8 @@ DataFusion 55 has both in predicates alone, and counts of subqueries as values, 
 
 from __future__ import annotations
 
+from itertools import chain, count
+
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Query, Reader, Select
@@ -43,7 +45,8 @@ def _rewrite_one(reader: Reader) -> str | None:
                 if not _is_whole(reader, start):
                     continue
                 value = reader.source_text(start, at - negated)
-                text = _among(value, reader.source_text(query.start, query.end))
+                inner = reader.source_text(query.start, query.end)
+                text = _among(value, inner, unused_name(reader.text))
                 text = f"(NOT {text})" if negated else text
                 return edit(reader.text, [(*reader.span(start, end), text)]).sql
     return None
@@ -78,12 +81,24 @@ def _names(reader: Reader, start: int, stop: int) -> list[str]:
     return []
 
 
-def _among(value: str, query: str) -> str:
-    """``value IN (query)``: NULL where a NULL leaves it open."""
-    count = f"SELECT count(*) FROM ({query}) AS found(value)"
+def _among(value: str, query: str, name: str) -> str:
+    """``value IN (query)``: NULL where a NULL leaves it open. No name in ``value`` is ``name``,
+    which the relation of the query and its column get."""
+    counted = f"SELECT count(*) FROM ({query}) AS {name}({name})"
     return (
-        f"CASE WHEN ({count} WHERE found.value = {value}) > 0 THEN TRUE "
-        f"WHEN ({count}) = 0 THEN FALSE "
-        f"WHEN {value} IS NULL OR ({count} WHERE found.value IS NULL) > 0 THEN NULL "
+        f"CASE WHEN ({counted} WHERE {name}.{name} = {value}) > 0 THEN TRUE "
+        f"WHEN ({counted}) = 0 THEN FALSE "
+        f"WHEN {value} IS NULL OR ({counted} WHERE {name}.{name} IS NULL) > 0 THEN NULL "
         "ELSE FALSE END"
     )
+
+
+def unused_name(sql: str) -> str:
+    """A name that is nowhere in ``sql``.
+
+    >>> unused_name("SELECT found"), unused_name("SELECT 1")
+    ('found1', 'found')
+    """
+    words = sql.lower()
+    numbered = (f"found{i}" for i in count(1))
+    return next(name for name in chain(["found"], numbered) if name not in words)
