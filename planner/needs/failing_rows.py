@@ -34,10 +34,14 @@ from blendfusion.planner.ir.nodes import (
     inline,
     is_volatile,
     needs_model,
+    walk,
 )
 from blendfusion.planner.ir.traversal import asks_anything, with_subplans
 from blendfusion.planner.ir.windows import without_windows
 from blendfusion.planner.needs.reads import parts_over, read_of_side
+
+_LARGEST = 300
+"""The size of the largest expression that is looked at: each of some projections may double it."""
 
 
 def failing_rows_first(plan: Plan, read: Sequence[Expr] = ()) -> Plan:
@@ -59,8 +63,10 @@ def failing_rows_first(plan: Plan, read: Sequence[Expr] = ()) -> Plan:
 def _read_below(plan: Rel, read: Sequence[Expr]) -> Sequence[Sequence[Expr]]:
     """The expressions that a relation and those above it evaluate over each of its inputs."""
     if plan.kind == "project":
-        above = (*(inline(e, plan.exprs) for e in read), *plan.exprs)
-        return (tuple(chain.from_iterable(map(without_windows, above))),)
+        sizes = [sum(1 for _ in walk(e)) for e in plan.exprs]
+        above = [inline(e, plan.exprs) for e in read if _size_over(e, sizes) <= _LARGEST]
+        parts = chain.from_iterable(map(without_windows, (*above, *plan.exprs)))
+        return (tuple(dict.fromkeys(parts)),)
     if plan.kind == "aggregate":
         agg = aggregation(plan)
         keys = dict(enumerate(agg.keys)) if agg.one_group_a_row else {}
@@ -91,6 +97,11 @@ def _read_of_dropped(plan: Rel, read: Sequence[Expr]) -> Iterator[Expr]:
 
 def _fails_somewhere(expr: Expr) -> bool:
     return any(True for _ in _parts_that_may_fail(expr))
+
+
+def _size_over(expr: Expr, sizes: Sequence[int]) -> int:
+    """The size of an expression over columns of these sizes."""
+    return sum(sizes[part.index] for part in walk(expr) if isinstance(part, Field))
 
 
 def _filter(plan: Rel, read: Sequence[Expr]) -> Plan:
