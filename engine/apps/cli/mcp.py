@@ -9,6 +9,7 @@ from typing import Any
 
 from blendfusion.apps.cli.sessions import add_session, budget_of, session_of
 from blendfusion.errors import OptionError
+from blendfusion.places.ports import check_port
 from blendfusion.services.mcp.server import server_of
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -62,6 +63,7 @@ def _serve(server: Any, port: int) -> None:
             f"HTTP needs a token in the environment variable {_TOKEN}",
             hint=f"{_TOKEN}=$(openssl rand -hex 32) blendfusion mcp --http {port} …",
         )
+    check_port(port, option="--http")
     print(f"http://127.0.0.1:{port}/mcp", flush=True)
     app = TokenGuard(server.streamable_http_app(), token)
     uvicorn.run(app, host=_LOOPBACK[0], port=port, log_level="warning")

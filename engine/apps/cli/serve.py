@@ -112,19 +112,14 @@ def _serve(arguments: argparse.Namespace) -> int:
             key=arguments.tls_key,
             most_queries=arguments.most_queries,
         )
-        watch = (
-            None
-            if arguments.metrics_port is None
-            else serve_health(statements, arguments.metrics_port)
-        )
+        opened.callback(server.shutdown)
+        if arguments.metrics_port is not None:
+            health = serve_health(statements, arguments.metrics_port)
+            opened.callback(health.server_close)
+            opened.callback(health.shutdown)
         try:
             print(f"Arrow Flight SQL at {address}", flush=True)
             while True:
                 Event().wait(3600)
         except KeyboardInterrupt:
             return 0
-        finally:
-            server.shutdown()
-            if watch is not None:
-                watch.shutdown()
-                watch.server_close()

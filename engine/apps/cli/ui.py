@@ -12,7 +12,7 @@ from html import escape
 from blendfusion.apps.cli.sessions import add_session, budget_of, session_of
 from blendfusion.apps.ui.server import PageServer
 from blendfusion.apps.ui.workspace import Workspace
-from blendfusion.errors import OptionError
+from blendfusion.places.ports import check_port
 from blendfusion.places.private_folder import private_folder
 
 _PAGE = """<!DOCTYPE html>
@@ -57,12 +57,8 @@ def _ui(arguments: argparse.Namespace) -> int:
     with session_of(arguments) as session:
         budget = budget_of(arguments, session)
         work = Workspace(session, arguments.dialect, budget, confirm_above)
-        try:
-            server = PageServer(work, arguments.port)
-        except (OSError, OverflowError) as problem:
-            raise OptionError(
-                f"--port {arguments.port}: {problem}", hint="Leave it out for a free port."
-            ) from problem
+        check_port(arguments.port)
+        server = PageServer(work, arguments.port)
         warnings.showwarning = lambda message, *_: work.warn(str(message))
         with server:
             try:

@@ -92,7 +92,9 @@ def read_grants(file: Path) -> list[Grant]:
     """The grants of a TOML file that has a table for each user. Raises OptionError."""
     try:
         found = tomllib.loads(file.read_text("utf-8"))
-    except (OSError, ValueError) as problem:
+    except OSError as problem:
+        raise OptionError(f"cannot read '{file}': {problem.strerror}") from problem
+    except ValueError as problem:
         raise OptionError(f"'{file}' has no grants: {problem}") from problem
     grants = [_grant(user, entry) for user, entry in found.items()]
     tokens = [grant.token for grant in grants]

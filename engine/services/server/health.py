@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
+from blendfusion.places.ports import check_port
 from blendfusion.services.server.statements import Statements
 
 _GAUGES = ("running",)
@@ -31,7 +32,8 @@ def metrics_of(statements: Statements) -> str:
 
 
 def serve_health(statements: Statements, port: int) -> ThreadingHTTPServer:
-    """A server on the loopback with ``/health`` and ``/metrics``, which runs in a thread."""
+    """A server on the loopback with ``/health`` and ``/metrics``, which runs in a thread. Raises
+    OptionError for a port that is taken."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -50,6 +52,7 @@ def serve_health(statements: Statements, port: int) -> ThreadingHTTPServer:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
             pass
 
+    check_port(port, option="--metrics-port")
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     Thread(target=server.serve_forever, daemon=True).start()
     return server

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
+import ssl
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyarrow import flight
 
 from blendfusion.errors import OptionError
+from blendfusion.places.ports import check_port
 from blendfusion.services.server.flight import CALLER, FlightSqlServer, TokenCheck
 from blendfusion.services.server.grants import Grant
 from blendfusion.services.server.statements import Statements
@@ -56,18 +59,29 @@ def serving(
     if known:
         options["middleware"] = {CALLER: TokenCheck(known)}
     if certificate is not None and key is not None:
-        options["tls_certificates"] = [
-            flight.CertKeyPair(certificate.read_bytes(), key.read_bytes())
-        ]
+        options["tls_certificates"] = [_pair(certificate, key)]
     statements = Statements(session, most_queries, wait_seconds)
     for grant, own in users:
         grant.restrict(own)
     served = {grant.user: statements.of_user(own) for grant, own in users} or {"": statements}
     shown = f"[{host}]" if ":" in host else host
+    check_port(port, host)
     try:
         server = FlightSqlServer(served, f"{scheme}://{shown}:{port}", **options)
-    except (OSError, flight.FlightError) as problem:
+    except (OSError, pa.ArrowException, flight.FlightError) as problem:
         raise OptionError(
             f"cannot listen at {shown}:{port}: {str(problem).splitlines()[0]}"
         ) from problem
     return server, statements, f"{scheme}://{shown}:{server.port}"
+
+
+def _pair(certificate: Path, key: Path) -> flight.CertKeyPair:
+    """A certificate with its key. Raises OptionError for files that are none, or do not fit."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, "")
+    except ssl.SSLError as problem:
+        raise OptionError(
+            f"'{certificate}' and '{key}' are no certificate with its key: {problem.reason}",
+            hint="Both are PEM files; the key has no password.",
+        ) from problem
+    return flight.CertKeyPair(certificate.read_bytes(), key.read_bytes())
