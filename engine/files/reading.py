@@ -48,12 +48,15 @@ from blendfusion.places.lakes import (
 from blendfusion.places.remote import (
     LOCAL,
     SCHEMES,
+    STORES,
+    check_no_user,
     download,
     local_path,
     open_file,
     open_store,
     scheme_of,
 )
+from blendfusion.redaction import without_secrets
 
 _BLANKS = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
 _MOST_BLANKS = 1 << 16
@@ -146,21 +149,32 @@ def register_file(
     if path == STANDARD_INPUT:
         path = str(standard_input_file(sys.stdin.buffer.read(), folder_of(catalog)))
     path = local_path(path)
-    scheme = scheme_of(path)
-    if scheme is None:
+    if scheme_of(path) is None:
         _register_local(catalog, name, path, reading)
-    elif scheme in ("http", "https"):
-        _register_local(catalog, name, str(download(path, folder_of(catalog))), reading)
-    elif scheme in SCHEMES:
-        _register_objects(catalog, name, path, reading)
     else:
-        raise QueryError(
-            f"'{path}': no file can be read by {scheme}://",
-            hint=f"Known are {', '.join(SCHEMES)}. Other stores: session.register_object_store(…).",
-        )
+        _register_remote(catalog, name, path, reading)
     note = getattr(catalog, "note_registration", None)
     if note is not None:  # a session, and no plain context
         note("register_file", name, place, asdict(reading))
+
+
+def _register_remote(catalog: SessionContext, name: str, url: str, reading: Reading) -> None:
+    """Register what is at a URL. Messages have it without passwords and signatures."""
+    scheme = scheme_of(url)
+    try:
+        if scheme in ("http", "https"):
+            _register_local(catalog, name, str(download(url, folder_of(catalog))), reading)
+        elif scheme in STORES:
+            check_no_user(url)
+            _register_objects(catalog, name, url, reading)
+        else:
+            raise QueryError(
+                f"'{url}': no file can be read by {scheme}://",
+                hint=f"Known are {', '.join(SCHEMES)}. Other stores: session.register_object_store(…).",
+            )
+    except QueryError as problem:
+        problem.reword(without_secrets(problem.message), problem.hint)
+        raise problem from None
 
 
 def _workbook(path: str) -> tuple[str, str | None]:

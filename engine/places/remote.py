@@ -47,6 +47,15 @@ def local_path(url: str) -> str:
     return unquote(url.partition("://")[2].removeprefix("localhost"))
 
 
+def check_no_user(url: str) -> None:
+    """Raises QueryError for a URL of an object store with a key in front of the bucket."""
+    if "@" in urlsplit(url).netloc:
+        raise QueryError(
+            f"'{url}' has a user in front of the bucket",
+            hint="Credentials come from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY.",
+        )
+
+
 def open_store(context: Stores, url: str) -> None:
     """Register the object store of ``url``, whose credentials the environment holds
     (AWS_ACCESS_KEY_ID and so on)."""

@@ -387,7 +387,7 @@ class Endpoint:
         words = words_of(response)
         # OpenAI says 403 where a model tells no odds of tokens.
         if not (status == 403 and final(words)):
-            self._check_access(response)
+            self._check_access(response, errand.prompt)
         reason = status_of(response, self.key, errand.prompt)
         too_long = status == 413 or says_too_long(words)
         if _is_passing(status) and not (too_long or final(words)):
@@ -415,7 +415,7 @@ class Endpoint:
             self.line.pause(pause)
         return Passing(reason, str(response.status))
 
-    def _check_access(self, response: Response) -> None:
+    def _check_access(self, response: Response, prompt: Sequence[str] = ()) -> None:
         """Raise ``ModelFailed`` where the server wants a key or money, or is elsewhere: no value
         will fare better.
 
@@ -424,7 +424,7 @@ class Endpoint:
         status = response.status
         if 300 <= status < 400 and not self.line.served:
             raise ModelFailed(
-                f"{self.safe_url} sends requests elsewhere ({status_of(response, self.key)}), and "
+                f"{self.safe_url} sends requests elsewhere ({status_of(response, self.key, prompt)}), and "
                 "redirects are not followed",
                 hint="Name the server's own URL.",
                 foreign=True,
@@ -433,13 +433,13 @@ class Endpoint:
         if status == 401 or invalid or (status == 403 and not self.line.served):
             state = "was refused" if self.key else "is not set"
             raise ModelFailed(
-                f"{self.safe_url} refused access ({status_of(response, self.key)}); the key in "
+                f"{self.safe_url} refused access ({status_of(response, self.key, prompt)}); the key in "
                 f"{self._key_variable} {state}",
                 hint=f"Set {self._key_variable} to a key of that server.",
                 foreign=True,
             )
         if status == 402 or (status == 429 and "insufficient_quota" in response.text):
-            reason = status_of(response, self.key)
+            reason = status_of(response, self.key, prompt)
             raise ModelFailed(
                 f"{self.safe_url} asks for payment ({reason})",
                 hint=f"The account behind the key has no credit left. {_KEPT}",

@@ -329,3 +329,23 @@ def results_of(frame: bf.Frame) -> list[dict[str, Any]]:
         return frame.sort("x").to_pylist()
     except bf.QueryError:
         return []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://ann:hush-1@127.0.0.1:9/x.csv", "http://127.0.0.1:9/x.csv?signature=hush-1"),
+        *("s3://key:hush-1@bucket/x.csv", "gs://hush-1@bucket/*.csv", "ftp://ann:hush-1@h/x.csv"),
+        "https://ann:hush-1@127.0.0.1:9/x.unknown",
+    ],
+)
+def test_messages_have_no_secret_of_a_url(url: str) -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None, read_files="urls")
+    for read in (
+        lambda: session.register_file(url, "t"),
+        lambda: session.sql(f"SELECT * FROM '{url}'").to_pylist(),
+    ):
+        with pytest.raises(bf.QueryError) as raised:
+            read()
+        assert "hush" not in str(raised.value)
+        assert "hush" not in str(raised.value.__cause__)

@@ -170,3 +170,23 @@ def test_a_key_that_may_chat_and_not_list_is_good(monkeypatch: pytest.MonkeyPatc
             session.sql("SELECT llm_int('How many?', x) AS z FROM t").to_pylist()
         assert "was revoked on Monday" in str(raised.value)
         assert "sk-scoped" not in str(raised.value)
+
+
+@pytest.mark.parametrize("status", [301, 401, 402, 403, 404, 429])
+def test_an_error_that_ends_the_run_repeats_no_value(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-scoped-key")
+
+    def repeat(body: Body) -> Reply:
+        words = f"insufficient_quota: {json.dumps(body['messages'])}"
+        return Reply(status=status, error=words)
+
+    secrets = [f"Ms Lovelace of row {n} owes money" for n in range(3)]
+    with serving(repeat) as server, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = bf.connect(f"openai:tiny@{server.url}", cache=None, retries=0)
+        session.from_pydict({"x": secrets}, name="t")
+        with pytest.raises(bf.ModelError) as raised:
+            session.sql("SELECT llm_int('How many?', x) AS z FROM t").to_pylist()
+        assert "Lovelace" not in str(raised.value)
