@@ -124,7 +124,7 @@ class _Writer:
             return self.names[expr.index] if expr.index < len(self.names) else f"#{expr.index}"
         if isinstance(expr, Ask):
             return self._call(expr)
-        name = expr.name.removeprefix("window:")
+        name = expr.name.removeprefix("window:").removeprefix("row:")
         if expr.rels:
             return self._subquery(expr)
         if name == "literal":

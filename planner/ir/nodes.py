@@ -82,9 +82,9 @@ class Node:
     """Relations of a subquery expression."""
 
 
-COMPUTES = "computes"
-"""The name of a test whether expressions have values on a row, and do not fail: its first part in a
-predicate of a block by itself."""
+COMPUTES = "row:computes"
+"""The name of a test whether expressions have values on a row, and do not fail: the first part of a
+predicate of a block. No function of a user has it."""
 
 Expr: TypeAlias = "Field | Ask | Node"
 Direction: TypeAlias = "SortField.SortDirection.ValueType"

@@ -12,7 +12,9 @@ import random
 from collections.abc import Callable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from datafusion import udf
 from failing_queries import FailingQueries, dropping, failing_rows
 from group_queries import rows_and_values
 from scripts import hashed
@@ -70,3 +72,18 @@ def test_the_estimate_has_the_rows_that_are_asked_first() -> None:
     frame = session.sql("SELECT g FROM t WHERE llm_filter('q', x) ORDER BY 10 / g")
     assert [part.values for part in frame.estimate().operators] == [1, 3]
     assert "computes(10 / t.g) OR llm_filter('q', t.x)" in frame.explain_text()
+
+
+def test_a_function_of_a_user_may_have_any_name() -> None:
+    """The test of values is no function: a column may be computed by one of its name."""
+    rows = []
+    for planner in (True, False):
+        session = bf.connect(
+            bf.ScriptedModel(lambda call: call.values[0] == "a"), cache=None, planner=planner
+        )
+        session.from_pydict({"g": [1, 2, 3], "x": ["a", "b", "c"]}, name="t")
+        is_three = udf(lambda g: pc.equal(g, 3), [pa.int64()], pa.bool_(), "immutable", "computes")
+        session.register_udf(is_three)
+        sql = "SELECT g FROM t WHERE computes(g) OR llm_filter('q', x) ORDER BY g"
+        rows.append(session.sql(sql).to_pylist())
+    assert rows == [[{"g": 1}, {"g": 3}]] * 2
