@@ -14,10 +14,11 @@ _MAY_DROP = {
     *("WITH", "GROUP", "HAVING", "QUALIFY", "LIMIT", "OFFSET", "FETCH", "UNION", "INTERSECT"),
     *("EXCEPT", "MINUS"),
 }
-_OF_ALL_ROWS = {
+OF_ALL_ROWS = {
     *("COUNT", "SUM", "MIN", "MAX", "AVG", "MEAN", "MEDIAN", "STDDEV", "BOOL_AND", "BOOL_OR"),
     *("ARRAY_AGG", "STRING_AGG"),
 }
+"""The aggregates of which all rows give a row."""
 _NO_VALUE = {"IN", "EXISTS", "ANY", "SOME", "ALL", "AS", "LATERAL", "ARRAY"}
 _NUMBERS = {"COUNT", "ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE"}
 """Functions without NULL."""
@@ -32,20 +33,20 @@ def empty_subqueries(sql: str) -> str:
     """``sql`` with ``nullif((SELECT …), NULL)`` for such values, except for whole items of a select
     list without a name, which keep theirs."""
     reader = Reader(sql)
-    relations = _relations(reader)
+    relations = relations_of(reader)
     edits = []
     for at in range(1, len(reader.tokens) - 1):
         if reader.word(at + 1) not in ("SELECT", "WITH") or not reader.opens(at):
             continue
         end = reader.close[at]
-        value = reader.outer and at not in relations and _is_value(reader, at)
+        value = reader.outer and at not in relations and is_value(reader, at)
         if value and _may_be_empty(reader, at + 1, end) and not reader.is_item(at, end + 1):
             first, last = reader.span(at, end + 1)
             edits += [(first, first, "nullif("), (last, last, ", NULL)")]
     return str(edit(sql, edits).sql) if edits else sql
 
 
-def _relations(reader: Reader) -> set[int]:
+def relations_of(reader: Reader) -> set[int]:
     """Where the parentheses of relations and of branches of set operators open."""
     found = set()
     for query, _ in reader.scopes():
@@ -58,7 +59,7 @@ def _relations(reader: Reader) -> set[int]:
     return found
 
 
-def _is_value(reader: Reader, at: int) -> bool:
+def is_value(reader: Reader, at: int) -> bool:
     """Whether a query in the parentheses at ``at`` stands for one value."""
     end = reader.close[at]
     while reader.opens(at - 1) and reader.close[at - 1] == end + 1:
@@ -80,7 +81,7 @@ def _may_be_empty(reader: Reader, start: int, end: int) -> bool:
         if word in _MAY_DROP:
             return True
         relation |= word in ("FROM", "WHERE")
-        counts = not relation and reader.opens(at + 1) and word in _OF_ALL_ROWS
+        counts = not relation and reader.opens(at + 1) and word in OF_ALL_ROWS
         aggregate |= counts and reader.word(reader.close[at + 1] + 1) != "OVER"
         at = reader.close.get(at, at) + 1
     return relation and not aggregate

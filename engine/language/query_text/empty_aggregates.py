@@ -1,0 +1,97 @@
+"""Writes HAVING of aggregates of all rows as CASE in subqueries that may read the query around them.
+
+DataFusion 55 plans such a subquery as groups of a join, and adds the row of no group itself: not
+for an item without an aggregate, nor below HAVING, which an inner LATERAL leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from blendfusion.language.query_text.empty_subqueries import OF_ALL_ROWS, is_value, relations_of
+from blendfusion.language.query_text.query_tree import Reader, Select, Source
+from blendfusion.language.query_text.source_map import edit
+
+_OTHERS = {
+    *("GROUP", "QUALIFY", "LIMIT", "OFFSET", "FETCH", "UNION", "INTERSECT", "EXCEPT", "MINUS"),
+    *("DISTINCT", "OVER", "WINDOW", "ORDER"),
+}
+_COUNTED = "count(*) >= 0"
+_HINT = "Write LEFT JOIN LATERAL (…) AS l ON true, and the condition in WHERE: l.n > 1."
+_MOST = 32
+"""Each round rewrites one of them."""
+
+
+def empty_aggregates(sql: str) -> str:
+    """``sql`` with ``CASE WHEN c THEN v END`` in such subqueries, in place of ``HAVING c`` and where
+    ``v`` has no aggregate."""
+    for _ in range(_MOST):
+        text = _rewrite_one(Reader(sql))
+        if text is None:
+            break
+        sql = text
+    return sql
+
+
+def _rewrite_one(reader: Reader) -> str | None:
+    relations = relations_of(reader)
+    sources = {source.query.start: source for source in _laterals(reader) if source.query}
+    for start, _, select, query in reader.selects:
+        at = query.start - 1
+        if start != query.start or not reader.opens(at) or len(query.branches) != 1:
+            continue
+        source = sources.get(query.start)
+        if source is None and (at in relations or not is_value(reader, at)):
+            continue
+        clauses = {word: place for place, word in _top(reader, *select.items)}
+        clauses |= {word: place for place, word in _top(reader, select.items[1], query.end)}
+        if not _OTHERS.isdisjoint(clauses):
+            continue
+        having = clauses.get("HAVING")
+        if having is not None and source is not None and source.words != ("LEFT", "JOIN"):
+            raise reader.refusal(having, "HAVING inside LATERAL would keep every row", _HINT)
+        edits = [*_cases(reader, select, having, query.end, named=source is not None)]
+        if edits:
+            return edit(reader.text, edits).sql
+    return None
+
+
+def _laterals(reader: Reader) -> Iterator[Source]:
+    for _, _, select, _ in reader.selects:
+        yield from (source for source in reader.sources(select) if source.lateral)
+
+
+def _top(reader: Reader, at: int, end: int) -> Iterator[tuple[int, str]]:
+    """The words outside of parentheses."""
+    while at < end:
+        yield at, reader.word(at)
+        at = reader.close.get(at, at) + 1
+
+
+def _cases(
+    reader: Reader, select: Select, having: int | None, end: int, *, named: bool
+) -> Iterator[tuple[int, int, str]]:
+    """The edits of the items. ``named``: those without a name keep theirs."""
+    items = reader.items(select)
+    if having is None and not any(_has_aggregate(reader, *item) for item in items):
+        return
+    condition = _COUNTED if having is None else reader.source_text(having + 1, end)
+    for first, last in items:
+        stop = last - 2 if reader.word(last - 2) == "AS" else last
+        if having is None and (_has_aggregate(reader, first, stop) or stop == last):
+            continue
+        if named and stop == last:
+            raise reader.refusal(first, "an item of LATERAL beside HAVING has no name")
+        begin, behind = reader.span(first, stop)
+        yield begin, begin, f"CASE WHEN {condition} THEN "
+        yield behind, behind, " END"
+    if having is not None:
+        yield (*reader.span(having, end), "")
+
+
+def _has_aggregate(reader: Reader, start: int, end: int) -> bool:
+    return any(
+        reader.word(at) in OF_ALL_ROWS
+        and reader.opens(at + 1)
+        and reader.word(reader.close[at + 1] + 1) != "OVER"
+        for at in range(start, end)
+    )

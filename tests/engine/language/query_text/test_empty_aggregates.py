@@ -1,0 +1,77 @@
+"""An aggregate of no row has a row in a subquery that reads the query around it, also with HAVING."""
+
+from __future__ import annotations
+
+import itertools
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import blendfusion as bf
+
+T = pa.table({"id": [1, 2, 3, 4], "k": [1, 2, 9, None], "x": ["a", "b", "c", "d"]})
+U = pa.table(
+    {"id": [1, 2, 3, 4], "k": [1, 1, 1, 2], "n": [5, None, 7, 8], "x": ["a", "b", "c", "d"]}
+)
+ITEMS = ("5", "count(*)", "max(n)", "coalesce(sum(n), -1)", "count(*) + 1", "'z'")
+HAVINGS = ("", "count(*) = 0", "count(*) > 1", "max(n) IS NULL", "3 > 2 AND count(n) < 2")
+KEPT = ("", " AND llm_filter('q', u.x)", " AND u.n > 5")
+SCALARS = (
+    "SELECT t.id, {one} AS v{call} FROM t",
+    "SELECT t.id, {one} IS NULL AS v{call} FROM t",
+    "SELECT t.id{call} FROM t WHERE {one} IS NOT NULL",
+    "SELECT t.id{call} FROM t WHERE coalesce(CAST({one} AS VARCHAR), 'n') <> '5'",
+)
+LATERALS = (
+    "SELECT t.id, l.*{call} FROM t LEFT JOIN LATERAL ({two}) AS l ON true",
+    "SELECT t.id, l.w{call} FROM t LEFT JOIN LATERAL ({two}) AS l ON true WHERE l.v IS NOT NULL",
+    "SELECT t.id, l.w, l.v{call} FROM t, LATERAL ({two}) AS l",
+    "SELECT t.id, l.w{call} FROM t CROSS JOIN LATERAL ({two}) AS l WHERE l.v IS NOT NULL",
+)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["planner", "plain"])
+def session(request: pytest.FixtureRequest) -> bf.Session:
+    made = bf.connect(bf.ScriptedModel(lambda call: True), planner=request.param, progress="off")
+    made.from_arrow(T, name="t")
+    made.from_arrow(U, name="u")
+    return made
+
+
+def check(session: bf.Session, queries: list[str]) -> None:
+    judge = duckdb.connect()
+    judge.register("t", T)
+    judge.register("u", U)
+    judge.execute("CREATE MACRO llm_filter(q, v) AS (v IS NOT NULL)")
+    for query in queries:
+        right = judge.execute(query).fetchall()
+        found = [tuple(row.values()) for row in session.sql(query).to_pylist()]
+        assert sorted(map(repr, found)) == sorted(map(repr, right)), query
+
+
+@pytest.mark.parametrize("call", ["", ", llm_filter('q', t.x) AS f"])
+@pytest.mark.parametrize("kept", KEPT)
+def test_the_rows_are_those_of_duckdb(session: bf.Session, kept: str, call: str) -> None:
+    queries = []
+    for item, having, form in itertools.product(ITEMS, HAVINGS, SCALARS):
+        if having or item in ("count(*)", "max(n)", "coalesce(sum(n), -1)", "count(*) + 1"):
+            one = f"(SELECT {item} FROM u WHERE u.k = t.k{kept}{' HAVING ' * bool(having)}{having})"
+            queries.append(form.format(one=one, call=call))
+    check(session, queries[::5])
+
+
+@pytest.mark.parametrize("call", ["", ", llm_filter('q', t.x) AS f"])
+@pytest.mark.parametrize("having", HAVINGS)
+def test_lateral_has_the_rows_of_duckdb(session: bf.Session, having: str, call: str) -> None:
+    queries = []
+    for item, kept, form in itertools.product(ITEMS, KEPT, LATERALS):
+        two = f"SELECT {item} AS w, count(*) AS v FROM u WHERE u.k = t.k{kept}"
+        two += f" HAVING {having}" if having else ""
+        query = form.format(two=two, call=call)
+        if having and "LEFT" not in form:
+            with pytest.raises(bf.QueryError, match="HAVING inside LATERAL"):
+                session.sql(query)
+        else:
+            queries.append(query)
+    check(session, queries[::4])
