@@ -1,4 +1,4 @@
-"""Writes HAVING of aggregates of all rows as CASE in subqueries that may read the query around them.
+"""Writes HAVING of aggregates of all rows as CASE in subqueries, which may read what is around.
 
 DataFusion 55 plans such a subquery as groups of a join, and adds the row of no group itself: not
 for an item without an aggregate, nor below HAVING, which an inner LATERAL leaves out."""
@@ -22,8 +22,8 @@ _MOST = 32
 
 
 def empty_aggregates(sql: str) -> str:
-    """``sql`` with ``CASE WHEN c THEN v END`` in such subqueries, in place of ``HAVING c`` and where
-    ``v`` has no aggregate."""
+    """``sql`` with ``CASE WHEN c THEN v END`` in such subqueries, in place of ``HAVING c``, and
+    where ``v`` has no aggregate."""
     for _ in range(_MOST):
         text = _rewrite_one(Reader(sql))
         if text is None:
