@@ -202,6 +202,9 @@ if "services.approximate" in missing:
 if "services.updates" in missing:
     for change in ("DELETE FROM t WHERE id = 1", "UPDATE t SET id = 3 WHERE id = 1"):
         refused(bf.QueryError, "services/updates", lambda: session.sql(change))
+if "services.external_tables" in missing:
+    made = "CREATE EXTERNAL TABLE e STORED AS CSV LOCATION 'e.csv'"
+    refused(bf.QueryError, "services/external_tables", lambda: session.sql(made))
 if "services.pages" in missing:
     assert frame.trace._repr_html_() is None
     refused(bf.OptionError, "services/pages", frame.trace.to_html)

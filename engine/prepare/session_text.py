@@ -32,7 +32,6 @@ from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.language.query_text.tokenizer import sql_of
 from blendfusion.options import declaration
 from blendfusion.prepare.caller_tables import Variables
-from blendfusion.prepare.external_tables import external_table, hide_statistics
 from blendfusion.prepare.queries_in_statements import create_table, with_source
 from blendfusion.prepare.query import Query
 from blendfusion.prepare.translators import OURS, by_number, dialect_of, translators
@@ -122,7 +121,7 @@ class SessionText:
             if run is not None:
                 carried_out: Frame = run()(session, self.text)
                 return carried_out
-            self = replace(self, text=sql_of(external_table(session, self.text)))
+            self = replace(self, text=sql_of(_external_table(session, self.text)))
         parsed = statement(self.text)
         if isinstance(parsed, Setting):
             return session.change_option(parsed.name, parsed.value)
@@ -138,7 +137,8 @@ class SessionText:
             frame = _written_elsewhere(session, query) or create_table(session, query)
             frame = frame or with_source(session, query, query.plan(session))
             if options is not READING:
-                hide_statistics(session, query.text)
+                for external in _external_tables(query.text):
+                    external.hide_statistics(session, query.text)
             return frame
         return _explain(session, parsed, query) or query.plan(session)
 
@@ -215,3 +215,18 @@ def _explain(session: FrameSources, parsed: Explain, query: Query) -> Frame | No
         return session.new_table(pa.table(shown | {"plan": plan}))
     types = [*shown["plan_type"], *["remote_query"] * len(notes)]
     return session.new_table(pa.table({"plan_type": types, "plan": plan + notes}))
+
+
+def _external_table(session: FrameSources, sql: str) -> str:
+    """CREATE EXTERNAL TABLE as a service writes it for DataFusion; any other text as it is."""
+    for external in _external_tables(sql):
+        return str(external.external_table(session, sql))
+    if first_word(sql) != "CREATE" or "EXTERNAL" not in TokenTree(sql).words[:5]:
+        return sql
+    missing = "needs the service blendfusion/services/external_tables, which is not installed"
+    raise QueryError(f"CREATE EXTERNAL TABLE {missing}")
+
+
+def _external_tables(sql: str) -> list[Any]:
+    """The module that reads CREATE EXTERNAL TABLE, for a text that may be one."""
+    return parts("external_tables") if "external" in sql.lower() else []

@@ -60,6 +60,9 @@ class Service:
     versions: str = ""
     """The function that reads earlier versions of tables: ``with_versions(session, sql)`` is the
     text, of the same length, with parameters in their places, and the frames of these."""
+    external_tables: str = ""
+    """The module of CREATE EXTERNAL TABLE: ``external_table(session, sql)`` returns SQL for
+    DataFusion, and ``hide_statistics(session, sql)`` changes the table that this made."""
     updates: str = ""
     """The function that changes some rows of a table: ``with_changes(session, query, frame, asks)``
     is the frame of an UPDATE or DELETE."""

@@ -3,6 +3,7 @@
 from blendfusion.services import Service
 
 SERVICE = Service(
+    needs=("services.external_tables",),
     session="session:Comparing",
     frame="frame:Replaying",
     names={"Manifest": "manifest"},

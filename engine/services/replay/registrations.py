@@ -161,7 +161,7 @@ def register_again(session: BaseSession, name: str, path: str, recorded: object)
         check_shape(recorded, _SHAPE, "the registration")
         call: Any = recorded
         if call["method"] == "create_external":
-            from blendfusion.prepare.external_tables import external_table
+            from blendfusion.services.external_tables.statement import external_table
 
             # The session of a replay reads only, for the queries of others.
             statement = _statement(call["options"], path)
@@ -191,7 +191,7 @@ def register_again(session: BaseSession, name: str, path: str, recorded: object)
 
 def _statement(options: Mapping[str, Any], path: str) -> str:
     """The recorded CREATE EXTERNAL TABLE for files at another path. Raises Unfit for any other."""
-    from blendfusion.prepare.external_tables import moved_statement
+    from blendfusion.services.external_tables.statement import moved_statement
 
     check_shape(options, {"statement": str}, "the registration")
     moved = moved_statement(options["statement"], path)
