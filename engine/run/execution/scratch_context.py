@@ -41,10 +41,10 @@ class Workbench:
         """One array per expression, over the columns of ``table`` by position."""
         found = [_without_plan(e, table) for e in exprs]
         planned = [e for e, values in zip(exprs, found, strict=True) if values is None]
-        others = iter(self._planned(planned, table) if planned else [])
+        others = iter(self._compute(planned, table) if planned else [])
         return [next(others) if values is None else values for values in found]
 
-    def _planned(self, exprs: Sequence[Expr], table: pa.Table) -> list[pa.ChunkedArray]:
+    def _compute(self, exprs: Sequence[Expr], table: pa.Table) -> list[pa.ChunkedArray]:
         table, exprs = _narrow(table, exprs)
         self._context.register_record_batches(_TABLE, [batches_of(table)])
         try:
