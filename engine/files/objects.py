@@ -60,7 +60,7 @@ def _list_objects(url: str, bucket: str, parts: Sequence[str]) -> Listing:
     whole = store.get_file_info("/".join((bucket, *parts)))
     if whole.is_file and not url.endswith("/"):
         place = f"{scheme}://{quote(whole.path)}"
-        return Listing(url, url, (File(place, max(whole.size, 0), (), _changed(whole)),))
+        return Listing(url, url, (File(place, max(whole.size, 0), (), _change_time(whole)),))
     pattern = _pattern(url, parts) if not _exists(whole) else []
     base = "/".join((bucket, *parts[: len(parts) - len(pattern)]))
     found = _below(store, base, [*pattern, "*"] if pattern[-1:] == ["**"] else pattern)
@@ -74,7 +74,7 @@ def _list_objects(url: str, bucket: str, parts: Sequence[str]) -> Listing:
             f"{scheme}://{quote(f'{base}/{key}')}",
             found[key].size,
             (*outer, *key.split("/")[:-1]),
-            _changed(found[key]),
+            _change_time(found[key]),
         )
         for key in sorted(keys)
     ]
@@ -105,7 +105,7 @@ def _no_files(url: str, parts: Sequence[str], is_pattern: bool) -> QueryError:
     )
 
 
-def _changed(info: Any) -> int:
+def _change_time(info: Any) -> int:
     return info.mtime_ns or 0
 
 

@@ -73,7 +73,7 @@ def registration_of(method: str, path: object, arguments: Mapping[str, Any]) -> 
     if not isinstance(path, str | os.PathLike):
         return None
     place = os.fspath(path)
-    given = _encoded(arguments)
+    given = _encode_arguments(arguments)
     if place == "-" or scheme_of(place) not in (None, LOCAL) or given is None:
         return None
     folder = "/" if place.endswith("/") else ""  # DataFusion takes such a path for a folder
@@ -83,14 +83,14 @@ def registration_of(method: str, path: object, arguments: Mapping[str, Any]) -> 
 def of_objects(method: str, path: object, arguments: Mapping[str, Any]) -> Registration | None:
     """The registration of files in an object store by ``register_file``, which opens the store;
     None for any other."""
-    given = _encoded(arguments)
+    given = _encode_arguments(arguments)
     is_other = method != "register_file" or not isinstance(path, str) or given is None
     if is_other or scheme_of(str(path)) not in STORES:
         return None
     return Registration(method, str(path), given or {})
 
 
-def _encoded(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+def _encode_arguments(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
     """Arguments as JSON has them; None where it has not."""
     try:
         return {

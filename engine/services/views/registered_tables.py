@@ -107,9 +107,9 @@ class RegisteredTables(FrameSources):
             names |= self._read.keys() - self._files.keys()
         if self._forget_replaced(names):
             self.renew_tables(names)
-        for name in names & self._renewed:
+        for name in names & self._new_registrations:
             self._check_form(name, frame)
-        if names & self._renewed:
+        if names & self._new_registrations:
             self._check_copies(scanned & self._files.keys(), frame)
 
     def _forget_replaced(self, names: Iterable[str]) -> bool:
@@ -125,7 +125,7 @@ class RegisteredTables(FrameSources):
         return replaced
 
     @cached_property
-    def _renewed(self) -> set[str]:
+    def _new_registrations(self) -> set[str]:
         """The tables that were registered again."""
         return set()
 
@@ -212,7 +212,7 @@ class RegisteredTables(FrameSources):
                 self._files[name] = found, state
                 raise
             self._note_stale(name)
-            self._renewed.add(name)
+            self._new_registrations.add(name)
         return bool(changed)
 
     def _is_changed(self, name: str) -> bool:
