@@ -69,7 +69,13 @@ def _with_extension(files: Iterable[File], extension: str) -> Sequence[File]:
 
 
 def _whole(listing: Listing | None, options: CsvReadOptions) -> CsvReadOptions:
-    """``options`` that cut no quoted value in two."""
+    """``options`` that cut no quoted value in two. Raises QueryError for texts that stand for NULL:
+    DataFusion infers types by them, and reads them as texts."""
+    if options.null_regex:
+        raise QueryError(
+            "null_regex is heeded only for files of this machine with a header, whose columns are found",
+            hint="Leave it out, and write nullif(column, 'NA') in the query.",
+        )
     own = SniffedOptions(**vars(options))
     if listing is not None and options.has_header:
         _check_order(listing, options)
@@ -77,7 +83,7 @@ def _whole(listing: Listing | None, options: CsvReadOptions) -> CsvReadOptions:
     own.newlines_in_values = (
         options.newlines_in_values
         or listing is None
-        or stay_whole(listing.files, options.quote, is_compressed=compressed)
+        or stay_whole(listing.files, options.quote, is_compressed=compressed, escape=options.escape)
     )
     return own
 

@@ -4,7 +4,7 @@ itself."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,16 +75,20 @@ def open_csv(file: File, options: CsvOptions, new_folder: Callable[[], Path]) ->
     if encoding is None and any("\ufffd" in name for name in head.names):
         check_utf8(file.url, start)
     if encoding is None and not head.before:
-        return CsvSource(file, head, CsvFile(file.url, head.delimiter, options.quote))
+        return CsvSource(file, head, _csv_file(file.url, head, options))
     copy = new_folder() / "text.csv"
     write_utf8(file.url, copy, encoding, len(head.before))
     before = head.before.strip().splitlines()
     if before:
         note(f"'{file.url}': the lines before its header are left out: {before[0][:_SHOWN]!r}")
-    copied = CsvFile(
-        str(copy), head.delimiter, options.quote, file.url, len(head.before.splitlines())
-    )
+    made = _csv_file(str(copy), head, options)
+    copied = replace(made, shown=file.url, lines_before=len(head.before.splitlines()))
     return CsvSource(File(str(copy), copy.stat().st_size, file.folders), head, copied)
+
+
+def _csv_file(place: str, head: Head, options: CsvOptions) -> CsvFile:
+    escape = options.others.get("escape")
+    return CsvFile(place, head.delimiter, options.quote, escape=escape, comment=options.comment)
 
 
 def _head(text: str, options: CsvOptions, *, is_cut: bool) -> Head:

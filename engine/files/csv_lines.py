@@ -23,6 +23,10 @@ class CsvFile:
     """The file that it was made from."""
     lines_before: int = 0
     """The lines of that file before its own."""
+    escape: str | None = None
+    """The sign before a quote inside of a quoted value; None: it is doubled."""
+    comment: str | None = None
+    """The sign that begins lines which are no records."""
 
     @property
     def name(self) -> str:
@@ -68,7 +72,9 @@ def _records(file: CsvFile) -> Iterator[tuple[int, list[str]]]:
     """The records of a file that are not blank, each with its first line."""
     with open_text(file.place) as stream:
         text = io.TextIOWrapper(cast(Any, stream), "utf-8-sig", "replace", newline="")
-        reader = csv.reader(text, delimiter=file.delimiter, quotechar=file.quote)
+        reader = csv.reader(
+            text, delimiter=file.delimiter, quotechar=file.quote, escapechar=file.escape
+        )
         before = 0
         for cells in reader:
             if cells:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from datafusion import SessionConfig, SessionContext
 
 from blendfusion.datafusion.file_errors import INFERRED_ROWS
@@ -105,18 +106,31 @@ def _form(group: _Group, options: CsvOptions) -> Form:
             [source.file for source in group.sources],
             options.quote,
             is_compressed=group.format.compression is not None,
+            escape=options.others.get("escape"),
         ),
     }
-    return Form("csv", group.format.extension, group.format.compression, options=own)
+    null_texts = own.pop("null_regex", None)
+    return Form(
+        "csv",
+        group.format.extension,
+        group.format.compression,
+        options=own,
+        null_texts=null_texts or None,
+    )
 
 
-def stay_whole(files: Sequence[File], quote: str, *, is_compressed: bool) -> bool:
+def stay_whole(
+    files: Sequence[File], quote: str, *, is_compressed: bool, escape: str | None = None
+) -> bool:
     """Whether each of ``files`` must be read whole. Files are cut at the ends of lines only if none
-    holds a quoted line break, and if there are fewer files than cores."""
+    holds a quoted line break, and if there are fewer files than cores. An ``escape`` hides where
+    values end."""
     large = [file for file in files if file.size > _CUT_BYTES and not is_compressed]
     if not large or len(files) >= (os.cpu_count() or 1) > 1:
         return True
-    return any("://" in file.url or _has_quoted_break(file.path, quote) for file in large)
+    return escape is not None or any(
+        "://" in file.url or _has_quoted_break(file.path, quote) for file in large
+    )
 
 
 def _has_quoted_break(file: Path, quote: str) -> bool:
@@ -153,12 +167,22 @@ def _note_rows(types: ColumnTypes, source: CsvSource, reader: Form, rows: int) -
         frame = context.read_csv([source.file.address], **texts.arguments({}))
         for batch in frame.execute_stream():
             found = batch.to_pyarrow()
-            types.note(found.slice(0, rows))
+            types.note(_without(found.slice(0, rows), reader.null_texts))
             rows -= found.num_rows
             if rows <= 0:
                 return
     except Exception as problem:  # DataFusion's, which counts records
         raise _of_line(source, len(names)) or problem from None
+
+
+def _without(batch: pa.RecordBatch, null_texts: str | None) -> pa.RecordBatch:
+    """Rows of text, with NULL for the texts that stand for it."""
+    if null_texts is None:
+        return batch
+    columns = [column.cast(pa.string()) for column in batch.columns]
+    known = [pc.invert(pc.match_substring_regex(column, null_texts)) for column in columns]
+    values = [pc.if_else(are, c, None) for are, c in zip(known, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(values, names=batch.schema.names)
 
 
 def _of_line(source: CsvSource, due: int) -> QueryError | None:
@@ -197,4 +221,6 @@ def _with_types(
     renamed = {f.name: n for f, n in zip(fields, names, strict=True) if f.name != n}
     same = [field.name for field in fields] == schema.names
     own = pa.schema([(n, f.type) for f, n in zip(fields, names, strict=True)])
+    if reader.null_texts is not None:  # which are no values of other types
+        own, same = pa.schema([(name, pa.string()) for name in names]), False
     return replace(reader, schema=own, names=renamed, is_table=same and not renamed)

@@ -23,7 +23,7 @@ def check_quotes(files: Iterable[CsvFile]) -> None:
         room -= len(text)
         if room < 0:
             return
-        if text.count(file.quote.encode()) % 2:
+        if file.escape is not None or text.count(file.quote.encode()) % 2:
             line = _open_line(text.decode("utf-8", "replace"), file)
             if line is not None:
                 raise QueryError(
@@ -36,9 +36,13 @@ def _open_line(text: str, file: CsvFile) -> int | None:
     """The line of the open quote, from 1; None if there is none: a quote inside a value that does
     not begin with one is a character as any other."""
     between, quote = rf"{re.escape(file.delimiter)}\r\n", re.escape(file.quote)
+    escape = "" if file.escape is None else re.escape(file.escape)
+    escaped = rf"{quote}{quote}" + (rf"|{escape}[\s\S]" if escape else "")
+    inside = rf"[^{quote}{escape}]*+"
+    comment = "" if file.comment is None else rf"(?m:^{re.escape(file.comment)}.*+)|"
     fields = re.compile(
-        rf"{quote}[^{quote}]*+(?:{quote}{quote}[^{quote}]*+)*{quote}(?!{quote})[^{between}]*+|(?P<open>{quote})"
-        rf"|[^{quote}{between}][^{between}]*+"
+        rf"{comment}{quote}{inside}(?:(?:{escaped}){inside})*{quote}(?!{quote})[^{between}]*+"
+        rf"|(?P<open>{quote})|[^{quote}{between}][^{between}]*+"
     )
     found = next((field for field in fields.finditer(text) if field["open"]), None)
     return None if found is None else text.count("\n", 0, found.start()) + 1

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from datafusion import CsvReadOptions, DataFrame, Expr, lit
+from datafusion import CsvReadOptions, DataFrame, Expr, functions, lit
 
+from blendfusion.datafusion.arrow_types import is_text
 from blendfusion.errors import QueryError
 from blendfusion.files.csv_lines import CsvFile
 from blendfusion.files.links import link_files
@@ -40,6 +41,8 @@ class Form:
     """Further options of the reader."""
     is_table: bool = True
     """Whether the files have all columns of the table, in its order."""
+    null_texts: str | None = None
+    """The pattern of texts that stand for NULL in columns, which are read as text."""
 
     def arguments(self, partitions: Mapping[str, pa.DataType]) -> dict[str, Any]:
         """The arguments of DataFusion's reader."""
@@ -229,12 +232,23 @@ def _shape(frame: DataFrame, part: Part, wanted: Mapping[str, pa.DataType]) -> D
 
     def column(name: str, kind: pa.DataType) -> Expr:
         own = part.form.names.get(name, name)
+        if pa.types.is_null(kind):
+            return lit(None).alias(name)
         if own not in has:
             return lit(part.constants.get(name)).cast(kind).alias(name)
         held = Expr.column(quoted_name(own))
+        if part.form.null_texts is not None:
+            held = _without_nulls(held, part.form.null_texts, is_text(kind))
         return (held if has[own] == kind else held.cast(kind)).alias(name)
 
     return frame.select(*(column(name, kind) for name, kind in wanted.items()))
+
+
+def _without_nulls(text: Expr, null_texts: str, is_text: bool) -> Expr:
+    """The text, or NULL for one of ``null_texts``; an empty one is no value of another type."""
+    known = functions.regexp_like(text, lit(null_texts))
+    known = known if is_text else known | (text == lit(""))
+    return functions.when(known, lit(None).cast(pa.string())).otherwise(text)
 
 
 def _unite(schemas: Iterable[pa.Schema]) -> pa.Schema:

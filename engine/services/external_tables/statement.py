@@ -167,6 +167,11 @@ def _settings(tree: TokenTree, opened: int) -> Iterator[tuple[str, str]]:
 
 def _with_columns(session: BaseSession, found: _Statement) -> str:
     sql = str(found.tree.text)
+    if found.options.get("null_regex"):
+        raise QueryError(
+            "null_regex: DataFusion reads the texts that stand for NULL as texts",
+            hint="session.register_csv('t', path, options=CsvReadOptions(null_regex=…)) makes them NULL.",
+        )
     if any(scheme_of(place) not in (None, LOCAL) for place in found.places):
         return edit(sql, _breaks(found, whole=True)).sql
     if not _exist(found):

@@ -22,7 +22,7 @@ from zoneinfo import ZoneInfo
 import duckdb
 import pyarrow as pa
 import pytest
-from datafusion import SessionConfig
+from datafusion import CsvReadOptions, SessionConfig
 
 import blendfusion as bf
 from blendfusion.files import csv_tables
@@ -575,3 +575,60 @@ def test_digits_behind_a_zero_in_one_of_several_files(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_text(f"zip\n{value}\n")
     session = bf.connect(bf.ScriptedModel(lambda _: True), cache=None)
     assert sorted(session.register_file(str(tmp_path), "t").to_pydict()["zip"]) == ["01234", "1234"]
+
+
+def _written(value: str | None, form: CsvReadOptions, rng: random.Random) -> str:
+    """A cell of a file."""
+    quote, escape = form.quote, form.escape
+    if value is None:
+        return rng.choice(["", "NA", "-"] if form.null_regex else [""])
+    signs = {form.delimiter, quote, escape or quote, form.comment or quote, "\n", " "}
+    if not (signs & set(value) or value in ("NA", "-") or rng.random() < 0.3):
+        return value
+    inside = value if escape is None else value.replace(escape, escape * 2)
+    return f"{quote}{inside.replace(quote, (escape or quote) + quote)}{quote}"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_files_with_options_are_read_as_these_say(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    form = CsvReadOptions(
+        delimiter=rng.choice([",", ";", "|"]),
+        quote=rng.choice(['"', "'"]),
+        escape=rng.choice([None, "\\"]),
+        comment=rng.choice([None, "#"]),
+        null_regex=rng.choice([None, "^(NA|-)$"]),
+    )
+    pieces = ["a", "é", " ", "0", "#", "\n", form.delimiter, form.quote]
+    rows: list[list[str | None]] = []
+    for _ in range(rng.choice([2, 30])):
+        text = "".join(rng.choices(pieces, k=rng.randint(1, 4))) + "x"
+        rows.append([rng.choice([text, text, None]), rng.choice(["1", "25", None])])
+    lines = [form.delimiter.join(["a", "n"])]
+    for row in rows:
+        if form.comment and rng.random() < 0.3:
+            lines.append(f"{form.comment} note {form.quote}")
+        lines.append(form.delimiter.join(_written(value, form, rng) for value in row))
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(lines) + "\n", newline="")
+    session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None)
+    session.register_csv("t", file, options=form)
+    due = sorted(str([text, None if n is None else int(n)]) for text, n in rows)
+    for query in ("SELECT a, n FROM t", "SELECT a, n FROM t WHERE llm_filter('q', a) OR TRUE"):
+        found = session.sql(query).to_pylist()
+        if any(n is not None for _, n in rows):
+            assert sorted(str([*row.values()]) for row in found) == due
+    assert session.read_csv(file, options=form).count() == len(rows)
+
+
+def test_texts_for_null_that_would_be_texts_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,x\n1,NA\n")
+    session = bf.connect(None, cache=None)
+    statement = f"CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{tmp_path}/t.csv' OPTIONS"
+    with pytest.raises(bf.QueryError, match="null_regex"):
+        session.sql(f"{statement} ('format.has_header' 'true', 'format.null_regex' '^NA$')")
+    known = CsvReadOptions(
+        schema=pa.schema([("id", pa.int64()), ("x", pa.string())]), null_regex="NA"
+    )
+    with pytest.raises(bf.QueryError, match="null_regex"):
+        session.register_csv("t", tmp_path / "t.csv", options=known)
