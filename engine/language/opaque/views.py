@@ -32,8 +32,8 @@ class Views:
         self._queries: dict[str, str] = {}
         self._tables: dict[str, Iterable[UnnamedTable]] = {}
         self.statements: dict[str, str] = {}
-        """What creates each view once more, in the order in which they were created, by their names
-        in small letters, without quotes."""
+        """The statements that create the views again, in the order in which these were created, by
+        their names in small letters, without quotes."""
 
     def hold(self, name: str, tables: Iterable[UnnamedTable]) -> None:
         """Keep the ``tables`` that the view ``name`` reads, by whose names it is planned, until
