@@ -159,7 +159,7 @@ class RegisteredTables(FrameSources):
                 text = f"{text}\n{views[name].lower()}"
         self.renew_tables([name for name in self._files if _is_word(name.lower(), text)])
         for name in [name for name in views if name in self._stale and _is_word(name, text)]:
-            self._create_anew(name)
+            self._create_again(name)
 
     @cached_property
     def _stale(self) -> set[str]:
@@ -173,7 +173,7 @@ class RegisteredTables(FrameSources):
                 changed.add(name)
                 self._stale.add(name)
 
-    def _create_anew(self, name: str) -> None:
+    def _create_again(self, name: str) -> None:
         """Plan a view over the tables that there are now. Raises QueryError where it cannot be."""
         from blendfusion.datafusion.error_translation import translate_error
 
@@ -267,8 +267,8 @@ class RegisteredTables(FrameSources):
 
 
 def _keys(known: tuple[Registration, list[Any] | None]) -> list[str]:
-    """What a plan shows of the files of a table in an object store: their keys, or the place of
-    their copies; nothing of other files."""
+    """The parts of a plan that show files of a table in an object store: their keys, or the place
+    of their copies; nothing of other files."""
     from blendfusion.places.remote import key_of, scheme_of
 
     found, stamps = known
