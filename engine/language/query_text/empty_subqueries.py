@@ -40,7 +40,9 @@ def empty_subqueries(sql: str) -> str:
             continue
         end = reader.close[at]
         value = reader.outer and at not in relations and is_value(reader, at)
-        if value and _may_be_empty(reader, at + 1, end) and not reader.is_item(at, end + 1):
+        if not value or _is_answer(reader, at + 1, end) or reader.is_item(at, end + 1):
+            continue
+        if may_be_empty(reader, at + 1, end):
             first, last = reader.span(at, end + 1)
             edits += [(first, first, "nullif("), (last, last, ", NULL)")]
     return str(edit(sql, edits).sql) if edits else sql
@@ -71,20 +73,27 @@ def is_value(reader: Reader, at: int) -> bool:
     return not (called or before in _NO_VALUE or reader.tokens[at - 1].text == "=>")
 
 
-def _may_be_empty(reader: Reader, start: int, end: int) -> bool:
+def may_be_empty(reader: Reader, start: int, end: int) -> bool:
     """Whether a query may have no row: any but an aggregate of all rows."""
-    if _is_answer(reader, start, end):
-        return False
-    at, relation, aggregate = start, False, False
+    at, stop = start, end
     while at < end:
-        word = reader.word(at)
-        if word in _MAY_DROP:
+        if reader.word(at) in _MAY_DROP:
             return True
-        relation |= word in ("FROM", "WHERE")
-        counts = not relation and reader.opens(at + 1) and word in OF_ALL_ROWS
-        aggregate |= counts and reader.word(reader.close[at + 1] + 1) != "OVER"
+        if reader.word(at) in ("FROM", "WHERE"):
+            stop = min(stop, at)
         at = reader.close.get(at, at) + 1
-    return relation and not aggregate
+    return stop < end and not _has_aggregate(reader, start, stop)
+
+
+def _has_aggregate(reader: Reader, at: int, end: int) -> bool:
+    while at < end:
+        called = reader.word(at) in OF_ALL_ROWS and reader.opens(at + 1)
+        if called and reader.word(reader.close[at + 1] + 1) != "OVER":
+            return True
+        if reader.opens(at) and reader.word(at + 1) in ("SELECT", "WITH"):
+            at = reader.close[at]
+        at += 1
+    return False
 
 
 def _is_answer(reader: Reader, start: int, end: int) -> bool:

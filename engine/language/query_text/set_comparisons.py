@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from sqlglot.tokenizer_core import TokenType
 
+from blendfusion.language.query_text.empty_subqueries import may_be_empty
 from blendfusion.language.query_text.query_tree import Query, Reader, Select
 from blendfusion.language.query_text.repeated_names import alias_of
 from blendfusion.language.query_text.source_map import edit
@@ -41,7 +42,11 @@ def _is_compared(reader: Reader, query: Query) -> bool:
 def _edits(reader: Reader, query: Query) -> Iterator[tuple[int, int, str]]:
     """The edits that name the column. The only item of a single SELECT gets an alias. Any other
     query is wrapped in a SELECT, in which DataFusion refuses columns of the outer query: with them,
-    the rows of a UNION are wrong."""
+    the rows of a UNION are wrong. An aggregate of all rows is a value: of those that read the outer
+    query, DataFusion leaves out the row of no rows."""
+    if not may_be_empty(reader, query.start, query.end):
+        yield *reader.span(query.start - 2, query.start - 1), ""
+        return
     branch, *others = query.branches
     items = reader.items(branch) if isinstance(branch, Select) and not others else []
     if len(items) != 1 or reader.kind(items[0][1] - 1) == TokenType.STAR:

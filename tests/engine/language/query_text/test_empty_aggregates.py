@@ -75,3 +75,16 @@ def test_lateral_has_the_rows_of_duckdb(session: bf.Session, having: str, call: 
         else:
             queries.append(query)
     check(session, queries[::4])
+
+
+@pytest.mark.parametrize("call", ["", ", llm_filter('q', t.x) AS f"])
+@pytest.mark.parametrize("quantifier", ["ANY", "ALL"])
+def test_a_set_of_one_count_has_the_rows_of_duckdb(
+    session: bf.Session, quantifier: str, call: str
+) -> None:
+    queries = []
+    for item, kept, operator in itertools.product(ITEMS[1:5], KEPT, ("<", "=", ">=")):
+        test = f"0 {operator} {quantifier} (SELECT {item} FROM u WHERE u.k = t.k{kept})"
+        queries.append(f"SELECT id{call} FROM t WHERE {test}")
+        queries.append(f"SELECT id{call} FROM t WHERE NOT {test}")
+    check(session, queries[::3])
