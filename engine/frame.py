@@ -40,7 +40,8 @@ from blendfusion.datafusion.stream import Stream
 from blendfusion.datafusion.unnamed_tables import UnnamedTable
 from blendfusion.errors import BlendFusionError, OptionError, QueryError, require_package
 from blendfusion.files.csv_lines import place_error
-from blendfusion.files.foreign_tables import pandas_of
+from blendfusion.files.foreign_tables import pandas_of, polars_of
+from blendfusion.files.python_values import convert
 from blendfusion.language.opaque.datafusion_bugs import without_bugs
 from blendfusion.language.opaque.execution_path import optimize, prepare, understood_error
 from blendfusion.language.opaque.prepared_frame import PreparedFrame
@@ -469,22 +470,18 @@ class Frame(FrameMethods):
 
     def to_pandas(self) -> pd.DataFrame:
         require_package("pandas", "to_arrow_table() and to_pylist() need nothing else")
-        return pandas_of(self.to_arrow_table())
+        return convert(self.to_arrow_table(), pandas_of, "pandas")
 
     def to_polars(self) -> pl.DataFrame:
         require_package("polars", "to_arrow_table() and to_pylist() need nothing else")
-        import polars as pl
-
-        frame = pl.from_arrow(self.to_arrow_table())
-        assert isinstance(frame, pl.DataFrame)
-        return frame
+        return convert(self.to_arrow_table(), polars_of, "Polars")
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self.to_arrow_table().to_pylist()
+        rows: list[dict[str, Any]] = convert(self.to_arrow_table(), pa.Table.to_pylist)
         return rows
 
     def to_pydict(self) -> dict[str, list[Any]]:
-        columns: dict[str, list[Any]] = self.to_arrow_table().to_pydict()
+        columns: dict[str, list[Any]] = convert(self.to_arrow_table(), pa.Table.to_pydict)
         return columns
 
     def count(self) -> int:

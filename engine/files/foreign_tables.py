@@ -14,6 +14,7 @@ from blendfusion.errors import ArgumentError, half_a_pair
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
 _NESTED = {"dict", "list", "tuple", "set", "ndarray"}
 _LONGEST = 1 << 53
@@ -91,6 +92,24 @@ def pandas_of(table: pa.Table) -> pd.DataFrame:
     for place, column in enumerate(table.columns):
         if column.type in kinds and column.null_count and _is_rounded(column):
             frame.isetitem(place, column.to_pandas(types_mapper=kinds.get))
+    return frame
+
+
+def polars_of(table: pa.Table) -> pl.DataFrame:
+    """``table`` as a Polars frame. Polars has neither zones that are offsets, such as +05:30, whose
+    moments are in UTC, nor decimals of more than 38 digits. Raises ValueError for a longer value."""
+    import polars as pl
+
+    for place, field in enumerate(table.schema):
+        kind = field.type
+        if pa.types.is_timestamp(kind) and (kind.tz or "")[:1] in ("+", "-"):
+            kind = pa.timestamp(kind.unit, "UTC")
+        elif pa.types.is_decimal256(kind):
+            kind = pa.decimal128(38, kind.scale)
+        if kind != field.type:
+            table = table.set_column(place, field.name, table.column(place).cast(kind))
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
     return frame
 
 

@@ -1,12 +1,39 @@
-"""The values of Arrow columns as objects of Python, none of which is shortened or refused."""
+"""The values of Arrow columns as objects of Python, none of which is shortened."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+
+from blendfusion.errors import QueryError
+
+T = TypeVar("T")
+
+
+def convert(table: pa.Table, function: Callable[[pa.Table], T], library: str = "Python") -> T:
+    """The objects that ``function`` makes of ``table``. Raises QueryError, which names the column,
+    for a value that those of ``library`` cannot hold: Python's times have no nanoseconds, and its
+    calendar has the years 1 to 9999."""
+    try:
+        if library == "Python":
+            for column in table.columns:
+                if column.type == pa.time64("ns"):
+                    column.cast(pa.time64("us"))
+        return function(table)
+    except (OverflowError, ValueError) as problem:
+        if len(table.columns) > 1:
+            for place in range(len(table.columns)):
+                convert(table.select([place]), function, library)
+            raise
+        name = table.column_names[0]
+        raise QueryError(
+            f"column '{name}' has a value of {table.schema.types[0]} that {library} cannot hold",
+            hint=f'CAST("{name}" AS VARCHAR) gives its text, and to_arrow_table() the value.',
+        ) from problem
 
 
 def python_values(values: pa.ChunkedArray | pa.Array, separator: str = "T") -> list[Any]:

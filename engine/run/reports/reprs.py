@@ -14,6 +14,7 @@ import pyarrow as pa
 from datafusion import DataFrame
 
 from blendfusion.errors import BlendFusionError
+from blendfusion.files.python_values import python_values
 from blendfusion.models.registry.model_names import ModelNames
 from blendfusion.models.wrappers.cache import CachedModel
 from blendfusion.models.wrappers.cascade import targets_in
@@ -82,7 +83,7 @@ def _table(rows: pa.Table) -> Html:
         for field in rows.schema
     ]
     kinds = ["n" if _is_number(field.type) else "wide" for field in rows.schema]
-    cells = [[_cell(value) for value in column.to_pylist()] for column in rows.columns]
+    cells = [[_cell(value) for value in python_values(column, " ")] for column in rows.columns]
     return table(caption, heads, list(zip(*cells, strict=True)), kinds=kinds)
 
 

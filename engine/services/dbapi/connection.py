@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from blendfusion.files.python_values import convert
 from blendfusion.frame import Frame
 from blendfusion.language.query_text.statements import first_word
 from blendfusion.run.reports.trace import Trace
@@ -161,7 +162,8 @@ class Cursor(_Closing):
 
     def _read(self) -> Iterator[Row]:
         for batch in self._batches:
-            columns = [column.to_pylist() for column in batch.to_pyarrow().columns]
+            table = pa.Table.from_batches([batch.to_pyarrow()])
+            columns = convert(table, lambda one: [column.to_pylist() for column in one.columns])
             for row in zip(*columns, strict=True):
                 self._fetched += 1
                 yield row

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import blendfusion as bf
 from blendfusion.apps.page_writers import PAGE_WRITERS
 from blendfusion.files.python_values import python_values
 from blendfusion.files.row_writers import write_json_lines
@@ -102,3 +104,36 @@ def test_a_page_shows_numbers_that_are_not_finite(style: str) -> None:
     assert "nan" in text
     assert "-inf" in text
     assert "None" not in text
+
+
+_NOT_HELD = [
+    ("to_pylist", "DATE '9999-12-31' + INTERVAL '1 day'", "date32[day] that Python"),
+    ("to_pydict", "arrow_cast(-800000, 'Date32')", "date32[day] that Python"),
+    ("to_pylist", "CAST('23:59:59.999999999' AS TIME)", "time64[ns] that Python"),
+    ("to_pandas", "CAST('23:59:59.999999999' AS TIME)", "time64[ns] that pandas"),
+    ("to_pandas", "DATE '9999-12-31' + INTERVAL '1 day'", "date32[day] that pandas"),
+    (
+        "to_polars",
+        f"arrow_cast('{'9' * 45}', 'Decimal256(70, 2)')",
+        "decimal256(70, 2) that Polars",
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "value", "words"), _NOT_HELD)
+def test_a_value_that_no_object_holds_is_an_error_with_its_column(
+    method: str, value: str, words: str
+) -> None:
+    frame = bf.connect().sql(f"SELECT 1 AS a, {value} AS d")
+    with pytest.raises(bf.QueryError, match=rf"column 'd' has a value of {re.escape(words)}"):
+        getattr(frame, method)()
+    assert frame.to_arrow_table().num_rows == 1
+    assert "<table" in frame._repr_html_()
+
+
+def test_polars_has_moments_of_offsets_and_decimals_that_fit() -> None:
+    zoned = """arrow_cast(0, 'Timestamp(Millisecond, Some("+05:30"))')"""
+    frame = bf.connect().sql(f"SELECT {zoned} AS t, arrow_cast('1.5', 'Decimal256(70, 2)') AS d")
+    (row,) = frame.to_polars().to_dicts()
+    assert row["t"].isoformat() == "1970-01-01T00:00:00+00:00"
+    assert str(row["d"]) == "1.50"
