@@ -96,8 +96,8 @@ def pandas_of(table: pa.Table) -> pd.DataFrame:
 
 
 def polars_of(table: pa.Table) -> pl.DataFrame:
-    """``table`` as a Polars frame. Polars has neither zones that are offsets, such as +05:30, whose
-    moments are in UTC, nor decimals of more than 38 digits. Raises ValueError for a longer value."""
+    """``table`` as a Polars frame. Polars has no zones that are offsets, such as +05:30: their
+    moments are in UTC. Raises ValueError for a decimal of more than 38 digits."""
     import polars as pl
 
     for place, field in enumerate(table.schema):
