@@ -12,7 +12,6 @@ _TOTALS = {
     "CUBE": "GROUP BY CUBE (a, b)",
     "TOTALS": "GROUP BY GROUPING SETS ((a, b), ())",
 }
-_FILES = ("OUTFILE", "DUMPFILE")
 _OPERANDS = (
     *(TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER, TokenType.L_PAREN),
     TokenType.NOT,
@@ -43,8 +42,6 @@ def _ignored_clause(tree: TokenTree, at: int) -> tuple[str, str] | None:
         return "CONNECT BY", "Write WITH RECURSIVE tree AS (… UNION ALL …)."
     if word == "WITH" and after in _TOTALS and at and not _is_common(tree, at + 2):
         return f"WITH {after}", f"Write {_TOTALS[after]}."
-    if word == "INTO" and after in _FILES and tree.kind(at + 2) == TokenType.STRING:
-        return f"INTO {after}", "Write COPY (SELECT …) TO 'file.csv'."
     if tree.kind(at) == TokenType.STAR and after == "ILIKE":
         return "* ILIKE", "Name the columns, or leave some out: SELECT * EXCLUDE (a, b)."
     return None

@@ -108,7 +108,8 @@ def without_into(sql: str) -> str:
 
 
 def _into(tree: TokenTree) -> tuple[str, tuple[int, int, str]]:
-    """The name of the table of SELECT … INTO as SQL, and the edit that leaves the clause out."""
+    """The name of the table of SELECT … INTO as SQL, and the edit that leaves the clause out.
+    Raises QueryError for a file, which other systems write: INTO OUTFILE 'a.csv'."""
     at = _place_of_into(tree)
     assert at is not None
     start = at + 1
@@ -117,6 +118,8 @@ def _into(tree: TokenTree) -> tuple[str, tuple[int, int, str]]:
     end = start + 1
     while tree.kind(end) == TokenType.DOT:
         end += 2
+    if TokenType.STRING in (tree.kind(start), tree.kind(end)):
+        raise tree.refusal(at, "INTO names no file", "Write COPY (SELECT …) TO 'file.csv'.")
     gone = tree.span(at - 1, at)[1] if at else 0
     return str(tree.source_text(start, end)), (gone, tree.span(at, end)[1], "")
 

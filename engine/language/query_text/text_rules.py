@@ -51,7 +51,7 @@ _SIMILAR_TO = TextRule(r"\bsimilar\b", "similar_to:similar_to")
 
 CHECKS = (
     TextRule(
-        r"\b(?:(?:table)?sample|prewhere|connect|rollup|cube|totals|outfile|dumpfile)\b|\*\s*ilike",
+        r"\b(?:(?:table)?sample|prewhere|connect|rollup|cube|totals)\b|\*\s*ilike",
         "ignored_clauses:check_clauses",
     ),
     _SIMILAR_TO,

@@ -176,3 +176,22 @@ def test_a_copy_asks_what_its_query_asks(style: str, tmp_path: Path) -> None:
     written = db.session.register_file(file, "written")
     assert written.columns == ["x", "llm_int('length', x)"]
     assert len(written.to_pylist()) == 10
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT x INTO OUTFILE 'a.csv' FROM t WHERE llm_filter('holds v', x)",
+        "SELECT x FROM t WHERE llm_filter('holds v', x) INTO OUTFILE 'a.csv'",
+        "SELECT x FROM t INTO DUMPFILE 'a.csv'",
+        "SELECT x INTO 'a.csv' FROM t",
+        "EXPLAIN SELECT x INTO OUTFILE 'a.csv' FROM t",
+    ],
+)
+def test_into_a_file_is_refused_before_anything_is_asked(query: str) -> None:
+    """It made a table ``outfile``, and no file."""
+    db = connected()
+    with pytest.raises(bf.QueryError, match=r"INTO names no file(.|\n)*COPY \(SELECT …\) TO"):
+        db.session.sql(query)
+    assert not db.model.calls
+    assert not db.session.table_exist("outfile")

@@ -22,8 +22,6 @@ def session() -> bf.Session:
         ("SELECT (SELECT count(*) FROM t TABLESAMPLE SYSTEM (1))", "TABLESAMPLE", "random()"),
         ("SELECT a FROM t SAMPLE (10)", "SAMPLE", "random()"),
         ("SELECT a FROM t PREWHERE a = 1", "PREWHERE", "Write WHERE"),
-        ("SELECT a INTO OUTFILE 't.csv' FROM t", "INTO OUTFILE", "Write COPY"),
-        ("SELECT a FROM t INTO DUMPFILE 't.csv'", "INTO DUMPFILE", "Write COPY"),
         ("SELECT a FROM t START WITH a = 1 CONNECT BY PRIOR a = b", "CONNECT BY", "RECURSIVE"),
         ("SELECT a, count(*) FROM t GROUP BY a WITH ROLLUP", "WITH ROLLUP", "GROUP BY ROLLUP"),
         ("SELECT a, b FROM t GROUP BY (a), (b) with cube", "WITH CUBE", "GROUP BY CUBE"),
