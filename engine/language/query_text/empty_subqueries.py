@@ -6,8 +6,9 @@ without a row is NULL, but DataFusion takes the type of its column for its own."
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from blendfusion.language.query_text.query_tree import Reader, Select
+from blendfusion.language.query_text.query_tree import Query, Reader, Select
 from blendfusion.language.query_text.source_map import edit
 
 _MAY_DROP = {
@@ -50,22 +51,30 @@ def empty_subqueries(sql: str) -> str:
 
 def relations_of(reader: Reader) -> set[int]:
     """Where the parentheses of relations and of branches of set operators open."""
-    found = set()
+    found: set[int] = set()
     for query, _ in reader.scopes():
         for branch in query.branches:
             if isinstance(branch, Select):
-                queries = [s.query for s in reader.sources(branch) if s.query is not None]
-                found |= {inner.start - 1 for inner in queries}
+                for source in reader.sources(branch):
+                    found.update(_opens(source.query))
             elif len(query.branches) > 1 or any(query is outer for outer in reader.outer):
-                found.add(branch.start - 1)
+                found.update(_opens(branch))
     return found
+
+
+def _opens(query: Query | None) -> Iterator[int]:
+    """Where the parentheses of a relation open, and those right inside them."""
+    while query is not None:
+        yield query.start - 1
+        (only, *others) = query.branches
+        query = only if isinstance(only, Query) and not others else None
 
 
 def is_value(reader: Reader, at: int) -> bool:
     """Whether a query in the parentheses at ``at`` stands for one value."""
     end = reader.close[at]
     while reader.opens(at - 1) and reader.close[at - 1] == end + 1:
-        if reader.is_called(at - 1) and reader.word(at - 2) not in _OPERATORS:
+        if reader.is_called(at - 1) and reader.word(at - 2) not in {*_OPERATORS, *_NO_VALUE}:
             break
         at, end = at - 1, end + 1
     before = reader.word(at - 1)

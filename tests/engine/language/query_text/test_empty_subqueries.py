@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import blendfusion as bf
+from blendfusion.language.query_text.empty_subqueries import empty_subqueries
 
 T = pa.table({"id": [1, 2, 3], "k": [1, 2, None], "x": ["a", "b", None]})
 U = pa.table(
@@ -85,3 +86,21 @@ def test_an_answer_has_the_type_of_what_is_beside_the_subquery(value: str) -> No
     group = "LIMIT 1" if value.startswith("llm_map") else "HAVING count(*) > 1"
     found = made.sql(f"SELECT id FROM t WHERE id > (SELECT {value} FROM t AS u {group})")
     assert found.to_pylist() == [{"id": 3}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a.id FROM t AS a JOIN ((SELECT id, k FROM t LIMIT 9)) AS b ON a.id = b.id",
+        "SELECT a.id FROM t AS a, ((SELECT id, k FROM t WHERE id > 0)) AS b WHERE a.id = b.id",
+        "SELECT id FROM (((SELECT id, k FROM t WHERE id > 0))) AS b",
+        "SELECT id FROM (((SELECT id, k FROM t)) UNION ((SELECT id, k FROM t))) AS b",
+        "((SELECT id, k FROM t WHERE id > 0)) UNION (((SELECT id, k FROM t)))",
+        "SELECT b.id FROM (t AS a JOIN (SELECT id, k FROM t) AS b ON a.id = b.id)",
+        "WITH c AS ((SELECT id, k FROM t WHERE id > 0)) SELECT id FROM c",
+        "SELECT id FROM t WHERE id IN ((SELECT id FROM t WHERE id > 0))",
+        "SELECT id FROM t WHERE EXISTS ((SELECT id, k FROM t WHERE id > 0))",
+    ],
+)
+def test_relations_in_parentheses_are_no_values(text: str) -> None:
+    assert empty_subqueries(text) == text
