@@ -1,7 +1,8 @@
 """Writes HAVING of aggregates of all rows as CASE in subqueries, which may read what is around.
 
 DataFusion 55 plans such a subquery as groups of a join, and adds the row of no group itself: not
-for an item without an aggregate, nor below HAVING, which an inner LATERAL leaves out."""
+for an item without an aggregate (``count(*) IS NULL`` becomes FALSE), nor below HAVING, which an
+inner LATERAL leaves out."""
 
 from __future__ import annotations
 
@@ -77,15 +78,26 @@ def _cases(
     condition = _COUNTED if having is None else reader.source_text(having + 1, end)
     for first, last in items:
         stop = last - 2 if reader.word(last - 2) == "AS" else last
+        begin, behind = reader.span(first, stop)
+        if having is None and _is_folded(reader, first, stop):
+            name = f' AS "{reader.source_text(first, stop)}"' if stop == last else ""
+            yield begin, begin, f"CASE WHEN {_COUNTED} THEN "
+            yield behind, behind, f" END{name}"
+            continue
         if having is None and (_has_aggregate(reader, first, stop) or stop == last):
             continue
         if named and stop == last:
             raise reader.refusal(first, "an item of LATERAL beside HAVING has no name")
-        begin, behind = reader.span(first, stop)
         yield begin, begin, f"CASE WHEN {condition} THEN "
         yield behind, behind, " END"
     if having is not None:
         yield (*reader.span(having, end), "")
+
+
+def _is_folded(reader: Reader, start: int, end: int) -> bool:
+    """Whether DataFusion may make a constant of an item: it knows that a count is not NULL."""
+    words = reader.words[start:end]
+    return "COUNT" in words and "NULL" in words and '"' not in reader.source_text(start, end)
 
 
 def _has_aggregate(reader: Reader, start: int, end: int) -> bool:

@@ -78,7 +78,10 @@ QUERIES = (
         "subquery_conditions:conditions_above_aggregates",
         ("columns",),
     ),
-    TextRule(r"\(\s*select\b.*\bhaving\b|\blateral\b", "empty_aggregates:empty_aggregates"),
+    TextRule(
+        r"\(\s*select\b.*(?:\bhaving\b|\bcount\b.*\bnull\b)|\blateral\b",
+        "empty_aggregates:empty_aggregates",
+    ),
     TextRule(r"\(\s*(?:select|with)\b", "empty_subqueries:empty_subqueries"),
     TextRule(r"\b(?:rollup|cube)\s*\(", "grouped_keys:grouped_keys"),
     TextRule(
