@@ -402,14 +402,14 @@ class Frame(FrameMethods):
         statement."""
         return bool(self.statement or self.prepared.calls)
 
-    def _tables(self, *, eager: bool) -> Generator[pa.Table, None, None]:
+    def _tables(self, *, eager: bool, whole: bool = False) -> Generator[pa.Table, None, None]:
         """The result as tables of this frame's schema, at least one."""
         from blendfusion.run.frame_run import tables_of
 
-        return tables_of(self, eager=eager)
+        return tables_of(self, eager=eager, whole=whole)
 
     def _table(self) -> pa.Table:
-        with self._session.telling(), closing(self._tables(eager=True)) as tables:
+        with self._session.telling(), closing(self._tables(eager=True, whole=True)) as tables:
             return concat(list(tables))
 
     def _result(self) -> DataFrame:

@@ -35,8 +35,11 @@ if TYPE_CHECKING:
     from blendfusion.udfs.ask.dispatcher import Dispatcher
 
 
-def tables_of(frame: BaseFrame, *, eager: bool) -> Generator[pa.Table, None, None]:
-    """The result as tables of the frame's schema; at least one."""
+def tables_of(
+    frame: BaseFrame, *, eager: bool, whole: bool = False
+) -> Generator[pa.Table, None, None]:
+    """The result as tables of the frame's schema; at least one. ``whole``: the caller holds all of
+    them until the last one has come."""
     engine, latest, options = frame.engine, frame.latest, frame.engine.options
     if options.confirm_above:
         confirm(frame, options.confirm_above)
@@ -50,7 +53,7 @@ def tables_of(frame: BaseFrame, *, eager: bool) -> Generator[pa.Table, None, Non
     run = trace.begin(options, written_sql(frame), len(prepared.calls), prepared.shape)
     with reporter, run, engine.runs.media.running(), frame.running():
         try:
-            yield from answer_frame(frame, dispatcher, eager=eager)
+            yield from answer_frame(frame, dispatcher, eager=eager, whole=whole)
         finally:
             run.plan, run.counts = frame.prepared.shape, frame.last_counts
             trace.keep_rates()
@@ -59,7 +62,7 @@ def tables_of(frame: BaseFrame, *, eager: bool) -> Generator[pa.Table, None, Non
 
 
 def answer_frame(
-    frame: BaseFrame, dispatcher: Dispatcher, *, eager: bool
+    frame: BaseFrame, dispatcher: Dispatcher, *, eager: bool, whole: bool = True
 ) -> Generator[pa.Table, None, None]:
     """The result as tables of the frame's schema, at least one, with the answers of
     ``dispatcher``."""
@@ -75,7 +78,7 @@ def answer_frame(
     dispatcher.check_kinds(frame.prepared.calls)
     refused: str | None = None
     try:
-        yield from _careful_tables(frame, dispatcher, schema, eager=eager)
+        yield from _careful_tables(frame, dispatcher, schema, eager=eager, whole=whole)
     except PlanError as problem:
         # DataFusion refused a stage; the answers so far are in the cache.
         refused = reason(problem)
@@ -90,14 +93,14 @@ def answer_frame(
 
 
 def _careful_tables(
-    frame: BaseFrame, dispatcher: Dispatcher, schema: pa.Schema, *, eager: bool
+    frame: BaseFrame, dispatcher: Dispatcher, schema: pa.Schema, *, eager: bool, whole: bool
 ) -> Iterator[pa.Table]:
     """As ``_staged_tables``. Where an expression fails before the caller has any row, rows on which
     it does are asked first, since their answers may drop them."""
     tables = _staged_tables(frame, dispatcher, schema, eager=eager)
     first: list[pa.Table] = []
     try:
-        while (eager or not any(map(len, first))) and (more := list(islice(tables, 1))):
+        while (whole or not any(map(len, first))) and (more := list(islice(tables, 1))):
             first += more
     except PlanError:
         raise

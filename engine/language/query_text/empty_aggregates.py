@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sqlglot.tokenizer_core import TokenType
+
 from blendfusion.language.query_text.empty_subqueries import OF_ALL_ROWS, is_value, relations_of
 from blendfusion.language.query_text.query_tree import Reader, Select, Source
 from blendfusion.language.query_text.source_map import edit
@@ -18,6 +20,9 @@ _OTHERS = {
 }
 _COUNTED = "count(*) >= 0"
 _HINT = "Write LEFT JOIN LATERAL (…) AS l ON true, and the condition in WHERE: l.n > 1."
+_WHOLE = "Write the left side in parentheses: (a + 1) IN (…)."
+_OPEN = (TokenType.L_PAREN, TokenType.COMMA)
+_BEFORE = {"WHERE", "ON", "HAVING", "QUALIFY", "AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "SELECT"}
 _MOST = 32
 """Each round rewrites one of them."""
 
@@ -41,7 +46,8 @@ def _rewrite_one(reader: Reader) -> str | None:
         if start != query.start or not reader.opens(at) or len(query.branches) != 1:
             continue
         source = sources.get(query.start)
-        if source is None and (at in relations or not is_value(reader, at)):
+        tested = reader.word(at - 1) == "IN"
+        if source is None and not tested and (at in relations or not is_value(reader, at)):
             continue
         clauses = {word: place for place, word in _top(reader, *select.items)}
         clauses |= {word: place for place, word in _top(reader, select.items[1], query.end)}
@@ -50,10 +56,36 @@ def _rewrite_one(reader: Reader) -> str | None:
         having = clauses.get("HAVING")
         if having is not None and source is not None and source.words != ("LEFT", "JOIN"):
             raise reader.refusal(having, "HAVING inside LATERAL would keep every row", _HINT)
+        if tested:
+            if having is not None and len(reader.items(select)) == 1:
+                return edit(reader.text, [_equality(reader, select, having, query.end)]).sql
+            continue
         edits = [*_cases(reader, select, having, query.end, named=source is not None)]
         if edits:
             return edit(reader.text, edits).sql
     return None
+
+
+def _equality(reader: Reader, select: Select, having: int, end: int) -> tuple[int, int, str]:
+    """The edit that makes an equality of ``v IN (SELECT …)``, which is FALSE where HAVING is not
+    true."""
+    opened = end - 1
+    while reader.close.get(opened) != end:
+        opened -= 1
+    operator = opened - 1 - (reader.word(opened - 2) == "NOT")
+    start = reader.operand_before(operator)
+    if reader.kind(start - 1) not in _OPEN and reader.word(start - 1) not in _BEFORE:
+        raise reader.refusal(operator, "HAVING inside IN would lose rows", _WHOLE)
+    value, source = reader.source_text(start, operator), reader.source_text(select.items[1], having)
+    ((first, last),) = reader.items(select)
+    item = reader.source_text(first, last - 2 if reader.word(last - 2) == "AS" else last)
+    condition = reader.source_text(having + 1, end)
+    one, kept = (
+        f"(SELECT CASE WHEN {_COUNTED} THEN {text} END {source})" for text in (item, condition)
+    )
+    negated = "NOT " * (operator < opened - 1)
+    text = f"{negated}CASE WHEN {kept} THEN {value} = {one} ELSE FALSE END"
+    return (*reader.span(start, end + 1), f"({text})")
 
 
 def _laterals(reader: Reader) -> Iterator[Source]:

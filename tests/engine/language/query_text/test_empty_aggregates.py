@@ -67,7 +67,7 @@ def test_the_rows_are_those_of_duckdb(session: bf.Session, kept: str, call: str)
         if having or item in AGGREGATES:
             one = f"(SELECT {item} FROM u WHERE u.k = t.k{kept}{' HAVING ' * bool(having)}{having})"
             queries.append(form.format(one=one, call=call))
-    check(session, queries[::5])
+    check(session, queries[::9])
 
 
 @pytest.mark.parametrize("call", ["", ", llm_filter('q', t.x) AS f"])
@@ -83,7 +83,7 @@ def test_lateral_has_the_rows_of_duckdb(session: bf.Session, having: str, call: 
                 session.sql(query)
         else:
             queries.append(query)
-    check(session, queries[::4])
+    check(session, queries[::8])
 
 
 @pytest.mark.parametrize("call", ["", ", llm_filter('q', t.x) AS f"])
@@ -97,3 +97,23 @@ def test_a_set_of_one_count_has_the_rows_of_duckdb(
         queries.append(f"SELECT id{call} FROM t WHERE {test}")
         queries.append(f"SELECT id{call} FROM t WHERE NOT {test}")
     check(session, queries[::3])
+
+
+@pytest.mark.parametrize("call", ["", ", llm_filter('q', t.x) AS f"])
+@pytest.mark.parametrize("having", HAVINGS[1:])
+def test_membership_in_one_group_has_the_rows_of_duckdb(
+    session: bf.Session, having: str, call: str
+) -> None:
+    queries = []
+    for item, kept in itertools.product(("5", "count(*) + 1", "coalesce(max(n), 3)"), KEPT):
+        one = f"(SELECT {item} AS v FROM u WHERE u.k = t.k{kept} HAVING {having})"
+        for test in ("id IN {one}", "(id + 1) NOT IN {one}", "NOT id IN {one}"):
+            queries.append(f"SELECT id{call} FROM t WHERE {test.format(one=one)}")
+            queries.append(f"SELECT id{call} FROM t WHERE id = 4 OR {test.format(one=one)}")
+    check(session, queries[::3])
+
+
+def test_a_left_side_that_may_be_longer_is_refused(session: bf.Session) -> None:
+    query = "SELECT id FROM t WHERE id + 1 IN (SELECT 2 FROM u WHERE u.k = t.k HAVING max(n) > 5)"
+    with pytest.raises(bf.QueryError, match=r"HAVING inside IN(.|\n)*left side in parentheses"):
+        session.sql(query)
