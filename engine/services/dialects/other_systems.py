@@ -72,7 +72,8 @@ FORMS = (
         "DESC) = 1.",
     ),
     (
-        r"does not support logical expression (?:OuterReferenceColumn|ScalarSubquery|InSubquery|Exists)\(",
+        r"does not support logical expression (?:OuterReferenceColumn|ScalarSubquery|InSubquery|Exists)\("
+        r"|No field named (found\d*)\.\w+\. Did you mean '\1\.\1'",  # of subquery_values
         "a part of the query refers to a table beside it, or to the query around it, where DataFusion has no plan for it",
         "Write a join, and keep rows by QUALIFY row_number() OVER (PARTITION BY a.id ORDER BY b.day) <= 1; or take "
         "one value: (SELECT max(b.day) FROM b WHERE b.id = a.id). EXISTS as a value needs an equality with the outer "

@@ -97,6 +97,14 @@ def test_in_of_a_filter_is_refused(call: str, over: str) -> None:
                 "bool_or(llm_filter('q', x)) OVER () AS f FROM t GROUP BY x, n")  # fmt: skip
 
 
+@pytest.mark.parametrize("item", ["sum(CASE WHEN x IN {q} THEN 1 END)", "bool_or(x IN {q})"])
+def test_in_of_an_aggregate_is_refused_without_names_of_the_engine(item: str) -> None:
+    db = Counted(lambda call: True).add("t", {"x": ["a"]}).add("u", {"x": ["a"]})
+    with pytest.raises(bf.QueryError, match="a query of its own below GROUP BY") as raised:
+        db.rows(f"SELECT {item.format(q='(SELECT x FROM u)')} AS n FROM t")
+    assert "found." not in str(raised.value)
+
+
 def test_sets_of_keys() -> None:
     made = {
         "ROLLUP ((a, b), c)": "GROUPING SETS ((a, b, c), (a, b), ())",
