@@ -245,7 +245,7 @@ _FORMS = (
         "LIKE compares texts: CAST(column AS TEXT) LIKE '…'.",
     ),
     (
-        r"non-boolean predicate '(.+)' returning (\w+)",
+        r"non-boolean predicate '(.+)' returning (?!Struct)(\w+)",
         r"a condition is needed, and \1 is \2",
         "Compare it, as in … > 7.",
     ),

@@ -316,7 +316,7 @@ _FINDERS: tuple[tuple[str, _Finder], ...] = (
     (r"OFFSET must be|Expected OFFSET", _behind("OFFSET")),
     (r"queries have different number|inputs for Union", _word(*_SETS)),
     (r"Too many columns! The subquery", _wide_subqueries),
-    (r"non-boolean predicate", _clause("WHERE", "HAVING", "QUALIFY")),
+    (r"non-boolean predicate|a condition is needed", _clause("WHERE", "HAVING", "QUALIFY")),
     (r"Unary operator 'NOT'", _behind("NOT")),
     (r"Unary operator '-'", lambda t, m: _signs(t, m)),
     (r"HAVING clause references", _clause("HAVING")),

@@ -46,6 +46,8 @@ REPEATED_NAME = "require unique expression names"
 """A part of DataFusion's message for a name that two columns have."""
 
 _SUBQUERY = r"\bexists\s*\(|\bin\s*\(\s*(?:select|with)\b"
+_VALUE = r"(?<!\bas )(?<!\bfrom )(?<!\bjoin )(?<!\bin )(?<!\bexists )\(\s*(?:select|with)\b"
+"""A subquery that may be a value."""
 _DISTINCT_FROM = TextRule(r"\bdistinct\s+from\b", "distinct_from:distinct_from")
 _SIMILAR_TO = TextRule(r"\bsimilar\b", "similar_to:similar_to")
 
@@ -82,7 +84,7 @@ QUERIES = (
         r"\(\s*select\b.*(?:\bhaving\b|\bcount\b.*\bnull\b)|\blateral\b",
         "empty_aggregates:empty_aggregates",
     ),
-    TextRule(r"\(\s*(?:select|with)\b", "empty_subqueries:empty_subqueries"),
+    TextRule(_VALUE, "empty_subqueries:empty_subqueries"),
     TextRule(r"\b(?:rollup|cube)\s*\(", "grouped_keys:grouped_keys"),
     TextRule(
         r"\bwindow\b.*\bas\s*\(|\bover\s*\(\s*(?!partition\b|order\b)[a-z\"]",
