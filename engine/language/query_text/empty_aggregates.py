@@ -128,8 +128,19 @@ def _cases(
 
 def _is_folded(reader: Reader, start: int, end: int) -> bool:
     """Whether DataFusion may make a constant of an item: it knows that a count is not NULL."""
-    words = reader.words[start:end]
-    return "COUNT" in words and "NULL" in words and '"' not in reader.source_text(start, end)
+    if '"' in reader.source_text(start, end):
+        return False
+    for at in range(start, end):
+        if reader.word(at) != "COUNT" or not reader.opens(at + 1):
+            continue
+        behind = reader.close[at + 1] + 1
+        if reader.word(behind) == "FILTER" and reader.opens(behind + 1):
+            behind = reader.close[behind + 1] + 1
+        while reader.kind(behind) == TokenType.R_PAREN:
+            behind += 1
+        if reader.word(behind) == "IS":
+            return True
+    return False
 
 
 def _has_aggregate(reader: Reader, start: int, end: int) -> bool:

@@ -66,8 +66,8 @@ def _opens(query: Query | None) -> Iterator[int]:
     """Where the parentheses of a relation open, and those right inside them."""
     while query is not None:
         yield query.start - 1
-        (only, *others) = query.branches
-        query = only if isinstance(only, Query) and not others else None
+        first = query.branches[0] if len(query.branches) == 1 else None
+        query = first if isinstance(first, Query) else None
 
 
 def is_value(reader: Reader, at: int) -> bool:

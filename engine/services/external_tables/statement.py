@@ -170,7 +170,7 @@ def _with_columns(session: BaseSession, found: _Statement) -> str:
     if found.options.get("null_regex"):
         raise QueryError(
             "null_regex: DataFusion reads the texts that stand for NULL as texts",
-            hint="session.register_csv('t', path, options=CsvReadOptions(null_regex=…)) makes them NULL.",
+            hint="Leave the option out, and write nullif(column, 'NA') in queries or in a view.",
         )
     if any(scheme_of(place) not in (None, LOCAL) for place in found.places):
         return edit(sql, _breaks(found, whole=True)).sql

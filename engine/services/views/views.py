@@ -388,6 +388,7 @@ class KeptViews:
                 rows = frame.to_arrow_table().rename_columns([*facts.columns])
             finally:
                 facts.names.save()
+        place.check_present()
         trace = frame.trace
         if frame.prepared.calls:
             settings["models"] = models_of(self._session, trace.vectors)

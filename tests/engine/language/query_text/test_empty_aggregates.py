@@ -19,7 +19,6 @@ FOLDED = (
     "NOT count(n) IS NULL",
     "CASE WHEN count(DISTINCT n) IS NOT NULL THEN 'y' ELSE 'z' END",
     "count(*) IS NULL OR max(n) > 5",
-    "nullif(count(*), NULL)",
 )
 AGGREGATES = ("count(*)", "max(n)", "coalesce(sum(n), -1)", "count(*) + 1", *FOLDED)
 ITEMS = ("5", "'z'", *AGGREGATES)
