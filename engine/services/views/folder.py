@@ -184,7 +184,7 @@ class ViewFolder:
                 yield
         except OSError as problem:
             if not self.path.exists():
-                raise self._deleted() from problem
+                raise self._deletion_error() from problem
             if problem.errno not in _FULL:
                 raise
             raise QueryError(
@@ -196,9 +196,9 @@ class ViewFolder:
         """Raise QueryError if the folder was deleted since ``writing`` began: what a store of
         answers makes anew in its place is no view."""
         if not (self.path / _LOCK).exists():
-            raise self._deleted()
+            raise self._deletion_error()
 
-    def _deleted(self) -> QueryError:
+    def _deletion_error(self) -> QueryError:
         return QueryError(
             f"the folder of view {self.name} was deleted meanwhile",
             hint=f"CREATE MATERIALIZED VIEW {self.name} AS … makes it again.",
