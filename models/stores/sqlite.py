@@ -414,11 +414,14 @@ class SqliteStore:
 
     @property
     def _is_elsewhere(self) -> bool:
-        """Whether the open file was removed or renamed: nobody else would find what it gets."""
+        """Whether the open file was removed or renamed: nobody else would find what it gets. No,
+        if its folder is gone: whoever removed a folder of answers wants none there."""
         try:
             found = self._place.stat()
-        except (FileNotFoundError, NotADirectoryError):
-            return True
+        except FileNotFoundError:
+            return self._place.parent.is_dir()
+        except NotADirectoryError:
+            return False
         except OSError:  # a folder that may not be entered any more
             return False
         return (found.st_dev, found.st_ino) != self._identity

@@ -184,25 +184,16 @@ class ViewFolder:
                 yield
         except OSError as problem:
             if not self.path.exists():
-                raise self._deletion_error() from problem
+                raise QueryError(
+                    f"the folder of view {self.name} was deleted meanwhile",
+                    hint=f"CREATE MATERIALIZED VIEW {self.name} AS … makes it again.",
+                ) from problem
             if problem.errno not in _FULL:
                 raise
             raise QueryError(
                 f"view {self.name} cannot be kept: {problem.strerror}",
                 hint="The version before is served. Free space, and refresh it again.",
             ) from problem
-
-    def check_present(self) -> None:
-        """Raise QueryError if the folder was deleted since ``writing`` began: what a store of
-        answers makes anew in its place is no view."""
-        if not (self.path / _LOCK).exists():
-            raise self._deletion_error()
-
-    def _deletion_error(self) -> QueryError:
-        return QueryError(
-            f"the folder of view {self.name} was deleted meanwhile",
-            hint=f"CREATE MATERIALIZED VIEW {self.name} AS … makes it again.",
-        )
 
     def write_rows(self, view: View, rows: pa.Table) -> None:
         """Write the rows of a version that is not served yet. Raises QueryError for columns that

@@ -388,8 +388,6 @@ class KeptViews:
                 rows = frame.to_arrow_table().rename_columns([*facts.columns])
             finally:
                 facts.names.save()
-        if view.digest:  # a view that is new is written in whatever folder there is
-            place.check_present()
         trace = frame.trace
         if frame.prepared.calls:
             settings["models"] = models_of(self._session, trace.vectors)
