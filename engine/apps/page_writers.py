@@ -11,7 +11,7 @@ from typing import IO
 
 import pyarrow as pa
 
-from blendfusion.files.python_values import python_values
+from blendfusion.files.python_values import python_rows
 from blendfusion.files.row_writers import ROW_WRITERS, text_of
 from blendfusion.redaction import printable
 
@@ -67,8 +67,7 @@ WRITERS = ROW_WRITERS | PAGE_WRITERS
 def rows_of(table: pa.Table) -> Iterator[tuple[object, ...]]:
     """The rows of a table; names may be there twice."""
     for batch in table.to_batches(max_chunksize=4096):
-        columns = [python_values(column, " ") for column in batch.columns]
-        yield from zip(*columns, strict=True) if columns else iter([()] * len(batch))
+        yield from python_rows(batch, " ")
 
 
 def is_number(kind: pa.DataType) -> bool:

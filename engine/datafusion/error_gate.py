@@ -11,6 +11,7 @@ from types import TracebackType
 import pyarrow as pa
 
 from blendfusion.datafusion.error_translation import (
+    REGEX_REMEDY,
     exists,
     form_error,
     missing_parameter,
@@ -38,7 +39,7 @@ _NO_VALUE = re.compile(r"Placeholder '(\$\w+|\?)' was not provided a value")
 _REMEDIES = {
     "Divide by zero": "nullif(x, 0) gives NULL in place of a zero.",
     "Cannot cast string": "TRY_CAST(… AS …) gives NULL for what cannot be cast.",
-    "regex parse error": r"A sign that is meant as itself is written behind a backslash: '\('.",
+    "regex parse error": REGEX_REMEDY,
     "Scalar subquery returned more than one row": "IN (SELECT …) compares with each row, LIMIT 1 "
     "takes one.",
 }

@@ -228,6 +228,7 @@ _OF_WAREHOUSES = (
 )
 
 
+REGEX_REMEDY = r"A sign that is meant as itself is written behind a backslash: '\('."
 _FORMS = (
     (
         r"comparison operation (?:Boolean = \w+|\w+ = Boolean)",
@@ -252,7 +253,7 @@ _FORMS = (
     (
         r"(?s)regex parse error:.*error: (.+)",
         r"a regular expression is wrong: \1",
-        r"A sign that is meant as itself is written behind a backslash: '\\('.",
+        REGEX_REMEDY.replace("\\", r"\\"),
     ),
     (
         r"Cast error: Cannot cast string",

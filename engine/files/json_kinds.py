@@ -46,22 +46,24 @@ class Kinds:
 
     def are_mixed(self) -> bool:
         """Whether a place has values that one type does not keep."""
-        inner = [*self.fields.values(), *([] if self.items is None else [self.items])]
-        return self._is_text or any(kinds.are_mixed() for kinds in inner)
+        return self._is_text or any(kinds.are_mixed() for kinds in self._inner)
 
     def have_two_widths(self) -> bool:
         """Whether a place has whole numbers and others: the types of two files, not of one."""
-        inner = [*self.fields.values(), *([] if self.items is None else [self.items])]
         both = _FRACTION in self.found and len(self.found) > 1
-        return both or any(kinds.have_two_widths() for kinds in inner)
+        return both or any(kinds.have_two_widths() for kinds in self._inner)
 
     def have_gaps(self) -> bool:
         """Whether a list has null beside objects or lists, of which DataFusion finds no type."""
         items = self.items
         if items is not None and items.has_null and items.found & {"object", "list"}:
             return True
-        inner = [*self.fields.values(), *([] if items is None else [items])]
-        return any(kinds.have_gaps() for kinds in inner)
+        return any(kinds.have_gaps() for kinds in self._inner)
+
+    @property
+    def _inner(self) -> list[Kinds]:
+        """The kinds of the fields of objects, and of the items of lists."""
+        return [*self.fields.values(), *([] if self.items is None else [self.items])]
 
     @property
     def type(self) -> pa.DataType:

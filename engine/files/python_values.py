@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, TypeVar
 
@@ -48,6 +48,14 @@ def python_values(values: pa.ChunkedArray | pa.Array, separator: str = "T") -> l
         return _as_one(values)
     except (OverflowError, ValueError, pa.ArrowNotImplementedError):
         return [_value(scalar, separator) for scalar in values]
+
+
+def python_rows(
+    table: pa.Table | pa.RecordBatch, separator: str = "T"
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of a table, with the values of ``python_values``; columns may have equal names."""
+    columns = [python_values(column, separator) for column in table.columns]
+    return zip(*columns, strict=True) if columns else iter([()] * table.num_rows)
 
 
 def _as_one(values: pa.ChunkedArray | pa.Array) -> list[Any]:

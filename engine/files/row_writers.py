@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
 
-from blendfusion.files.python_values import python_values
+from blendfusion.files.python_values import python_rows, python_values
 
 _GROUP_ROWS, _GROUP_BYTES = 1 << 20, 1 << 26
 """The most rows and bytes (uncompressed) of a row group of Parquet."""
@@ -73,10 +73,8 @@ def write_json_lines(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
     """Write one object a row and line."""
     for table in tables:
         for part in _parts(table):
-            columns = [python_values(values) for values in part.columns]
-            rows = zip(*columns, strict=True) if columns else iter([()] * len(part))
-            names = part.column_names
-            lines = (json_text(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+            rows = (dict(zip(part.column_names, r, strict=True)) for r in python_rows(part))
+            lines = (json_text(row) + "\n" for row in rows)
             file.write("".join(lines).encode())
 
 

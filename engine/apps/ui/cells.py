@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from typing import Any
 
 import pyarrow as pa
 
 from blendfusion.files.python_values import python_values
+from blendfusion.files.row_writers import text_of
 
 _EXACT = 2**53
 """The whole numbers that JavaScript holds exactly."""
@@ -34,6 +36,8 @@ def cell(value: object) -> Any:
     """
     if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, datetime.timedelta | pa.MonthDayNano):
+        return text_of(value)
     if isinstance(value, str):
         return value if len(value) <= _CHARACTERS else f"{value[:_CHARACTERS]}…"
     if isinstance(value, int):

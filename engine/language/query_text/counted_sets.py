@@ -15,15 +15,13 @@ from typing import NamedTuple
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.lateral import Columns
-from blendfusion.language.query_text.query_tree import Query, Reader
+from blendfusion.language.query_text.query_tree import Query, Reader, rewrite_in_rounds
 from blendfusion.udfs.declare.arguments import quoted_name
 
 _OPERATORS = ("UNION", "EXCEPT", "INTERSECT")
 _TAIL = ("ORDER", "LIMIT", "OFFSET", "FETCH")
 _NUMBERED = "/* numbered */"
 """Stands between the words of an operator whose sides are numbered."""
-_MOST = 32
-"""Each round rewrites one operator."""
 
 
 class _Operation(NamedTuple):
@@ -39,12 +37,7 @@ class _Operation(NamedTuple):
 def counted_sets(sql: str, columns: Columns, warn: Callable[[str], None]) -> str:
     """``sql`` with these operators rewritten. ``warn`` gets a sentence about one whose sides cannot
     be planned by themselves: it stays as it is."""
-    reader = Reader(sql)
-    for _ in range(_MOST):
-        text = _rewrite_one(reader, columns)
-        if text is None:
-            break
-        reader = Reader(text)
+    reader = Reader(rewrite_in_rounds(sql, lambda reader: _rewrite_one(reader, columns)))
     for word in dict.fromkeys(_remaining(reader)):
         warn(
             f"{word} ALL does not count equal rows here: its sides read tables outside of it, repeat "

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.empty_subqueries import OF_ALL_ROWS, is_value, relations_of
-from blendfusion.language.query_text.query_tree import Reader, Select, Source
+from blendfusion.language.query_text.query_tree import Reader, Select, Source, rewrite_in_rounds
 from blendfusion.language.query_text.source_map import edit
+from blendfusion.language.query_text.subquery_conditions import left_side
+from blendfusion.udfs.declare.arguments import quoted_name
 
 _OTHERS = {
     *("GROUP", "QUALIFY", "LIMIT", "OFFSET", "FETCH", "UNION", "INTERSECT", "EXCEPT", "MINUS"),
@@ -21,21 +23,12 @@ _OTHERS = {
 _COUNTED = "count(*) >= 0"
 _HINT = "Write LEFT JOIN LATERAL (…) AS l ON true, and the condition in WHERE: l.n > 1."
 _WHOLE = "Write the left side in parentheses: (a + 1) IN (…)."
-_OPEN = (TokenType.L_PAREN, TokenType.COMMA)
-_BEFORE = {"WHERE", "ON", "HAVING", "QUALIFY", "AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "SELECT"}
-_MOST = 32
-"""Each round rewrites one of them."""
 
 
 def empty_aggregates(sql: str) -> str:
     """``sql`` with ``CASE WHEN c THEN v END`` in such subqueries, in place of ``HAVING c``, and
     where ``v`` has no aggregate."""
-    for _ in range(_MOST):
-        text = _rewrite_one(Reader(sql))
-        if text is None:
-            break
-        sql = text
-    return sql
+    return rewrite_in_rounds(sql, _rewrite_one)
 
 
 def _rewrite_one(reader: Reader) -> str | None:
@@ -58,7 +51,7 @@ def _rewrite_one(reader: Reader) -> str | None:
             raise reader.refusal(having, "HAVING inside LATERAL would keep every row", _HINT)
         if tested:
             if having is not None and len(reader.items(select)) == 1:
-                return edit(reader.text, [_equality(reader, select, having, query.end)]).sql
+                return edit(reader.text, [_equality(reader, select, having, at)]).sql
             continue
         edits = [*_cases(reader, select, having, query.end, named=source is not None)]
         if edits:
@@ -66,15 +59,13 @@ def _rewrite_one(reader: Reader) -> str | None:
     return None
 
 
-def _equality(reader: Reader, select: Select, having: int, end: int) -> tuple[int, int, str]:
-    """The edit that makes an equality of ``v IN (SELECT …)``, which is FALSE where HAVING is not
-    true."""
-    opened = end - 1
-    while reader.close.get(opened) != end:
-        opened -= 1
+def _equality(reader: Reader, select: Select, having: int, opened: int) -> tuple[int, int, str]:
+    """The edit that makes an equality of ``v IN (SELECT …)``, whose parentheses open at ``opened``;
+    it is FALSE where HAVING is not true."""
+    end = reader.close[opened]
     operator = opened - 1 - (reader.word(opened - 2) == "NOT")
     start = reader.operand_before(operator)
-    if reader.kind(start - 1) not in _OPEN and reader.word(start - 1) not in _BEFORE:
+    if start != left_side(reader, operator):
         raise reader.refusal(operator, "HAVING inside IN would lose rows", _WHOLE)
     value, source = reader.source_text(start, operator), reader.source_text(select.items[1], having)
     ((first, last),) = reader.items(select)
@@ -112,7 +103,8 @@ def _cases(
         stop = last - 2 if reader.word(last - 2) == "AS" else last
         begin, behind = reader.span(first, stop)
         if having is None and _is_folded(reader, first, stop):
-            name = f' AS "{reader.source_text(first, stop)}"' if stop == last else ""
+            text = reader.source_text(first, stop)
+            name = f" AS {quoted_name(text)}" if stop == last else ""
             yield begin, begin, f"CASE WHEN {_COUNTED} THEN "
             yield behind, behind, f" END{name}"
             continue
@@ -128,8 +120,6 @@ def _cases(
 
 def _is_folded(reader: Reader, start: int, end: int) -> bool:
     """Whether DataFusion may make a constant of an item: it knows that a count is not NULL."""
-    if '"' in reader.source_text(start, end):
-        return False
     for at in range(start, end):
         if reader.word(at) != "COUNT" or not reader.opens(at + 1):
             continue

@@ -14,15 +14,19 @@ from typing import TypeAlias
 
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.language.query_text.query_tree import Query, Reader, Select, Source
+from blendfusion.language.query_text.query_tree import (
+    Query,
+    Reader,
+    Select,
+    Source,
+    rewrite_in_rounds,
+)
 from blendfusion.udfs.declare.arguments import quoted_name
 
 Columns = Callable[[str, str], Sequence[str] | None]
 """The names of the columns of a relation, given a WITH clause and the relation as it stands in
 FROM; None if they are unknown."""
 
-_MOST = 32
-"""Each round rewrites one source."""
 _NO_COLUMNS = ("CASE", "WHEN", "THEN", "ELSE", "END", "NULL", "TRUE", "FALSE", "AS")
 
 
@@ -43,13 +47,12 @@ Rewrite: TypeAlias = Callable[[Place], "str | None"]
 
 def rewrite_sources(sql: str, columns: Columns, rewrite: Rewrite) -> str:
     """``sql`` with all sources rewritten that ``rewrite`` rewrites, one after the other."""
-    for _ in range(_MOST):
-        texts = map(rewrite, _places(Reader(sql), columns))
-        new = next((text for text in texts if text is not None), None)
-        if new is None:
-            break
-        sql = new
-    return sql
+
+    def rewrite_one(reader: Reader) -> str | None:
+        texts = map(rewrite, _places(reader, columns))
+        return next((text for text in texts if text is not None), None)
+
+    return rewrite_in_rounds(sql, rewrite_one)
 
 
 def _places(reader: Reader, columns: Columns) -> Iterator[Place]:

@@ -6,7 +6,7 @@ positions are those of tokens; an end is one past the last.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -23,6 +23,7 @@ _JOIN = {
     "LATERAL",
 }
 _BEFORE_ITEMS = ("SELECT", "DISTINCT", "ALL")
+_MOST_ROUNDS = 32
 _NO_ALIAS = {*_SET_OPERATORS, *_TAIL, *_BEHIND_FROM, *_JOIN, "ON", "USING", "TABLESAMPLE", "FOR"}
 
 
@@ -484,3 +485,14 @@ class _Parser:
         text = self.tokens[at].text
         plain = text.replace("_", "a").isalnum() and not text[0].isdigit()
         return plain and self.words[at] not in (*_NO_ALIAS, "WITH")
+
+
+def rewrite_in_rounds(sql: str, rewrite: Callable[[Reader], str | None]) -> str:
+    """``sql`` rewritten until ``rewrite`` returns None; each round reads the text of the one
+    before."""
+    for _ in range(_MOST_ROUNDS):
+        text = rewrite(Reader(sql))
+        if text is None:
+            break
+        sql = text
+    return sql

@@ -14,12 +14,16 @@ from typing import NamedTuple
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.lateral import Columns
-from blendfusion.language.query_text.query_tree import Query, Reader, Select, Source
+from blendfusion.language.query_text.query_tree import (
+    Query,
+    Reader,
+    Select,
+    Source,
+    rewrite_in_rounds,
+)
 from blendfusion.language.query_text.repeated_names import alias_of
 from blendfusion.language.query_text.source_map import edit
 
-_MOST = 32
-"""Each round rewrites one of them."""
 _MARK = "/* three-valued */"
 """Stands behind IN where the condition was rewritten."""
 _CLAUSES = ("WHERE", "HAVING", "ON", "QUALIFY")
@@ -55,12 +59,7 @@ class _Parts(NamedTuple):
 
 def subquery_conditions(sql: str, columns: Columns) -> str:
     """``sql`` in which these conditions have their rows."""
-    for _ in range(_MOST):
-        text = _rewrite_one(Reader(sql), columns)
-        if text is None:
-            break
-        sql = text
-    return sql
+    return rewrite_in_rounds(sql, lambda reader: _rewrite_one(reader, columns))
 
 
 def conditions_above_aggregates(sql: str, columns: Columns) -> str:

@@ -8,26 +8,19 @@ from itertools import chain, count
 
 from sqlglot.tokenizer_core import TokenType
 
-from blendfusion.language.query_text.query_tree import Query, Reader, Select
+from blendfusion.language.query_text.query_tree import Query, Reader, Select, rewrite_in_rounds
 from blendfusion.language.query_text.source_map import edit
 
 _GROUPS = {"GROUP", "HAVING", "QUALIFY", "WINDOW"}
 _BEFORE = {
     *("SELECT", "DISTINCT", "ALL", "AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "NULLIF"),
 }
-_MOST = 32
-"""Each round rewrites one of them."""
 
 
 def subquery_values(sql: str) -> str:
     """``sql`` with such expressions of select lists as values of counts. One whose left side is no
     single operand stays."""
-    for _ in range(_MOST):
-        text = _rewrite_one(Reader(sql))
-        if text is None:
-            break
-        sql = text
-    return sql
+    return rewrite_in_rounds(sql, _rewrite_one)
 
 
 def _rewrite_one(reader: Reader) -> str | None:

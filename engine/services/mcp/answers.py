@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import math
 from itertools import islice
 from typing import Any
 
+import pyarrow as pa
+
 from blendfusion.budget import Budget
-from blendfusion.files.python_values import python_values
+from blendfusion.files.python_values import python_rows
+from blendfusion.files.row_writers import text_of
 from blendfusion.frame import Frame
 from blendfusion.session import Session
 from blendfusion.types import Usage
@@ -26,8 +30,7 @@ def rows_of(frame: Frame, most: int) -> dict[str, Any]:
     found: list[list[Any]] = []
     stream = frame.limit(most + 1).execute_stream() if most else iter(())
     for batch in stream:
-        columns = [python_values(column, " ") for column in batch.to_pyarrow().columns]
-        found += [[cell(value) for value in row] for row in zip(*columns, strict=True)]
+        found += [[*map(cell, row)] for row in python_rows(batch.to_pyarrow(), " ")]
         if len(found) > most:
             break
     return {"columns": names, "rows": list(islice(found, most)), "more": len(found) > most}
@@ -39,6 +42,8 @@ def cell(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if isinstance(value, datetime.timedelta | pa.MonthDayNano):
+        return text_of(value)
     if isinstance(value, str):
         return value if len(value) <= _CHARACTERS else value[:_CHARACTERS] + "…"
     if isinstance(value, bytes):

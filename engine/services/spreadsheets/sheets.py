@@ -18,7 +18,7 @@ from datafusion import SessionContext
 from blendfusion.datafusion.substrait_io import batches_of
 from blendfusion.errors import QueryError, close_matches
 from blendfusion.files.csv_head import check_names
-from blendfusion.files.python_values import python_values
+from blendfusion.files.python_values import python_rows
 from blendfusion.files.united_types import column_keys
 from blendfusion.places.folders import Listing
 from blendfusion.places.notes import note, note_columns, quote_first
@@ -257,8 +257,7 @@ def write_sheet(table: pa.Table, file: Path) -> None:
 
 def _rows(table: pa.Table) -> Iterator[tuple[object, ...]]:
     for batch in table.to_batches(max_chunksize=4096):
-        columns = [[_plain(value) for value in python_values(column)] for column in batch.columns]
-        yield from zip(*columns, strict=True)
+        yield from (tuple(map(_plain, row)) for row in python_rows(batch))
 
 
 def _plain(value: object) -> object:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from datafusion import DataFrame, SessionContext
 
 from blendfusion.errors import BlendFusionError, QueryError
+from blendfusion.files.conversions import PREFIX as COPIES
 from blendfusion.prepare.frame_sources import FrameSources
 from blendfusion.services.replay.session import name_in_plans
 
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
 UNNAMED = "__blendfusion.unnamed."
 """The names of the scans of frames that are no tables begin so."""
 _AGAIN = "Build its frame again: session.sql(…) and session.table(…) read files as they are."
-_COPIES = "blendfusion-files-"
-"""As the temporary folders of conversions begin."""
-_COPY = re.compile(rf"{_COPIES}\w+")
+_COPY = re.compile(rf"{COPIES}\w+")
 _OPERATORS = ("DatasetExec: ", "DeltaScanExec")
 
 
@@ -274,7 +273,7 @@ def _keys(known: tuple[Registration, list[Any] | None]) -> list[str]:
     found, stamps = known
     if scheme_of(found.path) is None:
         return []
-    return [*(key_of(url).partition("/")[2] for url, *_ in stamps or ()), _COPIES]
+    return [*(key_of(url).partition("/")[2] for url, *_ in stamps or ()), COPIES]
 
 
 def _columns(frame: DataFrame, table: str) -> set[str]:

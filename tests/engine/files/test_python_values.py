@@ -14,8 +14,10 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.apps.page_writers import PAGE_WRITERS
+from blendfusion.apps.ui.cells import column_cells
 from blendfusion.files.python_values import python_values
 from blendfusion.files.row_writers import write_json_lines
+from blendfusion.services.mcp.answers import cell
 
 _TIMES = [
     *(pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")),
@@ -137,3 +139,11 @@ def test_polars_has_moments_of_offsets_and_decimals_that_fit() -> None:
     (row,) = frame.to_polars().to_dicts()
     assert row["t"].isoformat() == "1970-01-01T00:00:00+00:00"
     assert str(row["d"]) == "1.50"
+
+
+def test_doors_of_json_show_intervals_as_text() -> None:
+    intervals = pa.chunked_array([pa.array([pa.MonthDayNano([1, 2, 500_000_000]), None])])
+    durations = pa.chunked_array([pa.array([1, 2000], pa.duration("ns"))])
+    assert column_cells(intervals) == ["1 mons 2 days 0.5 secs", None]
+    assert column_cells(durations) == ["0.000000001 secs", "0.000002 secs"]
+    assert [*map(cell, python_values(durations))] == column_cells(durations)

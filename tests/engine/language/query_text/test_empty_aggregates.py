@@ -16,6 +16,7 @@ U = pa.table(
 )
 FOLDED = (
     "count(*) IS NULL",
+    'count("n") IS NOT NULL',
     "NOT count(n) IS NULL",
     "CASE WHEN count(DISTINCT n) IS NOT NULL THEN 'y' ELSE 'z' END",
     "count(*) IS NULL OR max(n) > 5",
