@@ -92,8 +92,8 @@ class RegisteredTables(FrameSources):
         return run
 
     def _renew_files(self, listed: set[str], frame: DataFrame) -> None:
-        """Have DataFusion read the files of ``frame`` as they are now; those of an object store as
-        they were when a run, which has ``listed`` them, began."""
+        """Have DataFusion read the files of ``frame`` as they are now. The files of an object store
+        are listed once a run, and their tables added to ``listed``."""
         from blendfusion.datafusion.scans import scans
 
         scanned = {scan.split(" projection=")[0] for scan in scans(frame.logical_plan())}
@@ -148,9 +148,9 @@ class RegisteredTables(FrameSources):
             raise QueryError("files have changed since this query was planned", hint=_AGAIN)
 
     def update_tables(self, text: str) -> None:
-        """Register the tables that ``text`` names, or a view in it, again whose files changed, and
-        then create the views anew: a file that came may have another form, and what was read of
-        them, or copied, is no longer so."""
+        """Register again the tables whose files changed, if ``text`` names them, or a view over
+        them. Then plan the views over them again. A new file may have another form, and copies of
+        files are no longer equal to them."""
         super().update_tables(text)
         views, text = self.views.statements, text.lower()
         for name in reversed(views):  # which read those before them
