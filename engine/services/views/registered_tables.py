@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from datafusion import DataFrame, SessionContext
 
 from blendfusion.errors import BlendFusionError, QueryError
-from blendfusion.files.conversions import PREFIX as COPIES
 from blendfusion.prepare.frame_sources import FrameSources
 from blendfusion.services.replay.session import name_in_plans
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 UNNAMED = "__blendfusion.unnamed."
 """The names of the scans of frames that are no tables begin so."""
 _AGAIN = "Build its frame again: session.sql(…) and session.table(…) read files as they are."
-_COPY = re.compile(rf"{COPIES}\w+")
 _OPERATORS = ("DatasetExec: ", "DeltaScanExec")
 
 
@@ -142,9 +140,8 @@ class RegisteredTables(FrameSources):
 
     def _check_copies(self, names: Iterable[str], frame: DataFrame) -> None:
         """Raise QueryError if ``frame`` reads copies of files that were others then."""
-        now = {copy for name in names for copy in _COPY.findall(_plan_of(self, name))}
-        read = {*_COPY.findall(frame.execution_plan().display_indent())}
-        if read - now:
+        now = set().union(*(_copies(_plan_of(self, name)) for name in names))
+        if _copies(frame.execution_plan().display_indent()) - now:
             raise QueryError("files have changed since this query was planned", hint=_AGAIN)
 
     def update_tables(self, text: str) -> None:
@@ -268,12 +265,20 @@ class RegisteredTables(FrameSources):
 def _keys(known: tuple[Registration, list[Any] | None]) -> list[str]:
     """The parts of a plan that show files of a table in an object store: their keys, or the place
     of their copies; nothing of other files."""
+    from blendfusion.files.conversions import PREFIX
     from blendfusion.places.remote import key_of, scheme_of
 
     found, stamps = known
     if scheme_of(found.path) is None:
         return []
-    return [*(key_of(url).partition("/")[2] for url, *_ in stamps or ()), COPIES]
+    return [*(key_of(url).partition("/")[2] for url, *_ in stamps or ()), PREFIX]
+
+
+def _copies(plan: str) -> set[str]:
+    """The folders of copies of files that the text of a plan names."""
+    from blendfusion.files.conversions import PREFIX
+
+    return set(re.findall(rf"{PREFIX}\w+", plan))
 
 
 def _columns(frame: DataFrame, table: str) -> set[str]:
