@@ -259,12 +259,13 @@ def chat_reply(content: str) -> Any:
 
 def test_batch_files(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     [job] = jobs_of(str(tmp_path), [{"n": n} for n in range(3)])
+    names = [json.loads(line)["custom_id"] for line in job.text.splitlines()]
     answered = 0
     for dice in cases(request):
         constraint = dice.choice(KINDS)
         content = dice.choice(('{"answer": 7}', *RIGHT, *TEXTS))
         line = {
-            "custom_id": f"value-{dice.randrange(4)}",
+            "custom_id": dice.choice((*names, "value-3")),
             "response": {"status_code": 200, "body": chat_reply(content)},
             "error": None,
         }

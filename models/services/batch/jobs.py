@@ -23,19 +23,20 @@ Reply = tuple[dict[str, Json] | None, str]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
 """A server's name of a job or a file."""
 _LONGEST_NAME = 1_000
-_PLACE = re.compile("value-([0-9]{1,9})")
 MOST_REQUESTS, MOST_BYTES = 50_000, 150_000_000
 """Limits of one job: OpenAI allows 50,000 requests and 200 MB."""
 
 
 class Job:
     """The requests of one job, with its files. Equal requests are the same job, so that a run that
-    was cut off finds it again."""
+    was cut off finds it again. A request is named by its content, so that the replies of another
+    job answer none of this one."""
 
-    def __init__(self, folder: Path, lines: Mapping[int, str]) -> None:
-        self.places = tuple(lines)
-        self._places = frozenset(lines)
-        self.text = "".join(lines.values())
+    def __init__(self, folder: Path, requests: Mapping[int, tuple[str, str]]) -> None:
+        """``requests``: by the places of the values, the name and the line of each."""
+        self.places = tuple(requests)
+        self._place_of = {name: place for place, (name, _) in requests.items()}
+        self.text = "".join(line for _, line in requests.values())
         digest = hashlib.sha256(self.text.encode()).hexdigest()[:16]
         self.requests = folder / f"{digest}.jsonl"
         self.replies = folder / f"{digest}.replies.jsonl"
@@ -84,10 +85,20 @@ class Job:
             stated = object_of(line, {"custom_id": str})
         except Unfit:
             return None
-        place = _PLACE.fullmatch(stated["custom_id"])
-        if place is None or int(place[1]) not in self._places:
-            return None
-        return int(place[1]), _reply_in(stated)
+        place = self._place_of.get(stated["custom_id"])
+        return None if place is None else (place, _reply_in(stated))
+
+    def add_reply(self, line: bytes, replies: dict[int, Reply]) -> bool:
+        """Add the reply in a line of an output file, and return whether it has one. Of several to
+        one value the first good one counts: servers repeat lines, and state errors of earlier
+        tries."""
+        found = self.reply_in(line)
+        if found is None:
+            return False
+        place, reply = found
+        if replies.get(place, (None, ""))[0] is None:
+            replies[place] = reply
+        return True
 
 
 def _write_private(file: Path, text: str) -> None:
@@ -114,20 +125,17 @@ def _reply_in(line: dict[str, Json]) -> Reply:
 def jobs_of(folder: str, bodies: Sequence[dict[str, Json]]) -> Iterator[Job]:
     """The jobs of these requests, each within the limits."""
     place_of_files = Path(folder).expanduser() if folder else cache_folder() / "batches"
-    lines: dict[int, str] = {}
+    requests: dict[int, tuple[str, str]] = {}
     size = 0
     for place, body in enumerate(bodies):
-        request = {
-            "custom_id": f"value-{place}",
-            "method": "POST",
-            "url": f"/v1{CHAT}",
-            "body": body,
-        }
-        line = json.dumps(request, ensure_ascii=False) + "\n"
-        if lines and (len(lines) >= MOST_REQUESTS or size + len(line.encode()) > MOST_BYTES):
-            yield Job(place_of_files, lines)
-            lines, size = {}, 0
-        lines[place] = line
+        content = json.dumps(body, ensure_ascii=False)
+        name = f"value-{place}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+        head = {"custom_id": name, "method": "POST", "url": f"/v1{CHAT}"}
+        line = f'{json.dumps(head)[:-1]}, "body": {content}}}\n'
+        if requests and (len(requests) >= MOST_REQUESTS or size + len(line.encode()) > MOST_BYTES):
+            yield Job(place_of_files, requests)
+            requests, size = {}, 0
+        requests[place] = name, line
         size += len(line.encode())
-    if lines:
-        yield Job(place_of_files, lines)
+    if requests:
+        yield Job(place_of_files, requests)

@@ -45,8 +45,13 @@ T = TypeVar("T")
 _VALUES = 500_000
 """So many values are divided into jobs that run at the same time."""
 _MOST_POLL_SECONDS = 60.0
-_ENDED = ("completed", "failed", "expired", "cancelled")
-
+_ENDED = ("completed", "failed", "expired", "cancelled", "canceled")
+_GOING = (
+    *("created", "submitted", "queued", "pending", "validating", "in_progress", "processing"),
+    *("running", "finalizing", "cancelling"),
+)
+_READINGS = 3
+"""So often the files of a job are read that hold fewer replies than the server counts."""
 
 MOST_ABSENT_SECONDS = 48 * 3600.0
 """A job that the server does not know so long after it was sent (its window is 24 hours) will not
@@ -188,12 +193,23 @@ class BatchFiles:
 
 
 def _read_file(job: Job) -> dict[int, Reply]:
-    """The replies in a file. Raises ModelFailed if it cannot be read."""
+    """The replies in a file. Raises ModelFailed if it cannot be read, or is not yet whole."""
+    replies: dict[int, Reply] = {}
     try:
         with job.replies.open("rb") as lines:
-            return dict(filter(None, map(job.reply_in, lines)))
+            whole = True
+            for line in lines:
+                whole = job.add_reply(line, replies) or line.endswith(b"\n")
     except OSError as problem:
         raise ModelFailed(f"'{job.replies}' cannot be read: {problem.strerror}") from None
+    if not whole:
+        raise ModelFailed(
+            f"'{job.replies}' ends within a line: {len(replies):,} of {len(job.places):,} replies are there",
+            hint="Run the query again when the program that writes it has ended. If it was stopped, delete the "
+            "file, and run the program again.",
+            retryable=True,
+        )
+    return replies
 
 
 class BatchApi:
@@ -225,25 +241,25 @@ class BatchApi:
         """The replies of the jobs, once all have ended. Raises ModelFailed. A running job
         continues, and a later run finds it."""
         async with self._endpoint.client() as client:
-            for job in jobs:
-                if job.name is None:
-                    job.name = await self._submit(client, job)
-            return [await self._result_or_again(client, job) for job in jobs]
+            names = [job.name or await self._submit(client, job) for job in jobs]
+            return [
+                await self._result_or_again(client, job, name)
+                for job, name in zip(jobs, names, strict=True)
+            ]
 
-    async def _result_or_again(self, client: Client, job: Job) -> Mapping[int, Reply]:
+    async def _result_or_again(self, client: Client, job: Job, name: str) -> Mapping[int, Reply]:
         """The replies of a job. One that the server does not know ``MOST_ABSENT_SECONDS`` after it
         was sent is given up, and its values are sent once more."""
         try:
-            return await self._result(client, job)
+            return await self._result(client, job, name)
         except JobUnknown:
             if job.age < MOST_ABSENT_SECONDS:
                 raise
         job.remove()
-        job.name = await self._submit(client, job)
-        return await self._result(client, job)
+        return await self._result(client, job, await self._submit(client, job))
 
     async def _submit(self, client: Client, job: Job) -> str:
-        """The name of a new job at the server."""
+        """The name of a new job at the server, which a later run finds, too."""
         spend_request()
         content = File(job.requests.name, job.text.encode(), "application/jsonl")
         file = await self._post(client, "/files", Form({"purpose": "batch"}, content))
@@ -252,54 +268,60 @@ class BatchApi:
             "endpoint": "/v1/chat/completions",
             "completion_window": "24h",
         }
-        return await self._post(client, "/batches", json_bytes({**wanted}))
+        job.name = name = await self._post(client, "/batches", json_bytes({**wanted}))
+        return name
 
-    async def _result(self, client: Client, job: Job) -> Mapping[int, Reply]:
+    async def _result(self, client: Client, job: Job, name: str) -> Mapping[int, Reply]:
         """The replies of a job that has ended. All of its files are read, or ModelFailed leaves the
-        job where a later run finds it."""
+        job where a later run finds it. ``name``: that at the server, where another process may have
+        removed the files of the job by now."""
         wait = self._poll_seconds
-        state = await self._state(client, job)
-        while state.get("status") not in _ENDED:
+        state, status = await self._state(client, name)
+        while status in _GOING:
             await asyncio.sleep(wait)
             wait = min(_MOST_POLL_SECONDS, 1.5 * wait)
-            state = await self._state(client, job)
-        files = [state.get(kind) for kind in ("output_file_id", "error_file_id")]
-        names = [file for file in files if isinstance(file, str) and NAME.fullmatch(file)]
-        if not names and state.get("status") == "completed":
-            raise self._failure(
-                f"the job {job.name} is completed, and names no file of its replies"
-            )
-        if not names:
+            state, status = await self._state(client, name)
+        if status not in _ENDED:
+            raise self._kept(f"the job {name} has the status {status[:40]!r}, which is not known")
+        named = [state.get(kind) for kind in ("output_file_id", "error_file_id")]
+        files = [file for file in named if isinstance(file, str) and NAME.fullmatch(file)]
+        if not files and status == "completed":
+            raise self._failure(f"the job {name} is completed, and names no file of its replies")
+        if not files:
             job.remove()
             why = clean_error(_reasons(state), self.key)
-            raise self._failure(f"the job {job.name} ended as {state['status']}: {why}")
-        replies: dict[int, Reply] = {}
-        for name in names:
-            replies |= await self._patiently(partial(self._lines, client, name, job))
+            raise self._failure(f"the job {name} ended as {status}: {why}")
+        for _ in range(_READINGS):
+            replies: dict[int, Reply] = {}
+            for file in files:
+                await self._patiently(partial(self._add_lines, client, file, job, replies))
+            if len(replies) >= min(_completed(state), len(job.places)):
+                break
         return replies
 
-    async def _state(self, client: Client, job: Job) -> dict[str, Json]:
-        async def look() -> dict[str, Json]:
-            response = await self._endpoint.get(client, f"/batches/{job.name}")
+    async def _state(self, client: Client, name: str) -> tuple[dict[str, Json], str]:
+        """The state of a job, and its status in small letters."""
+
+        async def look() -> tuple[dict[str, Json], str]:
+            response = await self._endpoint.get(client, f"/batches/{name}")
             if response.status != 200:
                 reason = status_of(response, self.key)
-                problem = f"the job {job.name} is not to be seen ({reason})"
+                problem = f"the job {name} is not to be seen ({reason})"
                 raise Passing(problem, str(response.status))
             state = object_in(response)
-            if not isinstance(state.get("status"), str):
-                raise Passing(f"the job {job.name} is not to be seen: its state has no status")
-            return state
+            status = state.get("status")
+            if not isinstance(status, str):
+                raise Passing(f"the job {name} is not to be seen: its state has no status")
+            return state, status.lower()
 
         return await self._patiently(look)
 
-    async def _lines(self, client: Client, file: str, job: Job) -> dict[int, Reply]:
-        """The replies in an output file of any size, line by line. Raises Passing."""
-        found: dict[int, Reply] = {}
+    async def _add_lines(
+        self, client: Client, file: str, job: Job, replies: dict[int, Reply]
+    ) -> None:
+        """Add the replies in an output file of any size, line by line. Raises Passing."""
         async for line in self._endpoint.lines(client, f"/files/{quote(file)}/content"):
-            reply = job.reply_in(line)
-            if reply is not None:
-                found[reply[0]] = reply[1]
-        return found
+            job.add_reply(line, replies)
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """The result of ``attempt``, tried again as long as it raises Passing. Raises
@@ -308,12 +330,15 @@ class BatchApi:
             return await self._endpoint.retry.call(attempt, self._endpoint.host)
         except Passing as trouble:
             kind = JobUnknown if trouble.kind == "404" else ModelFailed
-            raise kind(
-                f"{self.url}: {trouble}",
-                hint="The job is kept: a later run reads it.",
-                retryable=True,
-                foreign=True,
-            ) from None
+            raise self._kept(str(trouble), kind) from None
+
+    def _kept(self, problem: str, kind: type[ModelFailed] = ModelFailed) -> ModelFailed:
+        return kind(
+            f"{self.url}: {problem}",
+            hint="The job is kept: a later run reads it.",
+            retryable=True,
+            foreign=True,
+        )
 
     async def _post(self, client: Client, path: str, content: bytes | Form) -> str:
         """The name of what a POST makes. Raises ModelFailed."""
@@ -349,6 +374,13 @@ class BatchApi:
             else "",
             foreign=True,
         )
+
+
+def _completed(state: dict[str, Json]) -> int:
+    """The number of requests that a server counts as completed; 0 if it counts none."""
+    counts = state.get("request_counts")
+    completed = counts.get("completed") if isinstance(counts, dict) else None
+    return completed if isinstance(completed, int) else 0
 
 
 def _reasons(state: dict[str, Json]) -> str:

@@ -202,7 +202,7 @@ class Client:
             async with self._session.get(
                 url, headers=plain, timeout=times, allow_redirects=False, **self._proxied
             ) as reply:
-                yield reply.status, reply.content.iter_any()
+                yield reply.status, _inflated(reply)
         except self._failures as error:
             raise _own_error(error) from error
 
@@ -230,16 +230,37 @@ def _in_parts(content: bytes | None) -> bytes | BytesIO | None:
 async def _whole(reply: aiohttp.ClientResponse, most_bytes: int) -> bytes:
     """The body, decompressed, and never inflated beyond ``most_bytes``."""
     content = reply.content
+    inflate = _inflater(reply)
+    body = await content.readany()
+    if inflate is None and content.at_eof() and len(body) <= most_bytes:
+        return body  # as most replies are: small, in one piece
+    return await _join(content, Pieces(most_bytes, inflate), body)
+
+
+async def _inflated(reply: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """The pieces of a body, decompressed: some servers compress what was asked for as it is."""
+    inflate = _inflater(reply)
+    async for chunk in reply.content.iter_any():
+        if inflate is None:
+            yield chunk
+        while inflate is not None and chunk:
+            try:
+                yield inflate.decompress(chunk, _LARGE_BYTES)
+            except zlib.error as problem:
+                raise BrokenConnection("DecodingError") from problem
+            chunk = inflate.unconsumed_tail
+    if inflate is not None and (not inflate.eof or inflate.unused_data):
+        raise BrokenConnection("DecodingError")
+
+
+def _inflater(reply: aiohttp.ClientResponse) -> zlib._Decompress | None:
+    """What decompresses a body; None for one that is as it was. Raises ``TooLarge``."""
     encoding = reply.headers.get("Content-Encoding", "").strip().lower()
     if encoding in _PLAIN:
-        body = await content.readany()
-        if content.at_eof() and len(body) <= most_bytes:  # as most replies are: small, in one piece
-            return body
-        return await _join(content, Pieces(most_bytes), body)
+        return None
     if encoding not in _WINDOWS:
         raise TooLarge(f"the server's reply is compressed as {encoding[:20]!r}")
-    inflating = Pieces(most_bytes, zlib.decompressobj(_WINDOWS[encoding]))
-    return await _join(content, inflating, await content.readany())
+    return zlib.decompressobj(_WINDOWS[encoding])
 
 
 async def _join(content: aiohttp.StreamReader, pieces: Pieces, chunk: bytes) -> bytes:

@@ -3,10 +3,12 @@ error, without keys and values."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,7 +19,7 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.errors import ModelFailed
-from blendfusion.models.services.batch.model import BatchApi, BatchModel
+from blendfusion.models.services.batch.model import BatchApi, BatchFiles, BatchModel
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, Task
 
@@ -28,11 +30,12 @@ Reply = tuple[int, bytes]
 
 class Server:
     """A batch API. ``odd`` may answer a request in its own way; None: as usual. Each reply to a
-    value has ``padding`` bytes more."""
+    value has ``padding`` bytes more. ``coding``: that of the contents of files."""
 
     def __init__(self) -> None:
         self.odd: Callable[[str, str], Reply | None] = lambda method, path: None
         self.padding = 0
+        self.coding = ""
         self.jobs = 0
         self.sent: list[dict[str, Any]] = []
 
@@ -68,6 +71,8 @@ def serving(server: Server) -> Iterator[str]:
             status, payload = odd or server.usual(method, self.path, content)
             self.send_response(abs(status))
             self.send_header("Content-Length", str(len(payload)))
+            if server.coding and self.path.endswith("/content"):
+                self.send_header("Content-Encoding", server.coding)
             self.end_headers()
             self.wfile.write(payload[: len(payload) // 2] if status < 0 else payload)
             self.close_connection = status < 0
@@ -265,3 +270,170 @@ def test_a_file_that_names_no_job_says_what_to_do(tmp_path: Path) -> None:
         with pytest.raises(ModelFailed, match="names no job") as raised:
             ask(url, tmp_path, retries=0)
     assert "Delete it" in str(raised.value)
+
+
+def verdict(request: dict[str, Any], word: str, **line: Any) -> bytes:
+    """The line that answers a request with ``word``."""
+    message = {"role": "assistant", "content": json.dumps({"answer": word})}
+    body = {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+    response = {"status_code": 200, "body": body}
+    stated = {"custom_id": request["custom_id"], "response": response, "error": None, **line}
+    return json.dumps(stated).encode() + b"\n"
+
+
+def truth(request: dict[str, Any]) -> str:
+    """Yes for the values with an even number."""
+    number = int(request["body"]["messages"][-1]["content"].rpartition("value ")[2])
+    return "No" if number % 2 else "Yes"
+
+
+class TrueServer(Server):
+    """Answers as ``truth`` says; ``files`` makes the contents of output and error file from the
+    lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state: dict[str, Any] = {"status": "completed"}
+
+    def files(self, lines: list[bytes]) -> tuple[bytes, bytes]:
+        return b"".join(lines), b""
+
+    def usual(self, method: str, path: str, content: bytes) -> Reply:
+        if path.startswith("/v1/batches/"):
+            files = {"output_file_id": "out", "error_file_id": "err"}
+            return 200, json.dumps({**files, **self.state}).encode()
+        if path.endswith("/content"):
+            output, errors = self.files([verdict(one, truth(one)) for one in self.sent])
+            return 200, output if "out" in path else errors
+        return super().usual(method, path, content)
+
+
+TRUE = ["true", "false"] * 3
+
+
+def test_the_first_good_reply_to_a_value_counts(tmp_path: Path) -> None:
+    """Lines that are repeated, in any order, and errors of earlier tries, before and after."""
+    server = TrueServer()
+
+    def files(lines: list[bytes]) -> tuple[bytes, bytes]:
+        failed = [verdict(one, "Yes", response=None, error={"message": "x"}) for one in server.sent]
+        return b"".join([*failed[:2], *lines[::-1], *lines, failed[2]]), b"".join(failed)
+
+    server.files = files  # type: ignore[method-assign]
+    with serving(server) as url:
+        assert [answer.text for answer in ask(url, tmp_path, 6)] == TRUE
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+def test_a_compressed_output_is_read(tmp_path: Path, coding: str) -> None:
+    server = TrueServer()
+
+    def files(lines: list[bytes]) -> tuple[bytes, bytes]:
+        pack = gzip.compress if coding == "gzip" else zlib.compress
+        return pack(b"".join(lines)), pack(b"")
+
+    server.files, server.coding = files, coding  # type: ignore[method-assign]
+    with serving(server) as url:
+        assert [answer.text for answer in ask(url, tmp_path, 6)] == TRUE
+
+
+def test_a_compressed_output_that_is_cut_keeps_the_job(tmp_path: Path) -> None:
+    server = TrueServer()
+    server.coding, server.files = "gzip", lambda lines: (gzip.compress(b"".join(lines))[:-9], b"")  # type: ignore[method-assign]
+    with serving(server) as url:
+        with pytest.raises(ModelFailed, match="a later run reads it"):
+            ask(url, tmp_path, 6, retries=0)
+        server.files = lambda lines: (gzip.compress(b"".join(lines)), gzip.compress(b""))  # type: ignore[method-assign]
+        assert [answer.text for answer in ask(url, tmp_path, 6)] == TRUE
+    assert server.jobs == 1
+
+
+def test_an_output_with_fewer_replies_than_the_server_counts_is_read_again(tmp_path: Path) -> None:
+    server = TrueServer()
+    server.state = {"status": "completed", "request_counts": {"total": 6, "completed": 6}}
+    cut = [2, 5]
+
+    def files(lines: list[bytes]) -> tuple[bytes, bytes]:
+        return b"".join(lines[: cut.pop()] if cut else lines), b""
+
+    server.files = files  # type: ignore[method-assign]
+    server.state["error_file_id"] = None
+    with serving(server) as url:
+        assert [answer.text for answer in ask(url, tmp_path, 6)] == TRUE
+
+
+@pytest.mark.parametrize("status", ["COMPLETED", "canceled", "Expired"])
+def test_a_job_that_ended_in_other_words_is_read(tmp_path: Path, status: str) -> None:
+    server = TrueServer()
+    server.state = {"status": status}
+    server.files = lambda lines: (b"".join(lines[:3]), b"")  # type: ignore[method-assign]
+    with serving(server) as url:
+        answers = ask(url, tmp_path, 6)
+    assert [answer.text for answer in answers] == [*TRUE[:3], None, None, None]
+    assert answers[3].error == "the job has no reply to this value"
+
+
+def test_a_status_that_nobody_knows_is_no_reason_to_wait(tmp_path: Path) -> None:
+    server = TrueServer()
+    server.state = {"status": "paused by an admin"}
+    with serving(server) as url:
+        with pytest.raises(ModelFailed, match="paused by an admin"):
+            ask(url, tmp_path, 6)
+        server.state = {"status": "completed"}
+        assert [answer.text for answer in ask(url, tmp_path, 6)] == TRUE
+    assert server.jobs == 1
+
+
+def test_a_job_whose_files_another_process_removed_is_read(tmp_path: Path) -> None:
+    server = TrueServer()
+
+    def odd(method: str, path: str) -> Reply | None:
+        if not path.startswith("/v1/batches/") or not list(tmp_path.glob("*.job")):
+            return None
+        for file in tmp_path.iterdir():
+            file.unlink()
+        return 200, b'{"status": "in_progress"}'
+
+    server.odd = odd
+    with serving(server) as url:
+        assert [answer.text for answer in ask(url, tmp_path, 6)] == TRUE
+    assert server.jobs == 1
+
+
+def from_files(folder: Path, numbers: range) -> list[Answer]:
+    model = BatchModel("m", BatchFiles("m"), Options(batch_folder=str(folder)))
+    return model.answer(TASK, [(f"value {n}",) for n in numbers])
+
+
+def written(requests: Path) -> list[bytes]:
+    sent = map(json.loads, requests.read_text("utf-8").splitlines())
+    return [verdict(request, truth(request)) for request in sent]
+
+
+def test_the_replies_of_another_job_answer_nothing(tmp_path: Path) -> None:
+    """Two files of requests whose replies were written to one another's names."""
+    for numbers in (range(2), range(1, 3)):
+        with pytest.raises(ModelFailed, match="2 requests wait"):
+            from_files(tmp_path, numbers)
+    first, second = tmp_path.glob("*.jsonl")
+    for requests, other in ((first, second), (second, first)):
+        replies = requests.with_suffix(".replies.jsonl")
+        replies.write_bytes(b"".join(written(other)))
+    for numbers in (range(2), range(1, 3)):
+        assert [answer.text for answer in from_files(tmp_path, numbers)] == [None] * 2
+
+
+def test_a_file_that_is_still_written_is_left(tmp_path: Path) -> None:
+    with pytest.raises(ModelFailed, match="6 requests wait"):
+        from_files(tmp_path, range(6))
+    [requests] = tmp_path.iterdir()
+    whole = b"".join(written(requests))
+    replies = requests.with_suffix(".replies.jsonl")
+    half = whole.index(b"\n") + 30
+    replies.write_bytes(whole[:half])
+    with pytest.raises(ModelFailed, match="ends within a line: 1 of 6 replies") as raised:
+        from_files(tmp_path, range(6))
+    assert raised.value.retryable
+    replies.write_bytes(whole.rstrip())
+    assert [answer.text for answer in from_files(tmp_path, range(6))] == TRUE
+    assert list(tmp_path.iterdir()) == []
