@@ -14,6 +14,7 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
+from blendfusion.errors import ModelFailed
 from blendfusion.models.embedders.embedder import (
     Embedder,
     MeteredEmbedder,
@@ -174,7 +175,8 @@ class CachedEmbedder:
         self, texts: Sequence[str], counts: VectorCounts, purse: SpendingLimits | None = None
     ) -> Vectors:
         """Like ``embed``, adding to ``counts`` and charging ``purse``. Raises BudgetExceeded if it
-        is empty; earlier vectors stay remembered."""
+        is empty, where earlier vectors stay remembered, and ModelFailed for vectors of several
+        lengths."""
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         keys = list(map(_key, texts))
@@ -196,6 +198,13 @@ class CachedEmbedder:
             new = dict(zip((key for key, _ in batch), vectors, strict=True))
             found.update(new)
             self._remember(new)
+        widths = sorted({len(vector) for vector in found.values()})
+        if len(widths) > 1:
+            raise ModelFailed(
+                f"the embedder '{self.name}' gives vectors of {widths[0]} numbers, and of "
+                f"{widths[-1]}: another model has that name by now",
+                hint="Begin a new session, and delete the folders of its indexes to build them again.",
+            )
         return np.stack([found[key] for key in keys])
 
     def _admit(self, pending: int, purse: SpendingLimits | None) -> int:

@@ -211,6 +211,7 @@ class _Build:
         wanted = list(dict.fromkeys(texts.take(pa.array(missing)).to_pylist()))
         self._embedded += len(wanted)
         made = self._embedder.embed(wanted)
+        self._check_width(made)
         number = {text: i for i, text in enumerate(wanted)}
         of = [number[text] for text in texts.take(pa.array(missing)).to_pylist()]
         if not len(places):
@@ -229,6 +230,16 @@ class _Build:
         if len(missing):
             vectors[missing] = made[of]
         return vectors
+
+    def _check_width(self, made: Vectors) -> None:
+        assert self._embedder is not None
+        earlier = self._dataset or self._donor
+        problem = other_width(earlier, made, self._embedder) if earlier is not None else ""
+        if problem:
+            raise QueryError(
+                f"index '{self._name}': {problem}",
+                hint=f"Delete '{self._folder.path}' to build the index again.",
+            )
 
     def _remove(self, ids: np.ndarray) -> int:
         for start in range(0, len(ids), _DELETED_AT_ONCE):
@@ -320,6 +331,17 @@ def open_dataset(path: Path, version: int | None = None) -> lance.LanceDataset |
         return lance.dataset(path, version=version)
     except (OSError, ValueError):
         return None
+
+
+def other_width(dataset: lance.LanceDataset, made: Vectors, embedder: Embedder) -> str:
+    """What is wrong with vectors that are longer or shorter than those of an index; '' if none is."""
+    width = dataset.schema.field(VECTOR).type.list_size
+    if not len(made) or made.shape[1] == width:
+        return ""
+    return (
+        f"its vectors have {width} numbers, and those of {embedder.name} have {made.shape[1]}: "
+        "another model has that name by now"
+    )
 
 
 def _schema(spec: Spec, width: int | None) -> pa.Schema:

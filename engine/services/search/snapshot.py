@@ -13,7 +13,14 @@ import pyarrow as pa
 
 from blendfusion.models.embedders.embedder import Embedder, Vectors
 from blendfusion.planner.ir.search_tables import Search
-from blendfusion.services.search.build import CLUSTER_ROWS, ROW, TEXT, TEXT_HASH, VECTOR
+from blendfusion.services.search.build import (
+    CLUSTER_ROWS,
+    ROW,
+    TEXT,
+    TEXT_HASH,
+    VECTOR,
+    other_width,
+)
 from blendfusion.services.search.folder import State
 from blendfusion.services.search.index_vectors import TextPlaces
 from blendfusion.services.search.scripts import has_words, signs_side_by_side
@@ -78,14 +85,18 @@ class Snapshot:
     ) -> list[pa.Table]:
         """For each query the best rows, best first: their columns, ``_score`` and ``_rank``.
 
-        ``search.query`` is ignored. ``embedder`` may be None in mode ``text``.
+        ``search.query`` is ignored. ``embedder`` may be None in mode ``text``. Raises ValueError
+        where its vectors are longer or shorter than those of the index.
         """
         wanted = {query: text_query(query) for query in queries if has_words(query)}
         vectors: dict[str, Vectors] = {}
         if search.mode != "text" and wanted:
             assert embedder is not None
             texts = [w.text if search.mode == "hybrid" else q for q, w in wanted.items()]
-            vectors = dict(zip(wanted, embedder.embed(texts), strict=True))
+            made = embedder.embed(texts)
+            if problem := other_width(self._dataset, made, embedder):
+                raise ValueError(problem)
+            vectors = dict(zip(wanted, made, strict=True))
         found = {
             query: self._rows(hits.ids.tolist(), hits.scores.tolist())
             for query, hits in (

@@ -56,6 +56,8 @@ class OpenAIEmbedder:
             rate=Rate(self._options.requests_per_minute, self._options.tokens_per_minute),
             in_flight=InFlight(self._options.concurrency),
         )
+        self._arrived: dict[str, list[float]] = {}
+        """The vectors of the latest batch that failed, which were paid for."""
 
     def __repr__(self) -> str:
         return f"OpenAIEmbedder({self._model!r}, {self._endpoint.safe_url!r})"
@@ -91,29 +93,45 @@ class OpenAIEmbedder:
         """Nothing to free: connections end with each batch."""
 
     async def _embed_all(self, texts: Sequence[str], spend: Spend) -> list[list[float]]:
-        vectors: dict[int, list[float]] = {}
-        starts = range(0, len(texts), _TEXTS_A_REQUEST)
+        vectors, self._arrived = self._arrived, {}
+        missing = [text for text in texts if text not in vectors]
 
         async def settle(start: int) -> None:
-            places = range(start, min(start + _TEXTS_A_REQUEST, len(texts)))
-            found = await self._embed(client, [texts[place] for place in places], spend)
-            vectors.update(zip(places, found, strict=True))
+            asked = missing[start : start + _TEXTS_A_REQUEST]
+            await self._embed(client, asked, spend, vectors)
 
-        async with self._endpoint.client() as client:
-            await for_each(starts, self._options.concurrency, settle)
-        return [vectors[place] for place in range(len(texts))]
-
-    async def _embed(self, client: Client, texts: Sequence[str], spend: Spend) -> list[list[float]]:
         try:
-            return await self._ask(client, texts, spend)
+            async with self._endpoint.client() as client:
+                starts = range(0, len(missing), _TEXTS_A_REQUEST)
+                await for_each(starts, self._options.concurrency, settle)
+        except BaseException:
+            self._arrived = vectors
+            raise
+        return [vectors[text] for text in texts]
+
+    async def _embed(
+        self,
+        client: Client,
+        texts: Sequence[str],
+        spend: Spend,
+        vectors: dict[str, list[float]],
+    ) -> None:
+        """Add the vectors of ``texts`` to ``vectors``."""
+        try:
+            found = await self._ask(client, texts, spend)
+            vectors.update(zip(texts, found, strict=True))
         except Refusal as refused:
             if len(texts) > 1:  # one of them may be the cause, so each is sent alone
-                return [v for text in texts for v in await self._embed(client, [text], spend)]
+                for text in texts:
+                    await self._embed(client, [text], spend, vectors)
+                return
             text = texts[0]
             if len(text) <= _SHORTEST:
                 problem = f"{self.name} refuses to embed a text: {refused}"
                 raise ModelFailed(problem, foreign=True) from None
-            return await self._embed(client, [text[: len(text) // 2]], spend)
+            half = text[: len(text) // 2]
+            await self._embed(client, [half], spend, vectors)
+            vectors[text] = vectors[half]
         except NoAnswer as trouble:
             problem = f"{self.name} gives no vectors: {trouble}"
             raise ModelFailed(problem, retryable=True, foreign=True) from None
@@ -152,7 +170,7 @@ class OpenAIEmbedder:
 def _vectors(reply: dict[str, Json], n: int) -> list[list[float]] | None:
     """The vectors in a reply, in the order of its texts; None if their number differs."""
     data = reply.get("data")
-    if not isinstance(data, list):
+    if not isinstance(data, list) or len(data) != n:
         return None
     found: dict[int, list[float]] = {}
     for place, item in enumerate(data):

@@ -282,3 +282,70 @@ def test_a_server_whose_vectors_are_not_finite_is_an_error(number: str) -> None:
     raw = f'{{"data": [{{"index": 0, "embedding": [1.0, {number}]}}]}}'
     with serving(lambda body: Reply(raw=raw.encode())) as at, pytest.raises(ModelFailed):
         CachedEmbedder(server(at.url, retries=0)).embed(["a"])
+
+
+def test_what_arrived_before_a_batch_failed_is_not_paid_again() -> None:
+    """One request of ten fails, and within another one text of 64 is refused."""
+    bad = {"500", "97"}
+
+    def script(body: Body) -> Reply:
+        if "500" in bad and "500" in body["input"]:
+            return Reply(status=500)
+        if "97" in bad and "97" in body["input"]:
+            return Reply(status=400, error="not this one")
+        return embeddings(body)
+
+    texts = [str(n) for n in range(640)]
+    with serving(script) as loopback:
+        cached = CachedEmbedder(server(loopback.url, retries=0))
+        while bad:
+            with pytest.raises(ModelFailed) as raised:
+                cached.embed(texts)
+            bad.remove("500" if "no vectors" in str(raised.value) else "97")
+        vectors = cached.embed(texts)
+    wanted = [len(text) / np.hypot(len(text), 1) for text in texts]
+    assert vectors[:, 0] == pytest.approx(wanted, abs=1e-6)
+    good = [text for body in loopback.bodies if len(body["input"]) == 1 for text in body["input"]]
+    assert len(good) == len(set(good) - {"97"}) + good.count("97"), (
+        "each alone once, but the bad one"
+    )
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        (0,),
+        (0, 1, 1),
+        (0, 0),
+        (0, 1, 2),
+        (1, 2),
+        (-1, 0),
+        (None,),
+        (0, None, 1),
+        (0, "1"),
+        (0.0, 1),
+    ],
+)
+def test_vectors_that_are_not_one_of_each_text_are_an_error(places: tuple[object, ...]) -> None:
+    data = [
+        {"embedding": [1.0, n]} | ({} if place is None else {"index": place})
+        for n, place in enumerate(places)
+    ]
+    raw = json.dumps({"data": data}).encode()
+    with serving(lambda body: Reply(raw=raw)) as at, pytest.raises(ModelFailed, match="no vectors"):
+        CachedEmbedder(server(at.url, retries=0)).embed(["a", "b"])
+
+
+def test_vectors_of_another_length_than_before_are_an_error() -> None:
+    width = [2]
+
+    def script(body: Body) -> Reply:
+        data = [{"index": i, "embedding": [1.0] * width[0]} for i in range(len(body["input"]))]
+        return Reply(raw=json.dumps({"data": data}).encode())
+
+    with serving(script) as loopback:
+        cached = CachedEmbedder(server(loopback.url, retries=0))
+        cached.embed(["a"])
+        width[0] = 3
+        with pytest.raises(ModelFailed, match="vectors of 2 numbers, and of 3: another model"):
+            cached.embed(["a", "b"])

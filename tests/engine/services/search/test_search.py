@@ -461,6 +461,27 @@ def test_other_columns_or_another_embedder_build_it_anew(
     assert (report.rebuilt, report.embedded) == ("the table has other columns", 0)
 
 
+def test_vectors_of_another_length_under_the_same_name_are_an_error(path: Path) -> None:
+    """As of a server that has another model by now."""
+
+    def session_of(width: int) -> bf.Session:
+        embedder = bf.ScriptedEmbedder(lambda texts: [[1.0] * width] * len(texts), fingerprint="w")
+        return bf.connect(None, embedder=embedder)
+
+    session_of(2).index("docs", DOCS, columns="body", path=path)
+    more = pa.concat_tables([DOCS, DOCS.slice(0, 1).set_column(2, "body", pa.array(["new"]))])
+    later = session_of(3)
+    for language in ("English", "German"):
+        with pytest.raises(
+            bf.QueryError, match="vectors have 2 numbers, and those of scripted have 3"
+        ):
+            later.index("docs", more, columns="body", path=path, language=language)
+    later.open_index("docs", path)
+    for mode in ("vector", "hybrid"):
+        with pytest.raises(bf.QueryError, match="another model has that name by now"):
+            later.search("docs", "gravel", mode=mode).to_pylist()
+
+
 def test_without_vectors(path: Path) -> None:
     session = bf.connect(None, embedder=None)
     with pytest.raises(bf.ModelNotFound, match="this session has no embedder"):
