@@ -117,6 +117,6 @@ def retry_after_seconds(retry_after: str | None, sent: str | None = None) -> flo
 def _moment(text: str) -> datetime.datetime | None:
     try:
         moment = email.utils.parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return moment.replace(tzinfo=moment.tzinfo or datetime.UTC)

@@ -99,6 +99,8 @@ def test_a_pause_that_is_too_long_ends_the_run_and_keeps_what_was_answered() -> 
         ("Wed, 21 Oct 2026 07:28:30 GMT", 30.0),
         ("Wed, 21 Oct 2026 07:27:00 GMT", 0.0),
         ("Wed, 21 Oct 2026 09:28:10 +0200", 10.0),
+        ("Wed, 21 Oct 99999999999999999999 07:28:00 GMT", None),
+        ("Wed, 21 Oct 2026 07:28:00 +99999999999999999", None),
     ],
 )
 def test_retry_after_is_read(header: str, seconds: float | None) -> None:
