@@ -334,7 +334,7 @@ def open_dataset(path: Path, version: int | None = None) -> lance.LanceDataset |
 
 
 def other_width(dataset: lance.LanceDataset, made: Vectors, embedder: Embedder) -> str:
-    """What is wrong with vectors that are longer or shorter than those of an index; '' if none is."""
+    """The problem with vectors that are longer or shorter than those of an index, or ''."""
     width = dataset.schema.field(VECTOR).type.list_size
     if not len(made) or made.shape[1] == width:
         return ""
