@@ -97,8 +97,8 @@ class OpenAIEmbedder:
         missing = [text for text in texts if text not in vectors]
 
         async def settle(start: int) -> None:
-            asked = missing[start : start + _TEXTS_A_REQUEST]
-            await self._embed(client, asked, spend, vectors)
+            batch = missing[start : start + _TEXTS_A_REQUEST]
+            await self._embed(client, batch, spend, vectors)
 
         try:
             async with self._endpoint.client() as client:
