@@ -254,7 +254,7 @@ async def _inflated(reply: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
 
 
 def _inflater(reply: aiohttp.ClientResponse) -> zlib._Decompress | None:
-    """What decompresses a body; None for one that is as it was. Raises ``TooLarge``."""
+    """The decompressor of a body; None for a plain one. Raises ``TooLarge``."""
     encoding = reply.headers.get("Content-Encoding", "").strip().lower()
     if encoding in _PLAIN:
         return None
