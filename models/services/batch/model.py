@@ -282,7 +282,9 @@ class BatchApi:
             wait = min(_MOST_POLL_SECONDS, 1.5 * wait)
             state, status = await self._state(client, name)
         if status not in _ENDED:
-            raise self._kept(f"the job {name} has the status {status[:40]!r}, which is not known")
+            raise self._error_that_keeps_job(
+                f"the job {name} has the status {status[:40]!r}, which is not known"
+            )
         named = [state.get(kind) for kind in ("output_file_id", "error_file_id")]
         files = [file for file in named if isinstance(file, str) and NAME.fullmatch(file)]
         if not files and status == "completed":
@@ -295,7 +297,7 @@ class BatchApi:
             replies: dict[int, Reply] = {}
             for file in files:
                 await self._patiently(partial(self._add_lines, client, file, job, replies))
-            if len(replies) >= min(_completed(state), len(job.places)):
+            if len(replies) >= min(_count_of_replies(state), len(job.places)):
                 break
         return replies
 
@@ -330,9 +332,11 @@ class BatchApi:
             return await self._endpoint.retry.call(attempt, self._endpoint.host)
         except Passing as trouble:
             kind = JobUnknown if trouble.kind == "404" else ModelFailed
-            raise self._kept(str(trouble), kind) from None
+            raise self._error_that_keeps_job(str(trouble), kind) from None
 
-    def _kept(self, problem: str, kind: type[ModelFailed] = ModelFailed) -> ModelFailed:
+    def _error_that_keeps_job(
+        self, problem: str, kind: type[ModelFailed] = ModelFailed
+    ) -> ModelFailed:
         return kind(
             f"{self.url}: {problem}",
             hint="The job is kept: a later run reads it.",
@@ -376,7 +380,7 @@ class BatchApi:
         )
 
 
-def _completed(state: dict[str, Json]) -> int:
+def _count_of_replies(state: dict[str, Json]) -> int:
     """The number of requests that a server counts as completed; 0 if it counts none."""
     counts = state.get("request_counts")
     completed = counts.get("completed") if isinstance(counts, dict) else None

@@ -202,7 +202,7 @@ class Client:
             async with self._session.get(
                 url, headers=plain, timeout=times, allow_redirects=False, **self._proxied
             ) as reply:
-                yield reply.status, _inflated(reply)
+                yield reply.status, _inflate_pieces(reply)
         except self._failures as error:
             raise _own_error(error) from error
 
@@ -237,7 +237,7 @@ async def _whole(reply: aiohttp.ClientResponse, most_bytes: int) -> bytes:
     return await _join(content, Pieces(most_bytes, inflate), body)
 
 
-async def _inflated(reply: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def _inflate_pieces(reply: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     """The pieces of a body, decompressed: some servers compress what was asked for as it is."""
     inflate = _inflater(reply)
     async for chunk in reply.content.iter_any():
