@@ -177,11 +177,12 @@ class PostgresStore(SharedStore):
 
     def _change_rows(self, query: str, parameters: Sequence[object]) -> int:
         """How many rows a statement has changed."""
-        return self._on_server(lambda c: int(c.execute(query, parameters).rowcount))
+        return self._on_server(lambda c: int(c.execute(query, parameters).rowcount), writes=True)
 
-    def _on_server(self, operation: Callable[[Any], T]) -> T:
+    def _on_server(self, operation: Callable[[Any], T], *, writes: bool = False) -> T:
         """The result of ``operation``. Raises Unreachable, after a second attempt where the server
-        has closed the connection meanwhile."""
+        has closed the connection meanwhile. Where the server says no to one that ``writes``, it may
+        be read all the same: its disk is full, it is a standby, a row is locked."""
         psycopg = _driver()
         for first in (True, False):
             held = bool(self._held)
@@ -195,8 +196,9 @@ class PostgresStore(SharedStore):
                 self._discard()
                 refused = isinstance(problem, psycopg.errors.InsufficientPrivilege)
                 lasting = refused or _LASTING.search(str(problem)) is not None
+                readable = refused or (writes and not closed and problem.sqlstate is not None)
                 raise Unreachable(
-                    self._remedy(problem), readable=refused, lasting=lasting
+                    self._remedy(problem), readable=readable, lasting=lasting
                 ) from None
             except BaseException:  # an interrupt: what the connection is at is not known
                 self._discard()
@@ -252,6 +254,10 @@ class PostgresStore(SharedStore):
             return f"{text}. Set PGPASSWORD or ~/.pgpass, and check the user's name"
         if isinstance(problem, psycopg.errors.QueryCanceled):
             return f"{text}. The server is slow, or somebody holds a lock on {TABLE}"
+        if isinstance(problem, psycopg.errors.ReadOnlySqlTransaction):
+            return f"{text}. Name the server that may be written, not its standby"
+        if isinstance(problem, psycopg.errors.DiskFull):
+            return f"{text}. Make room on the disk of the server"
         return f"{text}. Check the address, the network, and whether the server runs"
 
 

@@ -90,8 +90,9 @@ class SegmentStore(SharedStore):
                 known = {row[0] for row in shelf.rows(sorted(some))}
                 unknown = [some[key] for key in sorted(some) if key not in known]
                 if unknown:
-                    self._add_file(shelf, Segment.of(unknown, self._clock()))
-                    self._merge(shelf)
+                    with self._reaching(readable=True):
+                        self._add_file(shelf, Segment.of(unknown, self._clock()))
+                        self._merge(shelf)
                 new += len(unknown)
         return new
 
@@ -228,13 +229,14 @@ class SegmentStore(SharedStore):
                 self._files.delete_file(f"{shelf.folder}/{name}")
 
     @contextmanager
-    def _reaching(self) -> Iterator[None]:
+    def _reaching(self, *, readable: bool = False) -> Iterator[None]:
         try:
             yield
         except (OSError, pa.ArrowException) as problem:
             raise Unreachable(
                 f"{clean_message(problem, self._url)}. Check the address, the rights on it, and the "
-                "credentials in the environment"
+                "credentials in the environment",
+                readable=readable,
             ) from None
 
 

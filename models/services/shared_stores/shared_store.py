@@ -303,7 +303,7 @@ class SharedStore(ABC):
                 writer = self._writer()
                 with writer._lock:
                     writer._write(rows)
-                self._resume()
+                self._resume(written=True)
                 with self._late_lock:
                     for row in rows:
                         if self._late.get(row[0]) is row:
@@ -357,13 +357,24 @@ class SharedStore(ABC):
             whole = list(check_rows(rows))
         except DamagedStore:
             whole, damaged = sorted_out(rows)
-            self._drop(damaged)
+            self._tidy(lambda: self._drop(damaged))
             self._tell_damage(len(damaged))
         fresh = int(self._clock()) - REFRESHED_AFTER_SECONDS
         stale = [key for key, _, used in whole if used < fresh]
         if stale:
-            self._refresh(stale, int(self._clock()))
+            self._tidy(lambda: self._refresh(stale, int(self._clock())))
         return {wanted[key]: answer for key, answer, _ in whole}
+
+    def _tidy(self, operation: Callable[[], None]) -> None:
+        """Change what a look-up found to be changed, unless the place cannot be written: what was
+        found is good all the same."""
+        begun = time.monotonic()
+        if begun < self._write_at:
+            return
+        try:
+            operation()
+        except Unreachable as problem:
+            self._pause(problem, time.monotonic() - begun)
 
     def _tell_damage(self, number: int) -> None:
         self._tell(
@@ -382,15 +393,26 @@ class SharedStore(ABC):
                     return otherwise
                 try:
                     if self._late and not self._is_behind and begun >= self._write_at:
-                        self._write_late()
+                        self._write_before(writes=writes)
                     found = operation()
                 except Unreachable as problem:
                     self._pause(problem, time.monotonic() - begun)
                     return otherwise
-                self._resume()
+                self._resume(written=writes)
                 return found
         finally:
             self._warn()
+
+    def _write_before(self, *, writes: bool) -> None:
+        """Write the rows that wait, before another operation, which can do without if it only
+        reads. Raises Unreachable."""
+        begun = time.monotonic()
+        try:
+            self._write_late()
+        except Unreachable as problem:
+            if writes or not problem.readable:
+                raise
+            self._pause(problem, time.monotonic() - begun)
 
     def _warn(self) -> None:
         """Give the warnings that are due; last, as one may be made an error."""
@@ -416,9 +438,9 @@ class SharedStore(ABC):
             f"and it is tried again, at least every {_PAUSE_SECONDS:.0f} seconds."
         )
 
-    def _resume(self) -> None:
-        """Note that the place is in reach."""
-        if self._problem is not None and not self._problem.readable:
+    def _resume(self, *, written: bool) -> None:
+        """Note that the place is in reach, and whether it could be written."""
+        if self._problem is not None and (written or not self._problem.readable):
             self._problem, self._pause_seconds = None, 0.0
             self._read_at = self._write_at = 0.0
 

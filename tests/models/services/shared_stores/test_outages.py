@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import threading
 import time
@@ -15,9 +16,9 @@ from stored_answers import TASK, found, many
 from tcp_proxy import Proxy
 
 import blendfusion as bf
-from blendfusion.models.services.shared_stores.postgres import PostgresStore
+from blendfusion.models.services.shared_stores.postgres import TABLE, PostgresStore
 from blendfusion.models.services.shared_stores.segments import SegmentStore
-from blendfusion.models.services.shared_stores.shared_store import Unreachable
+from blendfusion.models.services.shared_stores.shared_store import SharedStore, Unreachable
 
 pytestmark = pytest.mark.xdist_group("postgres")
 
@@ -159,6 +160,68 @@ def test_batches_do_not_wait_for_a_store_that_is_far(address: str) -> None:
         assert time.monotonic() - begun < 0.5
         store.close()
     assert PostgresStore(address).stats().entries == 80
+
+
+NO_ROOM = f"""
+CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN
+RAISE EXCEPTION 'No space left on device' USING ERRCODE = '53100'; END $$ LANGUAGE plpgsql;
+CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON {TABLE} FOR EACH ROW EXECUTE FUNCTION refuse()"""
+
+
+READ_ONLY = "ALTER DATABASE {} SET default_transaction_read_only = "
+
+
+def use(store: SharedStore) -> None:
+    """Answers that are stored are found, and so are new ones."""
+    for _ in range(3):
+        store.store_many("m", TASK, many(5, 7))
+        for _ in range(2):
+            assert found(store, many(0, 7)) == many(0, 7)
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("behind", [False, True])
+@pytest.mark.parametrize(
+    ("trouble", "end", "words"),
+    [
+        (NO_ROOM, f"DROP TRIGGER refuse ON {TABLE}", "Make room on the disk"),
+        (f"{READ_ONLY} on", f"{READ_ONLY} off", "not its standby"),
+        (f"BEGIN; LOCK TABLE {TABLE} IN SHARE MODE", "ROLLBACK", "somebody holds a lock"),
+    ],
+)
+def test_what_can_only_not_be_written_is_read(
+    address: str, trouble: str, end: str, words: str, behind: bool
+) -> None:
+    """So much later that a look-up would note the answers as used."""
+    first = PostgresStore(address, clock=lambda: 1e9)
+    first.store_many("m", TASK, many(0, 5))
+    database = address.rpartition("/")[2]
+    first._on_server(lambda c: c.execute(trouble.format(database)))
+    store = PostgresStore(address, wait_seconds=0.3, clock=lambda: 2e9)
+    if behind:
+        store.write_behind()
+    with pytest.warns(bf.CacheWarning, match=f"cannot be written: .*{words}"):
+        use(store)
+    first._on_server(lambda c: c.execute(end.format(database)))
+    assert store.flush(30)
+    assert store._problem is None
+    assert PostgresStore(address).stats().entries == 7
+    store.close()
+
+
+def test_segments_of_a_full_disk_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    SegmentStore(tmp_path.as_uri()).store_many("m", TASK, many(0, 5))
+
+    def full(*arguments: object) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(SegmentStore, "_add_file", full)
+    store = SegmentStore(tmp_path.as_uri())
+    with pytest.warns(bf.CacheWarning, match=r"cannot be written: .*No space left"):
+        use(store)
+    monkeypatch.undo()
+    assert store.flush(30)
+    assert SegmentStore(tmp_path.as_uri()).stats().entries == 7
 
 
 def test_sessions_write_behind_their_batches(address: str) -> None:
