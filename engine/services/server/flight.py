@@ -52,8 +52,10 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
                 schema = plain_schema(own.frame(command.query).schema())
                 ticket = pack("TicketStatementQuery", statement_handle=command.query.encode())
             elif name == "CommandPreparedStatementQuery":
-                frame = _frame_of(own, command)
-                schema, ticket = plain_schema(frame.schema()), descriptor.command
+                # Other values may be bound to the statement before the rows of these are read.
+                held = own.hold(command.prepared_statement_handle)
+                ticket = pack(name, prepared_statement_handle=held)
+                schema = plain_schema(_frame_of(own, held).schema())
             else:
                 schema, ticket = _listing(own.session, name, command)[0], descriptor.command
             endpoint = flight.FlightEndpoint(ticket, [])
@@ -71,7 +73,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
             if name == "TicketStatementQuery":
                 frame = own.frame(command.statement_handle.decode())
             elif name == "CommandPreparedStatementQuery":
-                frame = _frame_of(own, command)
+                frame = _frame_of(own, command.prepared_statement_handle)
             else:
                 return flight.RecordBatchStream(_listing(own.session, name, command)[1]())
             schema = plain_schema(frame.schema())
@@ -142,8 +144,8 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow
             writer.write(pa.py_buffer(answer))
 
 
-def _frame_of(own: Statements, command: Any) -> Frame:
-    found = own.statement(command.prepared_statement_handle)
+def _frame_of(own: Statements, handle: bytes) -> Frame:
+    found = own.statement(handle)
     return own.frame(found.sql, found.values)
 
 

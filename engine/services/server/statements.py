@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from blendfusion.types import Usage
 _MOST_TEXT = 1 << 20
 """The longest query, in characters."""
 _MOST_PREPARED = 1000
-"""The prepared statements that are kept; the oldest go first."""
+"""The prepared statements that are kept; those used longest ago go first."""
 
 
 @dataclass(slots=True)
@@ -95,11 +95,11 @@ class Statements:
             self._report("failed", 0.0, problem=problem)
             raise
 
-    def prepare(self, sql: str) -> bytes:
+    def prepare(self, sql: str, values: Sequence[Any] = ()) -> bytes:
         """Keep a statement; returns its handle."""
         handle = uuid4().bytes
         with self._lock:
-            self._prepared[handle] = PreparedStatement(sql)
+            self._prepared[handle] = PreparedStatement(sql, [*values])
             while len(self._prepared) > _MOST_PREPARED:
                 self._prepared.popitem(last=False)
         return handle
@@ -108,9 +108,17 @@ class Statements:
         """A prepared statement. Raises QueryError if it was closed."""
         with self._lock:
             found = self._prepared.get(handle)
+            if found is not None:
+                self._prepared.move_to_end(handle)
         if found is None:
             raise QueryError("this prepared statement was closed", hint="Prepare it again.")
         return found
+
+    def hold(self, handle: bytes) -> bytes:
+        """The handle of a copy of a prepared statement, whose values stay as they are now. Raises
+        QueryError as ``statement``."""
+        found = self.statement(handle)
+        return self.prepare(found.sql, found.values) if found.values else handle
 
     def release(self, handle: bytes) -> None:
         """Forget a prepared statement."""

@@ -85,6 +85,26 @@ def test_prepared_statements_take_values(served: tuple[bf.Session, str]) -> None
         assert cursor.fetch_arrow_table().to_pydict() == {"n": [3]}
 
 
+def test_rows_are_those_of_the_values_that_were_bound(served: tuple[bf.Session, str]) -> None:
+    """A client binds other values before it reads the rows of the first ones."""
+    client = flight.connect(served[1])
+    request = pack("ActionCreatePreparedStatementRequest", query="SELECT id FROM t WHERE id = $1")
+    [made] = client.do_action(flight.Action("CreatePreparedStatement", request))
+    handle = unpack(made.body.to_pybytes())[1].prepared_statement_handle
+    command = pack("CommandPreparedStatementQuery", prepared_statement_handle=handle)
+    described = flight.FlightDescriptor.for_command(command)
+    tickets = []
+    for value in (1, 3, 9, 2):
+        batch = pa.record_batch({"value": [value]})
+        writer, _ = client.do_put(described, batch.schema)
+        writer.write_batch(batch)
+        writer.close()
+        tickets.append(client.get_flight_info(described).endpoints[0].ticket)
+    found = [client.do_get(ticket).read_all().to_pydict()["id"] for ticket in tickets[::-1]]
+    assert found == [[2], [], [3], [1]]
+    client.close()
+
+
 def test_types(served: tuple[bf.Session, str]) -> None:
     own, address = served
     table = pa.table(
