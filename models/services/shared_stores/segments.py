@@ -233,10 +233,11 @@ class SegmentStore(SharedStore):
         try:
             yield
         except (OSError, pa.ArrowException) as problem:
+            is_folder = not isinstance(problem, FileExistsError | NotADirectoryError)
             raise Unreachable(
                 f"{clean_message(problem, self._url)}. Check the address, the rights on it, and the "
                 "credentials in the environment",
-                readable=readable,
+                readable=readable and is_folder,
             ) from None
 
 
