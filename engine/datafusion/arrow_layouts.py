@@ -66,6 +66,32 @@ def _decode(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return array.cast(kind)
 
 
+def has_structs(kind: pa.DataType) -> bool:
+    """Whether values of a type are structs, or lists of such."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return has_structs(kind.value_type)
+    return bool(pa.types.is_struct(kind))
+
+
+def with_null_fields(array: pa.Array) -> pa.Array:
+    """``array`` in which the fields of a struct that is NULL are NULL, also within lists.
+
+    >>> below = pa.array([None, {"n": 1}]).field("n"), with_null_fields(pa.array([None, {"n": 1}])).field("n")
+    >>> [fields.to_pylist() for fields in below]
+    [[0, 1], [None, 1]]
+    """
+    kind = array.type
+    if not has_structs(kind):
+        return array
+    nulls = array.is_null() if array.null_count else None
+    if pa.types.is_struct(kind):
+        fields = list(map(with_null_fields, array.flatten()))
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=nulls)
+    offsets = pc.add(array.offsets, pa.scalar(0, array.offsets.type))  # no slice: no mask fits one
+    values = with_null_fields(array.values)
+    return type(array).from_arrays(offsets, values, type=kind, mask=nulls)
+
+
 def convert(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     """``column`` as ``kind``, also where Arrow has no cast: to dictionaries, to run ends and to
     NULLs alone."""

@@ -2,7 +2,8 @@
 
 Tables with different metadata, as pandas writes it, fail when DataFusion's ``join_selection`` swaps
 the sides of their join. Dictionaries of truth values, pandas' categories of such, fail when they
-are grouped or compared.
+are grouped or compared. A field of a struct that is NULL has whatever value lies below it, 0 or ''
+as pyarrow makes them: such fields are NULL, too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,12 @@ from typing import Any
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 
-from blendfusion.datafusion.arrow_layouts import plain_batch, plain_type
+from blendfusion.datafusion.arrow_layouts import (
+    has_structs,
+    plain_batch,
+    plain_type,
+    with_null_fields,
+)
 
 Batches = list[list[pa.RecordBatch]]
 
@@ -71,12 +77,23 @@ def _bare(data: Any) -> Any:
     """``data`` in its bare schema; whatever is no Arrow data as it is."""
     if not isinstance(data, pa.Table | pa.RecordBatch):
         return data
+    data = _with_null_fields(data)
     schema = _bare_schema(data.schema)
     if schema.types == data.schema.types:
         return data.replace_schema_metadata(None) if data.schema.metadata else data
     if isinstance(data, pa.RecordBatch):
         return plain_batch(data, schema)
     return pa.Table.from_batches([plain_batch(b, schema) for b in data.to_batches()], schema)
+
+
+def _with_null_fields(data: Any) -> Any:
+    """``data`` in which the fields of a struct that is NULL are NULL."""
+    if not any(map(has_structs, data.schema.types)):
+        return data
+    if isinstance(data, pa.Table):
+        batches = map(_with_null_fields, data.to_batches())
+        return pa.Table.from_batches(list(batches), data.schema)
+    return pa.RecordBatch.from_arrays(list(map(with_null_fields, data.columns)), schema=data.schema)
 
 
 def _bare_schema(schema: pa.Schema) -> pa.Schema:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import blendfusion as bf
+from blendfusion.datafusion.arrow_layouts import with_null_fields
 from blendfusion.models.prompts.canonical import Value
 from blendfusion.udfs.functions import FUNCTIONS
 
@@ -139,3 +140,55 @@ def test_bytes_are_no_text_of_a_group() -> None:
     with pytest.warns(bf.AnswerWarning, match="1 value got no valid answer"):
         rows = session.sql("SELECT llm_qa('q', b) AS a FROM t").to_pylist()
     assert rows == [{"a": None}]
+
+
+def _null_structs() -> pa.Table:
+    """Structs that are NULL, below which pyarrow has 0 and '', plain and within lists."""
+    kind = pa.struct([("n", pa.int64()), ("p", pa.struct([("q", pa.string())]))])
+    rows = [None, {"n": 1, "p": None}, {"n": None, "p": {"q": "r"}}, None]
+    return pa.table(
+        {
+            "id": [1, 2, 3, 4],
+            "s": pa.array(rows, kind),
+            "l": pa.array([[r] for r in rows[:3]] + [None], pa.list_(kind)),
+            "g": pa.array([[r] for r in rows], pa.large_list(kind)),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda session, table: session.from_arrow(table, name="t"),
+        lambda session, table: session.from_arrow(table.slice(0).to_batches()[0], name="t"),
+        lambda session, table: session.from_arrow(table.to_reader(), name="t"),
+        lambda session, table: session.from_pandas(table.to_pandas(), name="t"),
+        lambda session, table: session.register_batch("t", table.to_batches()[0]),
+        lambda session, table: session.register_record_batches("t", [table.to_batches()]),
+    ],
+)
+def test_a_field_of_a_struct_that_is_null_is_null(add: Any) -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: "x"), progress="off")
+    add(session, _null_structs())
+    for struct in ("s", "l[1]", "g[1]"):
+        found = session.sql(
+            f"SELECT {struct}['n'] AS n, {struct}['p']['q'] AS q FROM t ORDER BY id"
+        )
+        assert [tuple(row.values()) for row in found.to_pylist()] == [
+            (None, None),
+            (1, None),
+            (None, "r"),
+            (None, None),
+        ]
+        none = session.sql(f"SELECT id FROM t WHERE {struct}['n'] = 0 OR {struct}['p']['q'] = ''")
+        assert none.to_pylist() == []
+
+
+@pytest.mark.parametrize("part", [slice(1, None), slice(2, 3), slice(0, 0)])
+def test_slices_keep_their_structs(part: slice) -> None:
+    for column in _null_structs().select(["s", "l", "g"]).itercolumns():
+        array = column.chunk(0)[part]
+        made = with_null_fields(array)
+        made.validate(full=True)
+        assert made.to_pylist() == array.to_pylist()
+        assert made.type == array.type

@@ -71,6 +71,10 @@ QUERIES = (
         r"\b(?:except|intersect)\b.*?\ball\b", "counted_sets:counted_sets", ("columns", "warn")
     ),
     _DISTINCT_FROM,
+    TextRule(
+        r"\bjoin\b.*\bon\b.*(?:\bnot\s+distinct\s+from\b|<=>).*(?<![<>!])=(?!>)",
+        "null_safe_keys:null_safe_keys",
+    ),
     TextRule(r"\busing\s*\(|\bnatural\b", "using_columns:using_columns", ("columns",)),
     TextRule(r"\b(?:any|some|all)\s*\(\s*(?:select|with|\()", "set_comparisons:set_comparisons"),
     TextRule(_SUBQUERY, "subquery_values:subquery_values"),
