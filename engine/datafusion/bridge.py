@@ -247,10 +247,12 @@ def _prove(
     except Exception as problem:  # DataFusion raises plain Exceptions here
         raise PlanError(f"DataFusion does not read back its own plan: {problem}") from problem
     except BaseException as panic:
+        if not is_panic(panic):
+            raise
         # Keys of grouping sets coincide there; ``grouping_sets`` restores their names.
-        if is_panic(panic) and grouping_sets(plan, text) is not None:
+        if grouping_sets(plan, text) is not None:
             return
-        raise
+        raise PlanError("DataFusion fails on its own plan, read back") from panic
     if optimized:
         changed = difference(plan, copy, by_name.ctx)
     else:

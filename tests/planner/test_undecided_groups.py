@@ -14,6 +14,7 @@ from group_queries import (
     rows_and_values,
     seeded_script,
 )
+from scripts import both_ways
 
 import blendfusion as bf
 
@@ -174,3 +175,11 @@ def test_explain_analyze_tells_how_many_rows_were_spared(sql: str, asked: int, l
     text = frame.explain_text(analyze=True)
     assert frame.trace.usage.values == asked
     assert f"{line}: {40 - asked} of 40 rows spared" in text
+
+
+@pytest.mark.parametrize("key", ["x IS NOT NULL", "x ILIKE '%'", "TRUE"])
+def test_a_key_that_is_true_of_all_rows(key: str) -> None:
+    rows = "FROM (VALUES ('a', 5), ('b', 2)) AS v(x, n)"
+    having = "HAVING count(*) FILTER (WHERE llm_filter('q', x)) >= 2"
+    for session in both_ways({"x": ["a"]}, lambda call: True):
+        assert session.rows(f"SELECT sum(n) {rows} GROUP BY {key} {having}") == [(7,)]

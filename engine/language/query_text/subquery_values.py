@@ -9,6 +9,7 @@ from itertools import chain, count
 from sqlglot.tokenizer_core import TokenType
 
 from blendfusion.language.query_text.query_tree import Query, Reader, Select, rewrite_in_rounds
+from blendfusion.language.query_text.repeated_names import alias_of
 from blendfusion.language.query_text.source_map import edit
 
 _GROUPS = {"GROUP", "HAVING", "QUALIFY", "WINDOW"}
@@ -38,8 +39,9 @@ def _rewrite_one(reader: Reader) -> str | None:
                 if not _is_whole(reader, start):
                     continue
                 value = reader.source_text(start, at - negated)
+                correlated = _among_partners(reader, query, start, at - negated)
                 inner = reader.source_text(query.start, query.end)
-                text = _among(value, inner, unused_name(reader.text))
+                text = correlated or _among(value, inner, unused_name(reader.text))
                 text = f"(NOT {text})" if negated else text
                 return edit(reader.text, [(*reader.span(start, end), text)]).sql
     return None
@@ -52,16 +54,24 @@ def _is_whole(reader: Reader, start: int) -> bool:
 
 
 def _exists(reader: Reader, query: Query) -> str:
-    (branch, *others) = query.branches
-    whole = reader.source_text(query.start, query.end)
-    if isinstance(branch, Select) and not others and not query.common and query.end == branch.end:
+    branch = _rows_read(reader, query)
+    if branch is not None:
         start, stop = branch.items
-        words = {reader.word(at) for at in range(stop, branch.end) if not reader.depth(stop, at)}
-        calls = any(reader.opens(at) for at in range(start, stop))
-        if not calls and reader.word(stop) == "FROM" and not words & _GROUPS:
-            read = "".join(f" + 0 * count({name})" for name in _names(reader, start, stop))
-            return f"((SELECT count(*){read} {reader.source_text(stop, branch.end)}) > 0)"
+        read = "".join(f" + 0 * count({name})" for name in _names(reader, start, stop))
+        return f"((SELECT count(*){read} {reader.source_text(stop, branch.end)}) > 0)"
+    whole = reader.source_text(query.start, query.end)
     return f"((SELECT count(*) FROM ({whole}) AS found) > 0)"
+
+
+def _rows_read(reader: Reader, query: Query) -> Select | None:
+    """The SELECT of a query that has a row for each that it reads; None for any other query."""
+    (branch, *others) = query.branches
+    if not isinstance(branch, Select) or others or query.common or query.end != branch.end:
+        return None
+    start, stop = branch.items
+    words = {reader.word(at) for at in range(stop, branch.end) if not reader.depth(stop, at)}
+    calls = any(reader.opens(at) for at in range(start, stop))
+    return None if calls or reader.word(stop) != "FROM" or words & _GROUPS else branch
 
 
 def _names(reader: Reader, start: int, stop: int) -> list[str]:
@@ -72,6 +82,51 @@ def _names(reader: Reader, start: int, stop: int) -> list[str]:
     if all(reader.is_name(at) == (at % 2 == item[0] % 2) for item in items for at in item):
         return [reader.source_text(item[0], item[-1] + 1) for item in items if len(item)]
     return []
+
+
+def _among_partners(reader: Reader, query: Query, start: int, stop: int) -> str | None:
+    """``value IN (query)`` for a query that reads the row around it, whose condition then has the
+    comparison, too: a relation around the query could not be left. ``start`` to ``stop``: the
+    value. None for other queries, and where a name could be of another relation in there."""
+    branch = _rows_read(reader, query)
+    items = reader.items(branch) if branch else []
+    if branch is None or len(items) != 1 or alias_of(reader, *items[0]) is not None:
+        return None
+    own = {reader.name_of(source) for source in reader.sources(branch)}
+    of_value = _qualifiers(reader, start, stop)
+    is_read = _qualifiers(reader, query.start, query.end) - own
+    if not is_read or of_value & own or not _is_qualified(reader, start, stop):
+        return None
+    item, value = reader.source_text(*items[0]), reader.source_text(start, stop)
+    at, end = branch.where or (branch.end, branch.end)
+    rows = reader.source_text(branch.items[1], at)
+    condition = f"({reader.source_text(at + 1, end)}) AND " if at < end else ""
+    counted = f"SELECT count(*) {rows} WHERE {condition}"
+    return (
+        f"CASE WHEN ({counted}({item}) = {value}) > 0 THEN TRUE "
+        f"WHEN ({counted}TRUE) = 0 THEN FALSE "
+        f"WHEN {value} IS NULL OR ({counted}({item}) IS NULL) > 0 THEN NULL ELSE FALSE END"
+    )
+
+
+def _qualifiers(reader: Reader, start: int, stop: int) -> set[str | None]:
+    return {
+        reader.name(at)
+        for at in range(start, stop)
+        if reader.is_name(at)
+        and reader.kind(at + 1) == TokenType.DOT
+        and reader.kind(at - 1) != TokenType.DOT
+    }
+
+
+def _is_qualified(reader: Reader, start: int, stop: int) -> bool:
+    """Whether each column among the tokens stands behind its relation."""
+    return all(
+        TokenType.DOT in (reader.kind(at - 1), reader.kind(at + 1))
+        or reader.opens(at + 1)
+        or not reader.is_name(at)
+        for at in range(start, stop)
+    )
 
 
 def _among(value: str, query: str, name: str) -> str:

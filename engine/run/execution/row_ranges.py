@@ -24,8 +24,9 @@ class RowRanges:
         self._ranges: dict[Expr, Range] = {}
         parts = [e for e in exprs if not needs_model(e)]
         parts += [p for e in exprs for p in plain_parts(e)]
-        parts += [not_null(ask) for e in exprs for ask in asks(e)]
-        wanted = [p for p in dict.fromkeys(parts) if not isinstance(p, Field) and p != ALWAYS]
+        tests = [not_null(ask) for e in exprs for ask in asks(e)]
+        parts += [test for test in tests if test != ALWAYS]
+        wanted = [p for p in dict.fromkeys(parts) if not isinstance(p, Field)]
         values = workbench().columns(wanted, table) if wanted else []
         self.plain: dict[Expr, pa.ChunkedArray] = dict(zip(wanted, values, strict=True))
         """The values of parts that need no answer."""

@@ -34,6 +34,11 @@ QUERIES = [
     "THEN 'a' ELSE 'b' END AS e FROM sales s WHERE contains(s.note, 'a')",
     f"SELECT s.id, s.id IN (SELECT x.id FROM sales AS x WHERE {RED}) AND EXISTS (SELECT 1 FROM items "
     "AS y WHERE y.item > 3) AS e FROM sales s",
+    "SELECT s.id, s.code IN (SELECT x.code FROM sales AS x WHERE x.item = s.store) AS e FROM sales s",
+    "SELECT s.id, s.code NOT IN (SELECT x.code FROM sales AS x WHERE x.item = s.store AND x.paid) AS e "
+    "FROM sales s WHERE contains(s.note, 'a')",
+    "SELECT DISTINCT s.store IN (SELECT x.store FROM stores AS x WHERE x.store = s.item) AS e FROM sales s",
+    "SELECT s.id, 3 IN (SELECT x.item FROM items x, stores p WHERE p.store = s.item) AS e FROM sales s",
     "SELECT a.e, count(*) AS n FROM (SELECT EXISTS (SELECT 1 FROM stores AS x WHERE x.store = s.store) "
     "AS e FROM sales s WHERE contains(s.note, 'red')) AS a GROUP BY 1",
     "SELECT (s.qty + 1) IN (SELECT x.qty FROM sales AS x) AS e, s.id FROM sales s",
