@@ -183,3 +183,11 @@ def test_a_key_that_is_true_of_all_rows(key: str) -> None:
     having = "HAVING count(*) FILTER (WHERE llm_filter('q', x)) >= 2"
     for session in both_ways({"x": ["a"]}, lambda call: True):
         assert session.rows(f"SELECT sum(n) {rows} GROUP BY {key} {having}") == [(7,)]
+
+
+def test_a_key_that_is_asked_to_order_ties() -> None:
+    ties = "SELECT u.id, u.ok, llm_map('k', t.x) AS k FROM t u CROSS JOIN t ORDER BY id, k, ok OFFSET 0"
+    query = f"SELECT k, min(llm_map('n', k)) AS n FROM ({ties}) WHERE ok GROUP BY k"
+    table = {"id": [1, 2], "ok": [True, False], "x": ["a", "b"]}
+    for session in both_ways(table, lambda call: f"{call.question} {call.values[0]}"):
+        assert sorted(session.rows(query)) == [("k a", "n k a"), ("k b", "n k b")]

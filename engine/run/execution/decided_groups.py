@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from blendfusion.planner.ir.nodes import Block
+from blendfusion.planner.ir.nodes import Block, needs_model
 from blendfusion.run.execution.equal_rows import ranks
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.group_ranges import Places
@@ -51,8 +51,9 @@ def rows_of_decided_groups(
     need = block.until
     assert need is not None
     rows = RowAnswers(block, table, rowwise, survivors)
-    keys = [rows.value(i) for i in range(need.n_keys)]
-    codes = codes_of(keys, len(table)) if len(table) else None
+    known = not any(map(needs_model, block.select[: need.n_keys]))  # ties of an order may ask
+    keys = [rows.value(i) for i in range(need.n_keys)] if known else []
+    codes = codes_of(keys, len(table)) if len(table) and known else None
     if codes is None or rowwise.cascades(block.exprs):
         _ask_all(rows)
         return rows.output(np.ones(len(rows), dtype=bool))
