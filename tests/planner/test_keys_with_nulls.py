@@ -50,3 +50,17 @@ def test_null_equals_null_only_where_the_query_says_so(
         query = f"SELECT {read} FROM t x {form.format(join=join, equal=equal)}"
         for session in sessions:
             assert {row[:2] for row in session.rows(query)} == set(pairs), query
+
+
+@pytest.mark.parametrize("where", ["", " WHERE x.id = y.id"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT y.id FROM t x JOIN (SELECT id, {} AS v FROM t) y ON x.k IS NOT DISTINCT FROM y.v",
+        "WITH y AS (SELECT id, {} AS v FROM t) SELECT y.id FROM t x JOIN y ON x.k <=> y.v",
+    ],
+)
+def test_the_other_side_gives_the_type_of_answers(query: str, where: str) -> None:
+    db = Counted(lambda call: 1).add("t", TABLE)
+    assert db.rows(query.format("llm_map('q', text)") + where)
+    assert {call.constraint.kind for call in db.model.calls} == {"integer"}
