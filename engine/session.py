@@ -24,7 +24,7 @@ from blendfusion.models.registry.model_names import NamedModels
 from blendfusion.models.stores.memory import AnswerStore, MemoryStore
 from blendfusion.options import OF_MODELS, Options
 from blendfusion.run.engine import Plans, Runs, Texts
-from blendfusion.services import missing_method, parts
+from blendfusion.services import missing_method, parts, services
 from blendfusion.services.session_methods import SessionMethods
 from blendfusion.udfs.ask.ledger import Ledger
 from blendfusion.udfs.register.parse_money import parse_money_function
@@ -68,12 +68,15 @@ _TABLES = 20
 
 
 def _rules_off(options: Options) -> tuple[str, ...]:
-    """The rules that ``options`` switch off. Raises OptionError for unknown and required rules."""
+    """The rules that ``options`` or missing services switch off. Raises OptionError for unknown and
+    required rules."""
+    has_groups = any(service.decided_groups for service in services().values())
+    missing = () if has_groups else ("undecided_groups",)
     if not options.rules_off and options.similar_first is not False:
-        return ()
+        return missing
     from blendfusion.planner.rules import rules_off
 
-    return rules_off(options)
+    return (*rules_off(options), *missing)
 
 
 def _adopt(context: SessionContext) -> UserContext:

@@ -55,7 +55,7 @@ ORDER = """
     services.dialects.mysql services.dialects.blendsql services.dialects.warehouses
     services.dialects.decisions
     services.dialects.suql services.dialects
-    services.external_tables services.scans services.spreadsheets services.subqueries services.short_forms services.letter_case services.updates
+    services.decided_groups services.external_tables services.scans services.spreadsheets services.subqueries services.short_forms services.letter_case services.updates
     services.documents services.search services.sources services.lakes services.meanings services.usage services.cluster services.estimates
     services.pages services.replay services.views services.independence services.decide
     services.plain_functions services.approximate services.evaluate services.dbapi services.mcp services.server

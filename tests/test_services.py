@@ -195,6 +195,11 @@ if "services.estimates" in missing:
     guarded.from_pydict({"x": ["a", "b"]}, name="t")
     for act in (frame.estimate, guarded.sql("SELECT llm_filter('q', x) FROM t").to_pylist):
         refused(bf.OptionError, "services/estimates", act)
+grouped = session.sql(
+    "SELECT id FROM t GROUP BY id HAVING count(*) FILTER (WHERE llm_filter('Is it good?', x)) > 0"
+)
+assert grouped.to_pylist() == [{"id": 1}]
+assert ("decided" in grouped.explain_text()) is ("services.decided_groups" not in missing)
 if "services.approximate" in missing:
     session.sql("SET blendfusion.approximate = 0.02")
     sampled = session.sql("SELECT count(*) FROM t WHERE llm_filter('Is it good?', x)")
@@ -239,7 +244,9 @@ CORE_TESTS = (
     *("tests/engine/run/execution/test_early_stop.py", "tests/engine/test_errors.py"),
 )
 PLANS = "tests/planner/test_golden_plans.py::test_plans_look_like_their_page"
-NOT_IN_PLANS = frozenset(["udfs/services/columns", "engine/services/estimates"])
+NOT_IN_PLANS = frozenset(
+    ["udfs/services/columns", "engine/services/estimates", "engine/services/decided_groups"]
+)
 """The services whose functions the pages of plans ask, or whose numbers they show."""
 
 

@@ -84,6 +84,10 @@ class Service:
     """The function of SQL that each session has of it: ``make()`` is a function of DataFusion's."""
     estimates: str = ""
     """The function that estimates the questions of a frame: ``estimate_frame(frame)``."""
+    decided_groups: str = ""
+    """The function that runs a block whose groups are asked about until they are decided:
+    ``rows(block, table, rowwise, survivors, counts)``. Without it, the rule ``undecided_groups`` is
+    off."""
     seconds: str = ""
     """The class that expects the seconds of a run: see ``throughput.TimeLeft``."""
     begin: str = ""

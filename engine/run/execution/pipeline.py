@@ -19,13 +19,13 @@ from blendfusion.datafusion.arrow_layouts import plain_batch, plain_schema
 from blendfusion.models.embedders.cache import VectorCounts
 from blendfusion.options import Options
 from blendfusion.planner.ir.nodes import Ask, Block, Field, asks, fields
-from blendfusion.run.execution.decided_groups import rows_of_decided_groups
 from blendfusion.run.execution.equal_rows import EqualRows
 from blendfusion.run.execution.expressions import Rows, RowWise, is_true
 from blendfusion.run.execution.first_rows import FirstRows
 from blendfusion.run.execution.open_questions import columns_together, passing_together
 from blendfusion.run.execution.predicate_order import Order
 from blendfusion.run.execution.predicate_priors import priors
+from blendfusion.services import parts
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.joins.matcher import Matches
 
@@ -141,7 +141,7 @@ def run(
     counts.matched, counts.vectors = rowwise.matchers, rowwise.dispatcher.vectors
     order = counts.order = Order(len(block.where), adaptive=adaptive)
     if operator or block.until:
-        yield _whole(block, source, rowwise, options, counts, operator or rows_of_decided_groups)
+        yield _whole(block, source, rowwise, options, counts, operator)
         return
     # A cascade needs many values for its thresholds, so it gets all of them at once.
     whole = most is None and not block.has_limit and rowwise.cascades((*block.where, *block.select))
@@ -233,9 +233,11 @@ def _whole(
     rowwise: RowWise,
     options: Options,
     counts: Counts,
-    operator: Callable[..., pa.Table],
+    operator: Callable[..., pa.Table] | None,
 ) -> pa.Table:
-    """The rows of a block that ``operator`` takes from all rows of its source."""
+    """The rows of a block that ``operator`` takes from all rows of its source; without one, those
+    of decided groups."""
+    operator = operator or parts("decided_groups")[0]
     chunks = [source.empty(), *iter(lambda: source.take(options.chunk_rows), None)]
     table = pa.concat_tables(c for c in chunks if c is not None).combine_chunks()
     start = perf_counter()

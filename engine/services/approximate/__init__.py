@@ -2,4 +2,8 @@
 
 from blendfusion.services import Service
 
-SERVICE = Service(frame="frame:Approximating", names={"Within": "within"})
+SERVICE = Service(
+    needs=("services.decided_groups",),
+    frame="frame:Approximating",
+    names={"Within": "within"},
+)

@@ -10,15 +10,15 @@ import pyarrow.compute as pc
 
 from blendfusion.planner.ir.nodes import Block, Expr, Field, fields
 from blendfusion.planner.ir.sorts import ASC, DESC, reverse
-from blendfusion.run.execution.decided_groups import SpareCounts
 from blendfusion.run.execution.equal_rows import keys_at
 from blendfusion.run.execution.expressions import RowWise
 from blendfusion.run.execution.ranges import Masks, Range, range_of, range_of_values
-from blendfusion.run.execution.row_answers import Survivors
 from blendfusion.run.observe.progress import count_noun
 from blendfusion.services.approximate.bounds import Numbers
 from blendfusion.services.approximate.measures import Bounds
 from blendfusion.services.approximate.sample import SampledStage, range_of_constant
+from blendfusion.services.decided_groups.decided_groups import SpareCounts
+from blendfusion.services.decided_groups.row_answers import Survivors
 
 _LINES = 20
 """The groups whose bounds ``show`` prints."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from blendfusion.run.execution.group_ranges import MeasureRows
 from blendfusion.run.execution.ranges import WHOLE
 from blendfusion.services.approximate.bounds import Numbers, Places, means, shares, size_of_share
+from blendfusion.services.decided_groups.group_ranges import MeasureRows
 
 _OF_COUNT = 0.004
 """The part of the probability of an error that an average keeps for the number of its values."""

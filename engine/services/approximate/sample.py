@@ -26,16 +26,21 @@ from blendfusion.planner.ir.nodes import (
     literal_like,
     needs_model,
 )
-from blendfusion.run.execution.decided_groups import SpareCounts
 from blendfusion.run.execution.equal_rows import ranks
 from blendfusion.run.execution.expressions import Rows, RowWise
-from blendfusion.run.execution.group_ranges import MeasureRows, rows_of_measure
 from blendfusion.run.execution.ranges import Range, range_of_values
-from blendfusion.run.execution.row_answers import RowAnswers, Survivors, codes_of, places_of
 from blendfusion.run.execution.row_codes import Column
 from blendfusion.services.approximate.bounds import Numbers, Places, shares
 from blendfusion.services.approximate.measures import Bounds, Estimate, Sample, Totals
 from blendfusion.services.approximate.within import Within
+from blendfusion.services.decided_groups.decided_groups import SpareCounts
+from blendfusion.services.decided_groups.group_ranges import MeasureRows, rows_of_measure
+from blendfusion.services.decided_groups.row_answers import (
+    RowAnswers,
+    Survivors,
+    codes_of,
+    places_of,
+)
 
 _FIRST, _STEP = 20, 1.05
 """The first rows of a group, and by how much each size of a sample exceeds the one before."""

@@ -3,5 +3,7 @@
 from blendfusion.services import Service
 
 SERVICE = Service(
-    estimates="estimate_frame:estimate_frame", seconds="expected_seconds:ExpectedSeconds"
+    needs=("services.decided_groups",),
+    estimates="estimate_frame:estimate_frame",
+    seconds="expected_seconds:ExpectedSeconds",
 )

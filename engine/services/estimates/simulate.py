@@ -34,12 +34,12 @@ from blendfusion.planner.ir.nodes import (
 from blendfusion.planner.ir.traversal import expressions, subplans, transform
 from blendfusion.planner.stages.split import Stage, StagedPlan
 from blendfusion.planner.stages.supersets import superset
-from blendfusion.run.execution.decided_groups import rows_of_decided_groups
 from blendfusion.run.execution.executor import Execution, stream
 from blendfusion.run.execution.expressions import Rows, RowWise
-from blendfusion.run.execution.group_states import GroupStates
 from blendfusion.run.execution.pipeline import Chunks
 from blendfusion.run.execution.row_codes import Column
+from blendfusion.services.decided_groups.decided_groups import rows_of_decided_groups
+from blendfusion.services.decided_groups.group_states import GroupStates
 from blendfusion.services.estimates.sampling import MOST_ROWS, Sample, any_rows, first_rows
 from blendfusion.services.estimates.simulated_model import Share, SimulatedDispatcher, Tally, digest
 from blendfusion.services.estimates.value_bounds import (

@@ -22,13 +22,13 @@ from blendfusion.planner.ir.nodes import (
     fields,
     needs_model,
 )
-from blendfusion.run.execution.decided_groups import groups_to_ask
 from blendfusion.run.execution.expressions import Rows, RowWise
 from blendfusion.run.execution.first_rows import FirstRows
-from blendfusion.run.execution.group_states import GroupStates, Stage
 from blendfusion.run.execution.pair_order import asks_over_pairs
 from blendfusion.run.execution.ranges import Masks
-from blendfusion.run.execution.row_answers import Places
+from blendfusion.services.decided_groups.decided_groups import groups_to_ask
+from blendfusion.services.decided_groups.group_states import GroupStates, Stage
+from blendfusion.services.decided_groups.row_answers import Places
 from blendfusion.services.estimates.simulated_model import SimulatedDispatcher
 from blendfusion.udfs.ask.dispatcher import Question
 from blendfusion.udfs.declare.kinds import RowQuestion

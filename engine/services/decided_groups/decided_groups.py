@@ -20,15 +20,15 @@ import pyarrow as pa
 from blendfusion.planner.ir.nodes import Block, needs_model
 from blendfusion.run.execution.equal_rows import ranks
 from blendfusion.run.execution.expressions import RowWise
-from blendfusion.run.execution.group_ranges import Places
-from blendfusion.run.execution.group_states import GroupStates, Stage
-from blendfusion.run.execution.open_groups import (
+from blendfusion.services.decided_groups.group_ranges import Places
+from blendfusion.services.decided_groups.group_states import GroupStates, Stage
+from blendfusion.services.decided_groups.open_groups import (
     OpenGroups,
     first_of_round,
     open_groups,
     round_sizes,
 )
-from blendfusion.run.execution.row_answers import RowAnswers, Survivors, codes_of
+from blendfusion.services.decided_groups.row_answers import RowAnswers, Survivors, codes_of
 
 
 class SpareCounts(Protocol):

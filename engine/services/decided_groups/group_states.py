@@ -26,7 +26,16 @@ from blendfusion.planner.ir.sorts import ASC, DESC, reverse
 from blendfusion.planner.ir.windows import order_of
 from blendfusion.run.execution import equal_rows
 from blendfusion.run.execution.expressions import RowWise
-from blendfusion.run.execution.group_ranges import (
+from blendfusion.run.execution.ranges import (
+    WHOLE,
+    Masks,
+    Numbers,
+    Range,
+    range_of,
+    range_of_values,
+    unknown_range,
+)
+from blendfusion.services.decided_groups.group_ranges import (
     GroupedRows,
     MeasureRows,
     Places,
@@ -40,16 +49,7 @@ from blendfusion.run.execution.group_ranges import (
     values_counted,
     weight,
 )
-from blendfusion.run.execution.ranges import (
-    WHOLE,
-    Masks,
-    Numbers,
-    Range,
-    range_of,
-    range_of_values,
-    unknown_range,
-)
-from blendfusion.run.execution.row_answers import RowAnswers, codes_of, ranges
+from blendfusion.services.decided_groups.row_answers import RowAnswers, codes_of, ranges
 
 _RANKED = (
     *(pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_date),

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from blendfusion.run.execution.equal_rows import bounds_of
-from blendfusion.run.execution.group_ranges import Places
-from blendfusion.run.execution.group_states import GroupStates
 from blendfusion.run.execution.ranges import Masks, Numbers
-from blendfusion.run.execution.row_answers import MANY_ROWS
+from blendfusion.services.decided_groups.group_ranges import Places
+from blendfusion.services.decided_groups.group_states import GroupStates
+from blendfusion.services.decided_groups.row_answers import MANY_ROWS
 
 
 @dataclass(frozen=True, slots=True)
