@@ -23,7 +23,7 @@ ORDER = """
     models.scores models.wrappers
     models models.services models.services.shared_stores models.stores.store_names
     models.registry models.embedders
-    models.services.verbalizer models.services.weights models.services.http
+    models.services.prompts models.services.verbalizer models.services.weights models.services.http
     models.services.joint_prompts
     models.services.batch models.services.decisions models.services.llama models.services.outlines
     models.services.encoder_heads models.services.speech models.services.tuning

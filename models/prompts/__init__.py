@@ -1,1 +1,1 @@
-"""Builds prompts: the text of a task, worked examples, canonical answers."""
+"""Answers as texts: their canonical form, and how replies are read."""

@@ -19,6 +19,8 @@ Value: TypeAlias = (
 """The values that a Python function may answer; see ``Constraint`` for their text. A mapping holds
 the fields of a struct, or the odds of a score's points or of a closed set's options."""
 
+SAME = "Are both the same thing, perhaps written differently?"
+"""The question about two names."""
 _BARE_ITEMS = ("integer", "number")
 _DECIMALS = 6
 """Maximum digits after the point of a canonical number."""

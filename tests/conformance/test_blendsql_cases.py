@@ -17,7 +17,7 @@ from scripts import Counted, spoken, unordered
 
 import blendfusion as bf
 from blendfusion.models.prompts.canonical import Value
-from blendfusion.models.prompts.prompt import render
+from blendfusion.models.services.prompts.prompt import render
 
 
 def answered(call: bf.Request) -> Value:

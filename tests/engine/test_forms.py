@@ -10,7 +10,7 @@ import pytest
 
 import blendfusion as bf
 from blendfusion.models.prompts.canonical import Value
-from blendfusion.models.prompts.prompt import reference
+from blendfusion.models.services.prompts.prompt import reference
 
 
 def answer(call: bf.Request) -> Value:

@@ -130,7 +130,7 @@ def test_words_of_a_task_stay_in_their_turn(model: LlamaModel, text: str) -> Non
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_without_a_template_a_value_opens_no_line(text: str) -> None:
-    from blendfusion.models.prompts.prompt import render
+    from blendfusion.models.services.prompts.prompt import render
 
     for task, count in ((ONE, 1), (TWO, 2), (ROWS, 3), (JUDGED, 2)):
         layout = plain(render(task))
@@ -142,7 +142,7 @@ def test_without_a_template_a_value_opens_no_line(text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_among_several_values_a_line_is_its_own(text: str) -> None:
-    from blendfusion.models.prompts.prompt import render
+    from blendfusion.models.services.prompts.prompt import render
 
     for task, starts in ((TWO, ("x: ", "y: ")), (ROWS, ("- ",))):
         lines = render(task).block((text, "pear")).splitlines()[1:]

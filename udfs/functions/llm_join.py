@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blendfusion.models.prompts.prompt import SAME
+from blendfusion.models.prompts.canonical import SAME
 from blendfusion.types import Constraint
 from blendfusion.udfs.declare.ingredient import Ingredient
 from blendfusion.udfs.declare.kinds import PairMatch

@@ -3,7 +3,7 @@
 from blendfusion.services import Service
 
 SERVICE = Service(
-    needs=("services.decided_groups",),
+    needs=("models.services.prompts", "services.decided_groups"),
     estimates="estimate_frame:estimate_frame",
     seconds="expected_seconds:ExpectedSeconds",
 )

@@ -12,7 +12,7 @@ from blendfusion.budget import Price
 from blendfusion.datafusion.error_gate import outward
 from blendfusion.language.opaque.execution_path import careful_plan
 from blendfusion.language.opaque.nested_stages import NOTHING
-from blendfusion.models.prompts.prompt import replies_of
+from blendfusion.models.services.prompts.prompt import replies_of
 from blendfusion.models.wrappers.cascade import targets_in
 from blendfusion.planner.explain.expression_text import expression_text
 from blendfusion.planner.explain.plan_text import names_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blendfusion.models.prompts.prompt import BEHIND, render, replies_of
 from blendfusion.models.protocol.images import IMAGE_TOKENS, has_bytes, is_image
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scripted_model import ScriptedModel
+from blendfusion.models.services.prompts.prompt import BEHIND, render, replies_of
 from blendfusion.run.observe.progress import count_noun
 from blendfusion.run.observe.throughput import MeasuredUsage
 from blendfusion.services.estimates.loaded_models import KnownModels

@@ -2,4 +2,4 @@
 
 from blendfusion.services import Service
 
-SERVICE = Service(pages="html_report")
+SERVICE = Service(needs=("models.services.prompts",), pages="html_report")

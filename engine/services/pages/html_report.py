@@ -8,8 +8,8 @@ from importlib.metadata import version
 from math import exp
 from typing import TYPE_CHECKING
 
-from blendfusion.models.prompts.prompt import render
 from blendfusion.models.protocol.events import digest_of
+from blendfusion.models.services.prompts.prompt import render
 from blendfusion.options import Options
 from blendfusion.planner.explain.plan_text import changed_trees
 from blendfusion.redaction import Redaction

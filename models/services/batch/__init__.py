@@ -7,7 +7,7 @@ from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.back_end import BackEnd
 from blendfusion.options import Options
 
-NEEDS = ("http",)
+NEEDS = ("http", "prompts")
 
 
 def _openai_batch(argument: str, options: Options) -> Model:

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import Json
-from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.allowance import spend_request
 from blendfusion.models.protocol.model import OnAnswer, StreamingAnswers, Values
@@ -37,6 +36,7 @@ from blendfusion.models.services.http.transport import (
     TooLarge,
     json_bytes,
 )
+from blendfusion.models.services.prompts.examples import shows_examples
 from blendfusion.options import Options
 from blendfusion.types import Answer, ModelInfo, Task, Usage
 

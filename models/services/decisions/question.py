@@ -9,9 +9,9 @@ from typing import Literal
 
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.prompts.canonical import canonical
-from blendfusion.models.prompts.prompt import render
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scores.distribution import distribution_of
+from blendfusion.models.services.prompts.prompt import render
 from blendfusion.types import Answer, Task
 
 Kind = Literal["boolean", "choice", "score"]

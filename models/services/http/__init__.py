@@ -11,7 +11,7 @@ from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.back_end import BackEnd
 from blendfusion.options import Options
 
-NEEDS = ("verbalizer",)
+NEEDS = ("prompts", "verbalizer")
 
 
 def _openai(argument: str, options: Options) -> Model:

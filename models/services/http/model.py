@@ -6,8 +6,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import astuple
 
-from blendfusion.models.prompts.examples import shows_examples
-from blendfusion.models.prompts.prompt import PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.model import OnAnswer, StreamingAnswers, Values
 from blendfusion.models.protocol.run_aside import run_confined
@@ -20,6 +18,8 @@ from blendfusion.models.services.http.retry import Retry
 from blendfusion.models.services.http.server import Server
 from blendfusion.models.services.http.task_group import for_each
 from blendfusion.models.services.http.task_requests import TaskRequests
+from blendfusion.models.services.prompts.examples import shows_examples
+from blendfusion.models.services.prompts.prompt import PROMPT_VERSION
 from blendfusion.models.services.verbalizer.describe import scored_by
 from blendfusion.models.services.verbalizer.query_likelihood import (
     LIKELIHOOD_VERSION,

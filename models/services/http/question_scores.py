@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from blendfusion.models.constraints.constraint import Json
-from blendfusion.models.prompts.prompt import render
 from blendfusion.models.protocol.events import model_call
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.scores.token import Token
@@ -29,6 +28,7 @@ from blendfusion.models.services.http.text_completion import (
     read_text_completion,
 )
 from blendfusion.models.services.http.transport import Client
+from blendfusion.models.services.prompts.prompt import render
 from blendfusion.models.services.verbalizer.label_words import TRUTH
 from blendfusion.models.services.verbalizer.likeness import likeness
 from blendfusion.models.services.verbalizer.query_likelihood import (

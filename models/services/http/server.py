@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from blendfusion.errors import ModelFailed, ModelNotFound
-from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.services.http.adaptive_concurrency import InFlight
 from blendfusion.models.services.http.api import OPENAI, Api
@@ -22,6 +21,7 @@ from blendfusion.models.services.http.server_kind import kind_of, offered_by, wi
 from blendfusion.models.services.http.structured_output import forms_named
 from blendfusion.models.services.http.task_requests import TaskRequests, sent_constraint
 from blendfusion.models.services.http.transport import Client
+from blendfusion.models.services.prompts.examples import shows_examples
 from blendfusion.options import Options
 from blendfusion.redaction import on_one_line
 from blendfusion.types import Answer, Task, Usage

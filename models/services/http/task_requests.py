@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from blendfusion.models.constraints.constraint import Json
 from blendfusion.models.prompts.parse_reply import read_reply
-from blendfusion.models.prompts.prompt import render, replies_of
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.services.http.client import CHAT
 from blendfusion.models.services.http.sampling import Message, Parts
 from blendfusion.models.services.http.structured_output import Fields, Form, forms_for, wrap
 from blendfusion.models.services.http.transport import Request, json_bytes
+from blendfusion.models.services.prompts.prompt import render, replies_of
 from blendfusion.types import Constraint, Task
 
 if TYPE_CHECKING:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from blendfusion.models.protocol.model import Model
 from blendfusion.options import Options
 
+NEEDS = ("prompts",)
+
 
 def _pack_rows(model: Model, options: Options) -> Model:
     from blendfusion.models.services.joint_prompts.row_packing import PackedModel

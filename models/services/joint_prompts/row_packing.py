@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from blendfusion.models.constraints.constraint import holds, possible_answers
 from blendfusion.models.prompts.canonical import canonical
-from blendfusion.models.prompts.prompt import reference, render
 from blendfusion.models.protocol.abilities import Abilities, abilities_of
 from blendfusion.models.protocol.model import Model, OnAnswer, Values, answer_each
 from blendfusion.models.services.joint_prompts.joint_model import JointAnswers, JointModel
+from blendfusion.models.services.prompts.prompt import reference, render
 from blendfusion.types import Answer, Constraint, ModelInfo, StructField, Task
 
 SHORT_KINDS = ("boolean", "choice", "integer", "number", "date", "timestamp")

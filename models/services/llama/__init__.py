@@ -10,7 +10,7 @@ from blendfusion.models.protocol.model import Model
 from blendfusion.models.registry.back_end import BackEnd
 from blendfusion.options import Options
 
-NEEDS = ("verbalizer", "weights")
+NEEDS = ("prompts", "verbalizer", "weights")
 
 
 def _smollm2(argument: str, options: Options) -> Model:

@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from blendfusion.models.prompts.examples import shows_examples
-from blendfusion.models.prompts.prompt import render
 from blendfusion.models.protocol.model import OnAnswer, Values, ignore_answer
 from blendfusion.models.services.llama.chat_template import chat
 from blendfusion.models.services.llama.context import LlamaContext
 from blendfusion.models.services.llama.model_cache import OpenModel
 from blendfusion.models.services.llama.scheduler import Run, RunCost, Step
+from blendfusion.models.services.prompts.examples import shows_examples
+from blendfusion.models.services.prompts.prompt import render
 from blendfusion.models.services.verbalizer.running_text import Layout, Piece, plain
 from blendfusion.options import Options
 from blendfusion.types import Answer, Task, Usage

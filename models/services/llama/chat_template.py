@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from blendfusion.models.prompts.prompt import BEHIND, Prompt
+from blendfusion.models.services.prompts.prompt import BEHIND, Prompt
 from blendfusion.models.services.verbalizer.running_text import QUESTION, Layout, Piece
 
 _SENTINEL = "\x02{}\x03"

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from blendfusion.models.constraints.constraint import closed_set
-from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.services.llama.batch import Row, Runs, TaskBatch
 from blendfusion.models.services.llama.model_cache import TaskState
+from blendfusion.models.services.prompts.examples import shows_examples
 from blendfusion.models.services.verbalizer import calibration as calibrate
 from blendfusion.models.services.verbalizer.label_similarity import label_similarities, label_weight
 from blendfusion.models.services.verbalizer.option_trie import Fork, Scores, Words, build, forks

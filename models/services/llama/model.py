@@ -23,8 +23,6 @@ from pathlib import Path
 
 from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import answer_without_model
-from blendfusion.models.prompts.examples import shows_examples
-from blendfusion.models.prompts.prompt import BEHIND, PROMPT_VERSION
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.protocol.events import model_call, model_loaded, rows_computed
 from blendfusion.models.protocol.model import OnAnswer, StreamingAnswers, Values
@@ -57,6 +55,8 @@ from blendfusion.models.services.llama.weights import (
     identity,
     parameters,
 )
+from blendfusion.models.services.prompts.examples import shows_examples
+from blendfusion.models.services.prompts.prompt import BEHIND, PROMPT_VERSION
 from blendfusion.models.services.verbalizer.calibration import CALIBRATION_VERSION
 from blendfusion.models.services.verbalizer.describe import scored_by
 from blendfusion.models.services.verbalizer.label_similarity import label_weight

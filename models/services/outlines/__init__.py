@@ -5,6 +5,8 @@ from __future__ import annotations
 from blendfusion.models.protocol.model import Model
 from blendfusion.options import Options
 
+NEEDS = ("prompts",)
+
 
 def is_outlines(thing: object) -> bool:
     """Whether an object is a model of outlines; imports nothing."""

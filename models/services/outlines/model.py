@@ -16,10 +16,10 @@ from typing import Any
 
 from blendfusion.errors import ModelFailed, ModelNotFound
 from blendfusion.models.constraints.constraint import answer_without_model, holds, regex_of
-from blendfusion.models.prompts.examples import shows_examples
-from blendfusion.models.prompts.prompt import Prompt, render
 from blendfusion.models.prompts.thoughts import without_thoughts
 from blendfusion.models.protocol.model import OnAnswer, StreamingAnswers, Values
+from blendfusion.models.services.prompts.examples import shows_examples
+from blendfusion.models.services.prompts.prompt import Prompt, render
 from blendfusion.options import Options
 from blendfusion.types import Answer, Constraint, ModelInfo, Task, Usage
 

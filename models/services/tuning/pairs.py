@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Protocol
 
-from blendfusion.models.prompts.prompt import SAME
+from blendfusion.models.prompts.canonical import SAME
 from blendfusion.models.protocol.model import Values
 from blendfusion.models.services.tuning.bank import FOLDER, Part
 from blendfusion.models.services.tuning.fit import (

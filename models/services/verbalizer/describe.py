@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blendfusion.models.constraints.constraint import closed_set
-from blendfusion.models.prompts.prompt import BEHIND, replies_of
+from blendfusion.models.services.prompts.prompt import BEHIND, replies_of
 from blendfusion.models.services.verbalizer.query_likelihood import asks_same, way_for
 from blendfusion.models.services.verbalizer.verbalize import verbalize
 from blendfusion.models.services.verbalizer.ways import Way

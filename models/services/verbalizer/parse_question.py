@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from blendfusion.models.prompts.prompt import reference
+from blendfusion.models.services.prompts.prompt import reference
 from blendfusion.models.services.verbalizer.lexicon import Idea, idea_of
 from blendfusion.types import Task
 

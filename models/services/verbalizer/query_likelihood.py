@@ -22,8 +22,8 @@ from math import exp
 import numpy as np
 
 from blendfusion.models.prompts.canonical import canonical
-from blendfusion.models.prompts.examples import shows_examples
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.services.prompts.examples import shows_examples
 from blendfusion.models.services.verbalizer.calibration_texts import ANY
 from blendfusion.models.services.verbalizer.ways import Way
 from blendfusion.options import Options

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from blendfusion.models.prompts.prompt import BEHIND, Prompt
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.services.prompts.prompt import BEHIND, Prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from blendfusion.models.constraints.constraint import holds, regex_of, schema_of
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.prompts.parse_reply import read_reply
-from blendfusion.models.prompts.prompt import render
 from blendfusion.models.services.http.structured_output import wrap
+from blendfusion.models.services.prompts.prompt import render
 from blendfusion.types import Constraint, StructField, Task
 from blendfusion.udfs.ask.decode import decode
 from blendfusion.udfs.declare.returns import arrow_type

@@ -7,7 +7,7 @@ from math import exp, log
 import pytest
 
 import blendfusion as bf
-from blendfusion.models.prompts.prompt import render
+from blendfusion.models.services.prompts.prompt import render
 from blendfusion.models.wrappers.self_consistency import majority
 from blendfusion.types import Answer, Constraint, Task, Usage
 

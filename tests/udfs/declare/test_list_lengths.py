@@ -18,7 +18,7 @@ from blendfusion.models.constraints.constraint import (
     regex_of,
     schema_of,
 )
-from blendfusion.models.prompts.prompt import render
+from blendfusion.models.services.prompts.prompt import render
 from blendfusion.types import Constraint, Task
 from blendfusion.udfs.declare.returns import RETURNS, constraint_named
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from blendfusion.errors import QueryError
-from blendfusion.models.prompts.prompt import SAME
+from blendfusion.models.prompts.canonical import SAME
 from blendfusion.types import Constraint
 from blendfusion.udfs.ask.media import has_media
 from blendfusion.udfs.ask.media_words import words_of_media

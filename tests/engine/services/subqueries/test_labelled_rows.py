@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import blendfusion as bf
-from blendfusion.models.prompts.prompt import render
+from blendfusion.models.services.prompts.prompt import render
 from blendfusion.services.subqueries.example_selection import EXAMPLES, pick
 from blendfusion.types import Constraint, Example, Task
 

@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from blendfusion.models.prompts.prompt import SAME
+from blendfusion.models.prompts.canonical import SAME
 from blendfusion.models.protocol.abilities import Abilities
 from blendfusion.models.services.tuning.bank import bank
 from blendfusion.models.services.tuning.fit import (

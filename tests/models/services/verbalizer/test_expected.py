@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from blendfusion.models.constraints.constraint import closed_set, holds, points, regex_of, schema_of
 from blendfusion.models.prompts.canonical import canonical
 from blendfusion.models.prompts.parse_reply import read_reply
-from blendfusion.models.prompts.prompt import render, replies_of
 from blendfusion.models.scores.token import Token
 from blendfusion.models.services.http.completion import read_completion
+from blendfusion.models.services.prompts.prompt import render, replies_of
 from blendfusion.models.services.verbalizer.expected_score import (
     chains,
     expected_score,

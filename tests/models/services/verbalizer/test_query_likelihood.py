@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from local_model import weights_or_skip
 
-from blendfusion.models.prompts.prompt import render
 from blendfusion.models.services.llama.model import LlamaModel
+from blendfusion.models.services.prompts.prompt import render
 from blendfusion.models.services.verbalizer.describe import scored_by
 from blendfusion.models.services.verbalizer.query_likelihood import (
     Neutral,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from local_model import weights_or_skip
 
-from blendfusion.models.prompts.prompt import SAME
+from blendfusion.models.prompts.canonical import SAME
 from blendfusion.models.services.llama.model import LlamaModel
 from blendfusion.models.services.verbalizer import ways
 from blendfusion.models.services.verbalizer.likeness import likeness

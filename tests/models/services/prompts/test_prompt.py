@@ -2,7 +2,7 @@
 
 import pytest
 
-from blendfusion.models.prompts.prompt import Prompt, reference, render, replies_of
+from blendfusion.models.services.prompts.prompt import Prompt, reference, render, replies_of
 from blendfusion.types import Constraint, Example, Task
 
 BOOLEAN = Constraint("boolean")

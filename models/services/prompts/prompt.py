@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from blendfusion.models.constraints.constraint import closed_set, points, possible_answers
-from blendfusion.models.prompts.examples import ANSWERED_YES, BUILT_IN, SCORED, Shot
 from blendfusion.models.protocol.images import is_image
 from blendfusion.models.protocol.model import Values
+from blendfusion.models.services.prompts.examples import ANSWERED_YES, BUILT_IN, SCORED, Shot
 from blendfusion.types import Constraint, Example, StructField, Task
 
 T = TypeVar("T")
@@ -24,8 +24,6 @@ PROMPT_VERSION = "3"
 
 BEHIND = ("likelihood", "behind")
 """The forms of tasks whose question stands behind the text."""
-SAME = "Are both the same thing, perhaps written differently?"
-"""The question about two names."""
 _LINE_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 """A place of a value in a question; a brace that is doubled is a brace."""

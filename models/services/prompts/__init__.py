@@ -1,0 +1,1 @@
+"""Prompts: the words of a task, and worked examples, as the back ends here give them to a model."""
