@@ -11,6 +11,7 @@ from blendfusion.errors import ModelFailed
 from blendfusion.models.constraints.constraint import holds
 from blendfusion.models.prompts.canonical import Value, canonical
 from blendfusion.models.protocol.abilities import Abilities
+from blendfusion.models.protocol.interrupts import check_interrupt
 from blendfusion.models.protocol.model import OnAnswer, StreamingAnswers, Values
 from blendfusion.models.scores.distribution import distribution_of
 from blendfusion.models.scores.logprobs import likeliest
@@ -81,6 +82,7 @@ class ScriptedModel(StreamingAnswers):
         question_tokens = self.count_tokens(task.question)
         answers = []
         for number, row in enumerate(values):
+            check_interrupt()
             request = Request(task, row)
             # Noted before the function runs, so that a raising one is seen too. The append of one
             # item is atomic: threads may share a model.

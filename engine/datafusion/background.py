@@ -10,7 +10,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TypeVar
 
-from blendfusion.datafusion.interruptible import interrupt, interruptible
+from blendfusion.models.protocol.interrupts import interrupt, interruptible
 
 T = TypeVar("T")
 

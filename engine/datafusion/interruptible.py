@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import ctypes
 import math
 import threading
 import time
@@ -25,6 +24,12 @@ import pyarrow as pa
 from datafusion.record_batch import RecordBatchStream
 
 from blendfusion.errors import BlendFusionError
+from blendfusion.models.protocol.interrupts import (
+    check_interrupt,
+    hear_interrupt,
+    hears_interrupts,
+    raise_in,
+)
 from blendfusion.models.protocol.run_aside import PATIENCE_SECONDS
 
 T = TypeVar("T")
@@ -73,7 +78,7 @@ class Pump:
         ``asks``: the plan may ask something. One that does not and is quick hands most of its
         batches over directly, at a fourth of the cost; should it be slow of a sudden, DataFusion
         itself looks for a signal once a second."""
-        if not _hears_interrupts(self._owner):
+        if not hears_interrupts(self._owner):
             yield from (batch.to_pyarrow() for batch in begin())
             return
         loop = Loop(self.enqueue)
@@ -96,7 +101,7 @@ class Pump:
         """The result of ``work``; its exceptions are raised. After a signal, the work goes on
         without effect until it asks a question, ends, or DataFusion checks for signals, which it
         does once a second."""
-        if not _hears_interrupts(self._owner):
+        if not hears_interrupts(self._owner):
             return work()
         job = _Job(work)
         job.result.add_done_callback(lambda _: self._news.put(None))
@@ -168,6 +173,7 @@ class Pump:
         self._waiting = True
         try:
             while not done():
+                check_interrupt()
                 if self._steps:
                     self._steps[0]()  # still there if a signal comes in between
                     self._steps.popleft()
@@ -176,6 +182,7 @@ class Pump:
                     with suppress(Empty):
                         self._news.get(timeout=0.2)
         except BaseException:
+            hear_interrupt()
             _interruption.at = time.monotonic()
             with self._lock:
                 self._interrupted = True
@@ -297,32 +304,7 @@ def lately_interrupted() -> bool:
     return time.monotonic() - _interruption.at < _LATELY_SECONDS
 
 
-_interruptible: set[threading.Thread] = set()
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Lets ``interrupt`` reach this thread inside the block, wherever it waits, as Ctrl-C reaches
-    the main thread."""
-    thread = threading.current_thread()
-    _interruptible.add(thread)
-    try:
-        yield
-    finally:
-        _interruptible.discard(thread)
-
-
-def _hears_interrupts(thread: threading.Thread) -> bool:
-    return thread is threading.main_thread() or thread in _interruptible
-
-
-def interrupt(thread: threading.Thread) -> None:
-    """Have a thread raise KeyboardInterrupt as soon as it is in Python."""
-    thread_id = ctypes.c_ulong(thread.ident or 0)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread_id, ctypes.py_object(KeyboardInterrupt))
-
-
 def _end(thread: threading.Thread) -> None:
     """Interrupt a thread, and wait for it for a while."""
-    interrupt(thread)
+    raise_in(thread)
     thread.join(PATIENCE_SECONDS)

@@ -7,6 +7,7 @@ import contextvars
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from blendfusion.models.protocol.interrupts import check_interrupt
 from blendfusion.types import Usage
 
 
@@ -88,8 +89,9 @@ def note_tokens(usage: Usage) -> None:
 
 
 def check_time() -> None:
-    """To be called every now and then by whoever waits for a model. Raises OutOfTimeError where the
-    budget allows no more time."""
+    """To be called several times a second by whoever waits for a model. Raises OutOfTimeError where
+    the budget allows no more time, and KeyboardInterrupt where this thread was interrupted."""
+    check_interrupt()
     allowance = _current.get()
     if allowance is not None and allowance.is_late():
         raise OutOfTimeError

@@ -19,11 +19,11 @@ from blendfusion.apps.ui.cells import rows_of
 from blendfusion.apps.ui.provenance import CORRECTIONS, answers_behind, corrections_table
 from blendfusion.apps.ui.views import View, summary_of
 from blendfusion.budget import money
-from blendfusion.datafusion.interruptible import interrupt, interruptible
 from blendfusion.errors import BlendFusionError, QueryError, given_names
 from blendfusion.files.reading import table_name
 from blendfusion.language.query_text.read_only import check_text
 from blendfusion.language.query_text.statements import is_planned_only
+from blendfusion.models.protocol.interrupts import interrupt, interruptible
 from blendfusion.redaction import printable
 from blendfusion.run.observe.progress import Reporter
 from blendfusion.run.reports.explain import explain_frame

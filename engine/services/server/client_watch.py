@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from blendfusion.datafusion.interruptible import interrupt, interruptible
+from blendfusion.models.protocol.interrupts import interrupt, interruptible
 
 T = TypeVar("T")
 
