@@ -110,6 +110,6 @@ def json_error(text: str, redaction: Redaction) -> ExecutionError | None:
     name, value = found["name"], found["found"] or found["text"]
     return ExecutionError(
         f"column {name!r} of the JSON file: {redaction.quote(value)} is no {found['due'] or found['type']}",
-        hint=f"A column has the type of its first {INFERRED_ROWS:,} values. Make all of them text: "
+        hint="A column has one type, and some of its values are of another kind. Make all of them text: "
         f"jq -c '.{name} |= tostring' file.jsonl > text.jsonl. {show_values(redaction)}".rstrip(),
     )

@@ -29,7 +29,7 @@ def prepare_csv(
     is no table."""
     if isinstance(options, SniffedOptions):
         return options
-    listing = _local_listing(path, options.file_extension)
+    listing = local_listing(path, options.file_extension)
     known = options.schema is not None or options.table_partition_cols
     if listing is None or known or (not options.has_header and options.comment):
         return _whole(listing, options)
@@ -48,7 +48,7 @@ def _own_options(options: CsvReadOptions) -> CsvOptions:
     )
 
 
-def _local_listing(path: Any, extension: str) -> Listing | None:
+def local_listing(path: Any, extension: str) -> Listing | None:
     """The files at ``path`` that DataFusion reads; None where not all are on this machine."""
     paths: list[str] = [os.fspath(one) for one in (path if isinstance(path, list) else [path])]
     if not paths or any(scheme_of(one) not in (None, LOCAL) for one in paths):

@@ -4,35 +4,28 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from datafusion import SessionContext
 
-from blendfusion.datafusion.file_errors import INFERRED_ROWS
 from blendfusion.errors import ModelNotFound, QueryError
 from blendfusion.files.conversions import (
     are_lines,
     folder_of,
-    json_lines,
-    json_rows,
     standard_input_file,
 )
 from blendfusion.files.csv_files import CsvOptions
 from blendfusion.files.csv_tables import csv_table
-from blendfusion.files.formats import Format, format_of, kind_of_all, module_for
-from blendfusion.files.json_kinds import Kinds, need_conversion, wrong_line
+from blendfusion.files.formats import format_of, kind_of_all, module_for
+from blendfusion.files.json_kinds import wrong_line
+from blendfusion.files.json_tables import JSON_BYTES, json_table, whole_lines
 from blendfusion.files.objects import list_objects, store_error
-from blendfusion.files.parts import Form, Table, parts_of
 from blendfusion.files.texts import (
     check_encoding,
-    encoding_of,
     not_encoded,
-    read_bytes,
     read_head,
     wrong_bytes,
 )
@@ -60,10 +53,6 @@ from blendfusion.redaction import without_secrets
 
 _BLANKS = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
 _MOST_BLANKS = 1 << 16
-_JSON_BYTES = 1 << 20
-"""The text of a JSON file that is searched for values of several kinds."""
-_CONVERTED_BYTES = 1 << 28
-"""The largest files that are converted for their sake."""
 _SHEET = re.compile(r"(?P<path>.*\.xlsx)#(?P<sheet>.+)", re.IGNORECASE | re.DOTALL)
 STANDARD_INPUT = "-"
 
@@ -206,7 +195,7 @@ def _register_local(catalog: SessionContext, name: str, path: str, reading: Read
     except QueryError:
         raise
     except Exception as problem:  # DataFusion's and pyarrow's, of which each has its own
-        raise _unreadable(listing, kind, problem) from problem
+        raise unreadable(listing, kind, problem) from problem
 
 
 def _is_empty(file: File, kind: str) -> bool:
@@ -271,8 +260,7 @@ def _register(
             catalog, name
         )
     elif kind == "json":
-        converted, schema = _convert(catalog, listing, reading.encoding)
-        _json_table(converted, schema, new_folder).register(catalog, name)
+        json_table(listing, new_folder, reading.encoding).register(catalog, name)
     elif kind in ("parquet", "arrow"):
         typed_table(kind, listing, new_folder, _content).register(catalog, name)
     else:
@@ -282,15 +270,6 @@ def _register(
 def _content(file: File) -> Any:
     """The content of a file, for readers of pyarrow."""
     return file.url if scheme_of(file.url) is None else open_file(file.url)
-
-
-def _json_table(listing: Listing, schema: pa.Schema | None, new_folder: Any) -> Table:
-    def form_of(file: File) -> tuple[Format, Form]:
-        own = format_of(file.name)
-        options = {"schema_infer_max_records": INFERRED_ROWS}
-        return own, Form("json", own.extension, own.compression, schema, options=options)
-
-    return Table(listing, parts_of(listing, listing.files, form_of), None, new_folder)
 
 
 def _register_documents(catalog: SessionContext, name: str, place: str) -> None:
@@ -303,52 +282,7 @@ def _register_documents(catalog: SessionContext, name: str, place: str) -> None:
     register(name, place)
 
 
-def _convert(
-    catalog: SessionContext, listing: Listing, encoding: str | None
-) -> tuple[Listing, pa.Schema | None]:
-    """The JSON files of ``listing``, or copies that DataFusion reads: in UTF-8, and with one object
-    a line; and their columns where DataFusion does not find them."""
-    files = listing.files
-    heads = [read_head(file.url) for file in files]
-    encodings = [encoding or encoding_of(head) for head in heads]
-    if not any(encodings) and all(map(are_lines, heads)) and not _are_mixed(files):
-        return listing, None
-    kinds = Kinds()
-
-    def rows(number: int) -> Iterator[dict[str, object]]:
-        read = read_bytes(files[number].url)
-        encoding = encodings[number]
-        text = read if encoding is None else read.decode(encoding).encode()
-        return json_rows(text, files[number].url)
-
-    for number in range(len(files)):
-        for row in rows(number):
-            kinds.note(row)
-    folder, copies = folder_of(catalog), []
-    for number, file in enumerate(files):
-        copy = folder / f"{number:06}.json"
-        copy.write_bytes(json_lines(rows(number), kinds))
-        copies.append(File(str(copy), copy.stat().st_size, file.folders))
-    whole = tuple(copy.path.name for copy in copies)
-    schema = pa.schema([*kinds.type]) if kinds.have_gaps() else None
-    return Listing(listing.place, str(folder), tuple(copies), whole), schema
-
-
-def _are_mixed(files: Sequence[File]) -> bool:
-    """Whether the first lines of JSON files need a conversion that memory allows."""
-    room = _JSON_BYTES // len(files)
-    lines = [line for file in files for line in _lines(read_head(file.url, room), room)]
-    is_small = sum(file.size for file in files) <= _CONVERTED_BYTES
-    return is_small and need_conversion(lines, len(files))
-
-
-def _lines(head: bytes, room: int) -> Sequence[bytes]:
-    """The whole lines of the beginning of a text, of at most ``room`` bytes."""
-    lines = head.splitlines()
-    return lines[:-1] if len(head) == room else lines
-
-
-def _unreadable(listing: Listing, kind: str, problem: Exception) -> QueryError:
+def unreadable(listing: Listing, kind: str, problem: Exception) -> QueryError:
     """Why a file cannot be read, in one line, with the remedy where it is known."""
     files = [file.path for file in listing.files]
     if kind in ("csv", "json"):
@@ -361,8 +295,8 @@ def _unreadable(listing: Listing, kind: str, problem: Exception) -> QueryError:
                     f"cannot read '{file}' as {kind}: it is not compressed as its name says",
                     hint="Give the file the ending of its compression.",
                 )
-            head = read_head(file, _JSON_BYTES) if kind == "json" else b""
-            number = wrong_line(_lines(head, _JSON_BYTES)) if are_lines(head) else None
+            head = read_head(file, JSON_BYTES) if kind == "json" else b""
+            number = wrong_line(whole_lines(head, JSON_BYTES)) if are_lines(head) else None
             if number is not None:
                 return QueryError(
                     f"'{file}' is not JSON: see line {number}",

@@ -23,6 +23,8 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+UNREADABLE = (OSError, EOFError, lzma.LZMAError, pa.ArrowException)
+"""What is raised for a file that is not there, or not compressed as its name says."""
 _USUAL = ("latin-1", "cp1252", "cp1250", "cp1251", "utf-16", "utf-8", "gb18030", "shift_jis", "big5", "mac-roman")  # fmt: skip
 
 
@@ -62,7 +64,7 @@ def read_head(file: str | Path, size: int = HEAD_BYTES) -> bytes:
     try:
         with open_text(file) as stream:
             head: bytes = stream.read(size)
-    except (OSError, EOFError, lzma.LZMAError, pa.ArrowException):
+    except UNREADABLE:
         return b""
     return head
 

@@ -18,6 +18,7 @@ from blendfusion.places.folders import File, Listing
 from blendfusion.places.notes import note_columns
 
 _READERS = 16
+_MAGIC = b"ARROW1"
 
 
 def parquet_schema(content: IO[bytes] | str) -> pa.Schema:
@@ -28,9 +29,12 @@ def parquet_schema(content: IO[bytes] | str) -> pa.Schema:
 
 
 def arrow_schema(content: IO[bytes] | str) -> pa.Schema:
-    """The columns of an Arrow file."""
+    """The columns of an Arrow file, or of a file of Arrow's stream format."""
     with pa.memory_map(content) if isinstance(content, str) else content as source:
-        return pa.ipc.open_file(source).schema.remove_metadata()
+        is_stream = source.read(len(_MAGIC)) != _MAGIC
+        source.seek(0)
+        opened = pa.ipc.open_stream if is_stream else pa.ipc.open_file
+        return opened(source).schema.remove_metadata()
 
 
 _SCHEMAS = {"parquet": parquet_schema, "arrow": arrow_schema}
@@ -41,9 +45,10 @@ def typed_table(
     listing: Listing,
     new_folder: Callable[[], Path],
     opened: Callable[[File], IO[bytes] | str] = lambda file: file.url,
+    ending: str | None = None,
 ) -> Table:
     """The table of the Parquet or Arrow files of ``listing``. ``opened`` gives the content of a
-    file. Raises QueryError for a column whose types have no common one."""
+    file. ``ending`` None: that of their format. Raises QueryError for a column whose types have no common one."""
     files, read = listing.files, _SCHEMAS[kind]
     with ThreadPoolExecutor(_READERS) as pool:
         schemas = list(pool.map(lambda file: read(opened(file)), files))
@@ -62,13 +67,14 @@ def typed_table(
     by_url = {f.url: s for f, s in zip(files, schemas, strict=True)}
 
     def form_of(file: File) -> tuple[Hashable, Form]:
-        extension, own = format_of(file.name).extension, by_url[file.url]
+        extension, own = ending or format_of(file.name).extension, by_url[file.url]
         renamed = {n: o for o in own.names if (n := names[key_of(o)]) != o}
+        if kind == "arrow":  # DataFusion takes the columns by their places, and other types fail
+            fits = own.equals(united)
+            form = Form(kind, extension, schema=own, names=renamed, is_table=fits)
+            return (extension, own), form
         if alike:
             return extension, Form(kind, extension)
-        if kind == "arrow":
-            fits = own.equals(united)
-            return (extension, own), Form(kind, extension, names=renamed, is_table=fits)
         if not renamed:  # DataFusion casts, and fills in NULL
             return extension, Form(kind, extension, schema=united)
         fields = [united.field(names[key_of(name)]).with_name(name) for name in own.names]

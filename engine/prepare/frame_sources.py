@@ -119,6 +119,50 @@ def _registers_csv(inherited: Callable[P, None]) -> Callable[P, None]:
     return update_wrapper(register, inherited)
 
 
+def _reads(kind: str, inherited: Callable[P, DataFrame]) -> Callable[P, DataFrame]:
+    """Wraps a method that reads JSON or Arrow files, so that it loses no value of theirs."""
+
+    def read(*args: P.args, **kwargs: P.kwargs) -> DataFrame:
+        from blendfusion.files.parts import Table
+
+        given, found = _file_source(kind, inherited, args, kwargs)
+        if isinstance(found, Table):
+            return found.frame(given["self"])
+        again: Callable[..., DataFrame] = inherited
+        return again(**(given | found))
+
+    return update_wrapper(read, inherited)
+
+
+def _registers(kind: str, inherited: Callable[P, None]) -> Callable[P, None]:
+    """Wraps a method that registers JSON or Arrow files as ``_reads`` does one that reads them."""
+
+    def register(*args: P.args, **kwargs: P.kwargs) -> None:
+        from blendfusion.files.parts import Table
+
+        given, found = _file_source(kind, inherited, args, kwargs)
+        if isinstance(found, Table):
+            found.register(given["self"], given["name"])
+            return
+        again: Callable[..., None] = inherited
+        again(**(given | found))
+
+    return update_wrapper(register, inherited)
+
+
+def _file_source(
+    kind: str, inherited: Callable[..., object], args: Any, kwargs: Any
+) -> tuple[dict[str, Any], dict[str, Any] | Table]:
+    """The arguments of a method that reads files, and the table or the further arguments that these
+    mean."""
+    from blendfusion.files.conversions import folder_of
+    from blendfusion.files.file_doors import prepare_files
+
+    given = inspect.signature(inherited).bind(*args, **kwargs).arguments
+    given["self"].check_process()  # before a file is looked at
+    return given, prepare_files(kind, given, partial(folder_of, given["self"]))
+
+
 def _check_types(inherited: Callable[P, T]) -> Callable[P, T]:
     """Wraps ``from_arrow``, so that it refuses frames of Polars with types that Arrow lacks."""
 
@@ -247,8 +291,10 @@ class FrameSources(BaseSession):
     @in_place_of(_reader(OwnContext.read_batches))
     def read_batches(self) -> None: ...
 
-    @in_place_of(_reader(SessionContext.read_json))
+    @in_place_of(_reader(_reads("json", SessionContext.read_json)))
     def read_json(self) -> None: ...
+
+    register_json = _registers("json", SessionContext.register_json)
 
     @in_place_of(_reader(_reads_csv(SessionContext.read_csv)))
     def read_csv(self) -> None: ...
@@ -261,8 +307,10 @@ class FrameSources(BaseSession):
     @in_place_of(_reader(SessionContext.read_avro))
     def read_avro(self) -> None: ...
 
-    @in_place_of(_reader(SessionContext.read_arrow))
+    @in_place_of(_reader(_reads("arrow", SessionContext.read_arrow)))
     def read_arrow(self) -> None: ...
+
+    register_arrow = _registers("arrow", SessionContext.register_arrow)
 
     @in_place_of(_source(SessionContext.read_empty))
     def read_empty(self) -> None: ...

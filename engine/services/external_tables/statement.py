@@ -1,6 +1,6 @@
 """CREATE EXTERNAL TABLE over CSV files gets the columns that whole records have, wherever their
-lines break, and over Parquet files refuses tables of Delta Lake, Iceberg and Hudi, and heeds NaN
-that statistics leave out."""
+lines break, over JSON files those of all rows, and over Parquet files refuses tables of Delta Lake,
+Iceberg and Hudi, and heeds NaN that statistics leave out."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def external_table(session: BaseSession, sql: str) -> str:
     name = _noted_name(found)
     if name is not None:
         session.note_registration("create_external", name, found.places[0], {"statement": sql})
-    return _with_columns(session, found) if found.kind == "CSV" else sql
+    if found.kind == "CSV":
+        return _with_columns(session, found)
+    return _checked(session, found) if found.kind in ("JSON", "ARROW") else sql
 
 
 def _check_numbers(session: BaseSession, place: str) -> None:
@@ -187,21 +189,53 @@ def _with_columns(session: BaseSession, found: _Statement) -> str:
     if not isinstance(table, Table):
         return edit(sql, _breaks(found, whole=table.newlines_in_values)).sql
     if not table.is_plain or table.schema is None or found.columns is None:
-        raise QueryError(
-            f"the files at '{found.places[0]}' are read one by one, and not as DataFusion reads them",
-            hint=f"{table_of(found.places[0], 'name')} makes one table of them.",
-        )
+        raise _not_plain(found)
     before = found.tree.tokens[found.columns].start
     columns = (before, before, f"({', '.join(map(_column, table.schema))}) ")
     whole = bool(table.parts[0].form.options[_BREAKS])
     return edit(sql, [columns, *_breaks(found, whole=whole)]).sql
 
 
+def _checked(session: BaseSession, found: _Statement) -> str:
+    """The statement over files of JSON or Arrow, which finds the columns in all rows of JSON.
+    Raises QueryError for files that ``register_file`` would read otherwise."""
+    from blendfusion.files.conversions import folder_of
+    from blendfusion.files.file_doors import prepare_files
+    from blendfusion.files.parts import Table
+
+    sql = str(found.tree.text)
+    if found.columns is None:
+        return sql
+    rows = {"schema_infer_max_rec": str(1 << 62)} if found.kind == "JSON" else {}
+    if _exist(found):
+        given = {
+            "path": [*found.places],
+            "file_extension": PurePath(found.places[0]).suffix or f".{found.kind.lower()}",
+            "file_compression_type": found.options.get("compression"),
+        }
+        table = prepare_files(found.kind.lower(), given, partial(folder_of, session))
+        if isinstance(table, Table) and not table.is_plain:
+            raise _not_plain(found)
+    return edit(sql, [e for name, value in rows.items() for e in _setting(found, name, value)]).sql
+
+
+def _not_plain(found: _Statement) -> QueryError:
+    return QueryError(
+        f"the files at '{found.places[0]}' are read one by one, and not as DataFusion reads them",
+        hint=f"{table_of(found.places[0], 'name')} makes one table of them.",
+    )
+
+
 def _breaks(found: _Statement, *, whole: bool) -> list[tuple[int, int, str]]:
-    """The edit that says whether values hold line breaks; none where the statement says it."""
-    if _BREAKS in found.options:
+    """The edit that says whether values hold line breaks."""
+    return _setting(found, _BREAKS, str(whole).lower())
+
+
+def _setting(found: _Statement, name: str, value: str) -> list[tuple[int, int, str]]:
+    """The edit that adds an option of the format; none where the statement has it."""
+    if name in found.options:
         return []
-    setting = f"'format.{_BREAKS}' '{str(whole).lower()}'"
+    setting = f"'format.{name}' '{value}'"
     if found.behind_options is not None:
         return [(found.behind_options, found.behind_options, f"{setting}, ")]
     end = len(str(found.tree.text).rstrip().rstrip(";"))

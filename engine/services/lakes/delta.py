@@ -25,11 +25,14 @@ _OPERATORS: Mapping[str, str] = {
     "greater_equal": ">=",
 }
 _ID = b"PARQUET:field_id"
+_BINARY = (pa.binary(), pa.large_binary(), pa.binary_view())
 
 
 def readable(table: Any) -> Any:
     """A ``deltalake.DeltaTable`` as DataFusion reads it. Raises QueryError for files whose columns
-    have other names than the log says: the library would read NULL."""
+    have other names than the log says, which the library would read as NULL, and for partitions by
+    binary values, which it would read as their spelling in the log."""
+    _check_partitions(table)
     if _mapping(table) == "id":
         _check_names(table)
     # DataFusion wraps a scan that leaves out deleted rows, which refuses to be wrapped.
@@ -105,6 +108,17 @@ def _literal(value: object) -> str:
     if isinstance(value, datetime.date):
         return f"DATE '{value.isoformat()}'"
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
+
+
+def _check_partitions(table: Any) -> None:
+    schema = pa.schema(table.schema().to_arrow())
+    for name in table.metadata().partition_columns:
+        if schema.field(name).type in _BINARY:
+            raise QueryError(
+                f"'{table.table_uri}' is partitioned by '{name}', whose binary values deltalake reads as "
+                "other ones",
+                hint="Write the table again without this partition.",
+            )
 
 
 def _check_names(table: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from blendfusion.errors import QueryError
 from blendfusion.services.lakes.pruning import ColumnTest, PrunedTable
 
 _COMPARISONS = {
@@ -43,7 +44,7 @@ class IcebergTable(PrunedTable):
         scan = self.table.scan(
             row_filter=condition, selected_fields=tuple(columns), snapshot_id=self.snapshot
         )
-        for batch in scan.to_arrow_batch_reader():
+        for batch in _batches(scan):
             for start in range(0, batch.num_rows, batch_size):
                 yield pa.RecordBatch.from_arrays(
                     [
@@ -52,6 +53,19 @@ class IcebergTable(PrunedTable):
                     ],
                     schema=wanted,
                 )
+
+
+def _batches(scan: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of a scan. Raises QueryError for what the library does not read, such as rows that
+    another engine has deleted by their values."""
+    try:
+        yield from scan.to_arrow_batch_reader()
+    except (NotImplementedError, ValueError) as problem:
+        reason = str(problem).split(": http")[0]
+        raise QueryError(
+            f"pyiceberg cannot read this table of Iceberg: {reason}",
+            hint="If rows were deleted by equality, let the engine that deleted them rewrite the files.",
+        ) from problem
 
 
 def _condition(test: ColumnTest) -> Any:

@@ -75,6 +75,40 @@ def test_an_empty_text_of_a_partition_is_null(
     assert asked["p"] == ["NULL", "a"]
 
 
+def test_a_partition_by_binary_values_is_refused(tmp_path: Path) -> None:
+    """The library reads b"a" as b"\\u0061", the spelling of the log."""
+    deltalake = pytest.importorskip("deltalake")
+    rows = pa.table({"x": [1, 2], "p": pa.array([b"a", None], pa.binary())})
+    deltalake.write_deltalake(tmp_path / "t", rows, partition_by=["p"])
+    with pytest.raises(bf.QueryError, match="is partitioned by 'p', whose binary values"):
+        session().register_lake("t", tmp_path / "t")
+    with pytest.raises(bf.QueryError, match="is partitioned by 'p', whose binary values"):
+        session().register_table("t", deltalake.DeltaTable(tmp_path / "t"))
+
+
+def test_what_pyiceberg_does_not_read_is_an_error_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = pytest.importorskip("pyiceberg.catalog.sql")
+    place = f"sqlite:///{tmp_path / 'c.db'}"
+    catalog = sql.SqlCatalog("c", uri=place, warehouse=f"file://{tmp_path}")
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.t", schema=pa.schema([("x", pa.int64())]))
+    try:
+
+        def refuse(scan: object) -> None:
+            raise ValueError("PyIceberg does not yet support equality deletes: https://x.example")
+
+        monkeypatch.setattr("pyiceberg.table.DataScan.to_arrow_batch_reader", refuse)
+        found = session()
+        found.register_lake("t", table)
+        with pytest.raises(bf.QueryError, match=r"support equality deletes\s") as raised:
+            found.sql("SELECT x FROM t WHERE x > 1").collect()
+        assert "rewrite the files" in str(raised.value.hint)
+    finally:
+        catalog.close()
+
+
 def test_a_version_that_is_not_there(delta: Path) -> None:
     with pytest.raises(bf.QueryError, match="no table of Delta Lake at"):
         session().register_lake("t", delta, version=99)
