@@ -60,12 +60,20 @@ def fit(values: pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.ChunkedArra
     try:
         if pt.is_null(values.type):
             return pa.chunked_array([pa.nulls(len(values), kind)])
+        _check_intervals(values)
         return values.cast(plain_type(values.type)).cast(kind)
     except pa.ArrowException as problem:
         raise QueryError(
             f"column '{name}' holds a value that {kind} does not have: {problem}; nothing was written",
             hint=f"Round or cast it in the query: CAST({name} AS …).",
         ) from problem
+
+
+def _check_intervals(values: pa.ChunkedArray) -> None:
+    """Raises ArrowInvalid for an interval with nanoseconds: databases keep microseconds."""
+    kept = values.to_pylist() if pt.is_interval(values.type) else []
+    if any(value is not None and value.nanoseconds % 1000 for value in kept):
+        raise pa.ArrowInvalid("an interval has nanoseconds, and would lose them")
 
 
 def check_numbers(values: pa.ChunkedArray, name: str, *, infinite: bool) -> None:

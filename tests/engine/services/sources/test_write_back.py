@@ -196,6 +196,18 @@ def test_types_arrive_as_themselves(url: str, kind: str) -> None:
     session.close()
 
 
+def test_an_interval_with_nanoseconds_is_an_error(url: str, kind: str) -> None:
+    session = opened(url)
+    kinds = pa.month_day_nano_interval()
+    whole = pa.table({"v": pa.array([(1, 2, 3_000), None, (-1, 0, -1_000)], kinds)})
+    if kind in ("duckdb", "postgresql"):
+        session.new_table(whole).write_table("d.t")
+        assert session.table("d.t").to_pylist() == whole.to_pylist()
+    with pytest.raises(bf.QueryError, match="column 'v'"):
+        session.new_table(pa.table({"v": pa.array([(0, 0, 1_001)], kinds)})).write_table("d.t")
+    session.close()
+
+
 def test_lists_and_structs_arrive_or_are_errors_that_name_the_remedy(url: str, kind: str) -> None:
     session = opened(url)
     frame = session.new_table(pa.table({"l": pa.array([["a", None], [], None])}))
