@@ -24,7 +24,7 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 UNREADABLE = (OSError, EOFError, lzma.LZMAError, pa.ArrowException)
-"""What is raised for a file that is not there, or not compressed as its name says."""
+"""The errors of a file that is not there, or not compressed as its name says."""
 _USUAL = ("latin-1", "cp1252", "cp1250", "cp1251", "utf-16", "utf-8", "gb18030", "shift_jis", "big5", "mac-roman")  # fmt: skip
 
 

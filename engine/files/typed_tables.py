@@ -48,7 +48,8 @@ def typed_table(
     ending: str | None = None,
 ) -> Table:
     """The table of the Parquet or Arrow files of ``listing``. ``opened`` gives the content of a
-    file. ``ending`` None: that of their format. Raises QueryError for a column whose types have no common one."""
+    file. ``ending`` None: that of their format. Raises QueryError for a column whose types have no
+    common one."""
     files, read = listing.files, _SCHEMAS[kind]
     with ThreadPoolExecutor(_READERS) as pool:
         schemas = list(pool.map(lambda file: read(opened(file)), files))

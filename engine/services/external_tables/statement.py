@@ -70,7 +70,7 @@ def external_table(session: BaseSession, sql: str) -> str:
         session.note_registration("create_external", name, found.places[0], {"statement": sql})
     if found.kind == "CSV":
         return _with_columns(session, found)
-    return _checked(session, found) if found.kind in ("JSON", "ARROW") else sql
+    return _with_all_rows(session, found) if found.kind in ("JSON", "ARROW") else sql
 
 
 def _check_numbers(session: BaseSession, place: str) -> None:
@@ -196,7 +196,7 @@ def _with_columns(session: BaseSession, found: _Statement) -> str:
     return edit(sql, [columns, *_breaks(found, whole=whole)]).sql
 
 
-def _checked(session: BaseSession, found: _Statement) -> str:
+def _with_all_rows(session: BaseSession, found: _Statement) -> str:
     """The statement over files of JSON or Arrow, which finds the columns in all rows of JSON.
     Raises QueryError for files that ``register_file`` would read otherwise."""
     from blendfusion.files.conversions import folder_of
