@@ -22,10 +22,12 @@ from blendfusion.planner.ir.nodes import (
     asks,
     asks_model,
     block_below,
+    fields,
     inline,
     is_volatile,
     needs_model,
     substitute,
+    windows,
 )
 from blendfusion.planner.ir.windows import window
 from blendfusion.planner.needs.plans import plain, with_takes
@@ -66,8 +68,9 @@ def with_answers(
     for n, key in enumerate(keys):
         if not needs_model(key) or key in known:
             continue
-        rows, matters = _mark_ties(rows, tuple(substitute(k, known.get) for k in keys[:n]), places)
         wanted = substitute(key, known.get)
+        before = tuple(substitute(k, known.get) for k in keys[:n])
+        rows, matters = _mark_ties(rows, before, wanted, places)
         known[key] = Field(rows.width)
         answers[key] = known[key] if matters is None else case([(matters, known[key])], key)
         wanted = wanted if matters is None else case([(matters, wanted)], None)
@@ -75,23 +78,39 @@ def with_answers(
     return rows, known, answers
 
 
-def _mark_ties(rows: Plan, before: tuple[Expr, ...], places: Places) -> tuple[Plan, Expr | None]:
-    """(``rows`` with a further column, the column: whether the order of the rows that are equal in
-    the first keys, ``before``, matters); the rows alone if there are none."""
+def _mark_ties(
+    rows: Plan, before: tuple[Expr, ...], key: Expr, places: Places
+) -> tuple[Plan, Expr | None]:
+    """(``rows`` with a further column, the column: whether the order by ``key`` of the rows that
+    are equal in the first keys, ``before``, matters); the rows alone if there are none."""
     if not before:
         return rows, None
-    order = places.partitions, before, places.directions[: len(before)]
     width = rows.width
-    one = integer_literal(1)
-    places_of = [window("rank", *order), window("count", *order, (one,)), window(places.by, *order)]
-    numbered = project(rows, (*all_fields(width), *dict.fromkeys(places_of)))
-    start, last, place = (Field(width + places_of.index(e)) for e in places_of)
-    matters: list[Expr] = [function("lt", (start, last))]
+    order = places.partitions, before, places.directions[: len(before)]
+    start, last, place = (
+        window("rank", *order),
+        window("count", *order, (integer_literal(1),)),
+        window(places.by, *order),
+    )
+    fewer, more = start, last
+    read = tuple(map(Field, sorted(fields(key))))
+    if not any(may_be_real(e, rows) for e in (*before, *read)):
+        # Rows that are equal in all that the key reads are equal in it, whatever the answer is.
+        equal = dict.fromkeys((*places.partitions, *before))
+        fewer, more = (
+            window("count", [*by], (), (), (integer_literal(1),))
+            for by in (equal | dict.fromkeys(read), equal)
+        )
+    matters: list[Expr] = [function("lt", (fewer, more))]
     if places.end is not None:
         matters.append(function("lte", (place, integer_literal(places.end))))
     if places.offset:
         matters.append(function("gt", (last, integer_literal(places.offset))))
-    return project(numbered, (*all_fields(width), conjunction(tuple(matters)))), Field(width)
+    windowed = [*dict.fromkeys(w for e in matters for w in windows(e))]
+    numbered = project(rows, (*all_fields(width), *windowed))
+    place_of = {w: Field(width + i) for i, w in enumerate(windowed)}
+    marked = substitute(conjunction(tuple(matters)), place_of.get)
+    return project(numbered, (*all_fields(width), marked)), Field(width)
 
 
 def candidates(block: Block, keys: Sequence[Expr], places: Places) -> Plan:

@@ -3,9 +3,10 @@ apart.
 
 before: ``row_number() OVER (ORDER BY a, llm(x))``, and ``aggregate count(*) by a, llm(x)`` whose
         answers nothing shows
-after:  the same with ``CASE WHEN … THEN llm(x) END``, where several rows have an equal ``a``
-safe:   a row that is alone with its ``a`` has the same number whatever its answer is, and is a
-        group of its own (see ``tied_rows``).
+after:  the same with ``CASE WHEN … THEN llm(x) END``, where rows with an equal ``a`` differ in
+        ``x``
+safe:   rows with the same ``x`` have the same answer: they have the same numbers whatever it is,
+        and are one group by ``a`` (see ``tied_rows``).
 """
 
 from __future__ import annotations

@@ -2,11 +2,12 @@
 
 before: ``filter n <= k`` over ``row_number() OVER (PARTITION BY g ORDER BY a, llm(x)) AS n``
 after:  the same over ``CASE WHEN … THEN llm(x) END``, where the rows of a partition with equal
-        ``a`` are several, and not behind the first ``k``; also of ``rank`` and ``dense_rank``
+        ``a`` differ in ``x``, and are not behind the first ``k``; also of ``rank`` and
+        ``dense_rank``
 before: ``first_value(v) OVER (PARTITION BY g ORDER BY a, llm(x))``, and such an aggregate by ``g``,
         also of last_value
-after:  the same, where the first rows of a partition by ``a`` are several
-safe:   a row that is alone with its ``a`` has the same number whatever its answer is, and rows
+after:  the same, where the first rows of a partition by ``a`` differ in ``x``
+safe:   rows with the same ``x`` have the same answer, and so the same numbers whatever it is; rows
         behind the first ``k`` by ``a`` are not among these (see ``tied_rows``). Nothing but windows
         of the same order reads the answers there; a result that shows them has them from above.
 """

@@ -1,12 +1,12 @@
 """Asks for an answer that orders rows only where it decides between rows.
 
 before: ``limit k offset m`` over ``sort by a, llm(x), b`` over ``block(t) select …, llm(x)``
-after:  the same with ``CASE WHEN n <= k + m AND n < e AND e > m THEN llm(x) END``, where the rows
-        with equal ``a`` have the places from ``n`` to ``e`` in the order of ``a``; over the rows
-        of ``t`` that have ``n <= k + m``. A result that shows ``llm(x)`` computes it above, where
-        it is not known yet. Likewise ``llm(y)`` of a further key
-safe:   a row that is alone with its ``a`` has the same place whatever its answer is, and rows that
-        the limit leaves out together need no order. A block's predicates come first: they are
+after:  the same with ``CASE WHEN n <= k + m AND e > m AND … THEN llm(x) END``, where the rows with
+        equal ``a`` have the places from ``n`` to ``e`` in the order of ``a``, and differ in ``x``;
+        over the rows of ``t`` with ``n <= k + m``. A result that shows ``llm(x)`` computes it
+        above, where it is not known yet. Likewise ``llm(y)`` of a further key
+safe:   rows with the same ``x`` are equal in ``llm(x)`` whatever it is, and rows that the limit
+        leaves out together need no order. A block's predicates come first: they are
         asked for rows in the order of ``a``, until k + m pass, and for those with an equal ``a``;
         ``t`` is then read twice, and must have the same rows each time.
 """

@@ -20,6 +20,7 @@ def sessions() -> tuple[Counted, Counted]:
         "k": [None if i % 4 == 3 else i % 4 for i in range(N)],
         "n": [i // 12 for i in range(N)],  # three rows of each k
         "x": [f"v{i}" for i in range(N)],
+        "y": [f"v{i // 12}{i % 4}" for i in range(N)],  # the same in each k and n
     }
     return both_ways(columns)
 
@@ -50,6 +51,29 @@ def test_only_ties_of_the_first_rows_are_asked(
 ) -> None:
     planned, plain = sessions
     assert planned.session.sql(sql).prepared.reason is None
+    assert planned.asked(sql) == least
+    assert unordered(planned.rows(sql)) == unordered(plain.rows(sql))
+
+
+@pytest.mark.parametrize(
+    ("sql", "least"),
+    [
+        ("SELECT id, first_value(id) OVER (PARTITION BY k ORDER BY n, {S}, id) AS v FROM t", 0),
+        ("SELECT id, row_number() OVER (PARTITION BY k ORDER BY n, {S}, id) AS v FROM t", 0),
+        ("SELECT id, rank() OVER (PARTITION BY k ORDER BY n, {S}) AS v FROM t", 0),
+        ("SELECT k, first_value(id ORDER BY n, {S}, id) AS v FROM t GROUP BY k", 0),
+        ("SELECT k, n, count(*) AS v FROM t GROUP BY k, n, {S}", 0),
+        ("SELECT id FROM t ORDER BY k, n, {S}, id LIMIT 40", 0),
+        ("SELECT id FROM t ORDER BY k, n, CASE WHEN id < 99 THEN {S} END, id LIMIT 40", 14),
+        ("SELECT id FROM t ORDER BY n, {S}, id LIMIT 5 OFFSET 2", 4),
+        ("SELECT id FROM t ORDER BY y, {S}, id LIMIT 40", 0),
+    ],
+)
+def test_rows_about_which_the_questions_are_the_same_are_tied_whatever_the_answer(
+    sessions: tuple[Counted, Counted], sql: str, least: int
+) -> None:
+    planned, plain = sessions
+    sql = sql.format(S="llm_score('s', y)")
     assert planned.asked(sql) == least
     assert unordered(planned.rows(sql)) == unordered(plain.rows(sql))
 
