@@ -69,7 +69,7 @@ def test_libraries_are_imported_where_they_are_used(program: str) -> None:
 def test_a_query_imports_no_rule_whose_words_it_lacks_and_no_function() -> None:
     modules = imported(CONNECT + PLAIN)
     rules = {rule.module for rule in (*CHECKS, *SOURCES, *QUERIES, CASTS, *AFTER_ERRORS)}
-    assert len(rules) == 19
+    assert len(rules) == 20
     assert not modules & rules
     assert "blendfusion.language.query_text.type_calls" not in modules
     assert not {module for module in modules if module.startswith("blendfusion.udfs.functions.")}
