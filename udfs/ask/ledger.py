@@ -224,8 +224,10 @@ class Ledger:
     ) -> Usage:
         """A batch of ``admitted`` values has ended after ``seconds``, with these answers: what it
         spent. So many calls of ``rest`` went to a server, more perhaps than the answers tell of:
-        one may have ended the batch. Its tokens are those of values without an answer."""
+        one may have ended the batch. Its tokens are those of values without an answer, which were
+        sent all the same: they count, as far as there were requests for them."""
         spent, requests = _usage_of(answers, seconds), rest.calls
+        lost = min(admitted - len(answers), max(0, requests - spent.calls))
         spent = replace(spent + replace(rest, calls=0), calls=max(spent.calls, requests))
         cost = self._cost_of([*answers, Answer(None, usage=rest)]) if self.prices else None
         with self._lock:
@@ -238,6 +240,7 @@ class Ledger:
                 ledger._requests_in_flight -= requests
             if spent.values:
                 self._note(task, spent, cost)
+            spent = replace(spent, values=spent.values + lost)
             self._add(spent, cost)
             for ledger in self._chain():
                 if ledger.daily is not None:

@@ -160,6 +160,16 @@ def test_a_model_that_tells_no_usage_is_limited_in_values_and_calls() -> None:
     assert (made.ledger.usage.values, made.ledger.usage.calls) == (11, 2)
 
 
+def test_values_that_were_sent_in_vain_count() -> None:
+    session = Ledger(Budget(values=10))
+    ledger = session.for_query()
+    cached = CachedModel(Told(), MemoryStore())
+    first = ledger.admit(TASK, 6, cached)
+    ledger.settle(TASK, first, [Answer("a", usage=Usage(1, calls=1))], 0.1, Usage(calls=4))
+    assert session.usage.values == 4
+    assert ledger.admit(TASK, 10, cached) == 6
+
+
 def test_seconds_are_those_inside_the_model() -> None:
     ledger = Ledger(Budget(seconds=10)).for_query()
     cached = CachedModel(Told(), MemoryStore())
