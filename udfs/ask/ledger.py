@@ -227,7 +227,7 @@ class Ledger:
         one may have ended the batch. Its tokens are those of values without an answer, which were
         sent all the same: they count, as far as there were requests for them."""
         spent, requests = _usage_of(answers, seconds), rest.calls
-        lost = min(admitted - len(answers), max(0, requests - spent.calls))
+        in_vain = min(admitted - len(answers), max(0, requests - spent.calls))
         spent = replace(spent + replace(rest, calls=0), calls=max(spent.calls, requests))
         cost = self._cost_of([*answers, Answer(None, usage=rest)]) if self.prices else None
         with self._lock:
@@ -240,7 +240,7 @@ class Ledger:
                 ledger._requests_in_flight -= requests
             if spent.values:
                 self._note(task, spent, cost)
-            spent = replace(spent, values=spent.values + lost)
+            spent = replace(spent, values=spent.values + in_vain)
             self._add(spent, cost)
             for ledger in self._chain():
                 if ledger.daily is not None:
