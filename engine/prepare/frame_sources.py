@@ -67,60 +67,9 @@ def _reader(
     return update_wrapper(reader, inherited)
 
 
-def _csv_source(
-    inherited: Callable[..., object], args: Any, kwargs: Any
-) -> tuple[dict[str, Any], CsvReadOptions | Table]:
-    """The arguments of a method that reads CSV files, with ``options`` in the place of those that
-    are options, and the source that these mean."""
-    from blendfusion.files.conversions import folder_of
-    from blendfusion.files.csv_doors import prepare_csv
-
-    given = inspect.signature(inherited).bind(*args, **kwargs).arguments
-    given["self"].check_process()  # before a file is looked at
-    if given.get("options") is None:
-        names = inspect.signature(CsvReadOptions).parameters.keys() & given.keys()
-        known = {name: given.pop(name) for name in names}
-        known["file_compression_type"] = known.get("file_compression_type") or ""
-        given["options"] = CsvReadOptions(**known)
-    found = prepare_csv(given["path"], given["options"], partial(folder_of, given["self"]))
-    return given, found
-
-
-def _reads_csv(inherited: Callable[P, DataFrame]) -> Callable[P, DataFrame]:
-    """Wraps ``read_csv``, so that it reads whole records and puts columns together by name."""
-
-    def read(*args: P.args, **kwargs: P.kwargs) -> DataFrame:
-        from blendfusion.files.parts import Table
-
-        given, found = _csv_source(inherited, args, kwargs)
-        if isinstance(found, Table):
-            return found.frame(given["self"])
-        again: Callable[..., DataFrame] = inherited
-        return again(**(given | {"options": found}))
-
-    return update_wrapper(read, inherited)
-
-
-def _registers_csv(inherited: Callable[P, None]) -> Callable[P, None]:
-    """Wraps ``register_csv`` as ``_reads_csv`` does ``read_csv``."""
-
-    def register(*args: P.args, **kwargs: P.kwargs) -> None:
-        from blendfusion.files.parts import Table
-
-        given, found = _csv_source(inherited, args, kwargs)
-        if isinstance(found, Table):
-            found.register(given["self"], given["name"])
-        elif found is given["options"] or given.get("object_store") is not None:
-            again: Callable[..., None] = inherited
-            again(**(given | {"options": found}))
-        else:
-            given["self"].register_csv(given["name"], given["path"], options=found)
-
-    return update_wrapper(register, inherited)
-
-
 def _reads(kind: str, inherited: Callable[P, DataFrame]) -> Callable[P, DataFrame]:
-    """Wraps a method that reads JSON or Arrow files, so that it loses no value of theirs."""
+    """Wraps a method that reads files of a kind, so that it reads whole records, all keys of JSON,
+    and columns by name."""
 
     def read(*args: P.args, **kwargs: P.kwargs) -> DataFrame:
         from blendfusion.files.parts import Table
@@ -135,17 +84,20 @@ def _reads(kind: str, inherited: Callable[P, DataFrame]) -> Callable[P, DataFram
 
 
 def _registers(kind: str, inherited: Callable[P, None]) -> Callable[P, None]:
-    """Wraps a method that registers JSON or Arrow files as ``_reads`` does one that reads them."""
+    """Wraps a method that registers files of a kind as ``_reads`` does one that reads them."""
 
     def register(*args: P.args, **kwargs: P.kwargs) -> None:
         from blendfusion.files.parts import Table
 
         given, found = _file_source(kind, inherited, args, kwargs)
+        options = given.get("options")
         if isinstance(found, Table):
             found.register(given["self"], given["name"])
-            return
-        again: Callable[..., None] = inherited
-        again(**(given | found))
+        elif found.get("options") is options or given.get("object_store") is not None:
+            again: Callable[..., None] = inherited
+            again(**(given | found))
+        else:
+            given["self"].register_csv(given["name"], given["path"], **found)
 
     return update_wrapper(register, inherited)
 
@@ -153,14 +105,26 @@ def _registers(kind: str, inherited: Callable[P, None]) -> Callable[P, None]:
 def _file_source(
     kind: str, inherited: Callable[..., object], args: Any, kwargs: Any
 ) -> tuple[dict[str, Any], dict[str, Any] | Table]:
-    """The arguments of a method that reads files, and the table or the further arguments that these
-    mean."""
+    """The arguments of a method that reads files of a kind, csv, json or arrow, and the table or
+    the changed arguments that these mean. Those that are options of CSV are in ``options``."""
     from blendfusion.files.conversions import folder_of
-    from blendfusion.files.file_doors import prepare_files
+    from blendfusion.files.csv_doors import prepare_csv
+    from blendfusion.files.parts import Table
 
     given = inspect.signature(inherited).bind(*args, **kwargs).arguments
     given["self"].check_process()  # before a file is looked at
-    return given, prepare_files(kind, given, partial(folder_of, given["self"]))
+    new_folder = partial(folder_of, given["self"])
+    if kind != "csv":
+        from blendfusion.files.file_doors import prepare_files
+
+        return given, prepare_files(kind, given, new_folder)
+    if given.get("options") is None:
+        names = inspect.signature(CsvReadOptions).parameters.keys() & given.keys()
+        known = {name: given.pop(name) for name in names}
+        known["file_compression_type"] = known.get("file_compression_type") or ""
+        given["options"] = CsvReadOptions(**known)
+    found = prepare_csv(given["path"], given["options"], new_folder)
+    return given, found if isinstance(found, Table) else {"options": found}
 
 
 def _check_types(inherited: Callable[P, T]) -> Callable[P, T]:
@@ -296,10 +260,10 @@ class FrameSources(BaseSession):
 
     register_json = _registers("json", SessionContext.register_json)
 
-    @in_place_of(_reader(_reads_csv(SessionContext.read_csv)))
+    @in_place_of(_reader(_reads("csv", SessionContext.read_csv)))
     def read_csv(self) -> None: ...
 
-    register_csv = _registers_csv(SessionContext.register_csv)
+    register_csv = _registers("csv", SessionContext.register_csv)
 
     @in_place_of(_reader(OwnContext.read_parquet))
     def read_parquet(self) -> None: ...

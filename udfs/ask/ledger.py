@@ -224,8 +224,8 @@ class Ledger:
     ) -> Usage:
         """A batch of ``admitted`` values has ended after ``seconds``, with these answers: what it
         spent. So many calls of ``rest`` went to a server, more perhaps than the answers tell of:
-        one may have ended the batch. Its tokens are those of values without an answer, which were
-        sent all the same: they count, as far as there were requests for them."""
+        one may have ended the batch. The tokens of ``rest`` are those of values without an answer.
+        Such values count, too, one for each request that no answer tells of."""
         spent, requests = _usage_of(answers, seconds), rest.calls
         in_vain = min(admitted - len(answers), max(0, requests - spent.calls))
         spent = replace(spent + replace(rest, calls=0), calls=max(spent.calls, requests))

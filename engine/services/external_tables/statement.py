@@ -201,12 +201,12 @@ def _with_all_rows(session: BaseSession, found: _Statement) -> str:
     Raises QueryError for files that ``register_file`` would read otherwise."""
     from blendfusion.files.conversions import folder_of
     from blendfusion.files.file_doors import prepare_files
+    from blendfusion.files.json_tables import ALL_ROWS
     from blendfusion.files.parts import Table
 
     sql = str(found.tree.text)
     if found.columns is None:
         return sql
-    rows = {"schema_infer_max_rec": str(1 << 62)} if found.kind == "JSON" else {}
     if _exist(found):
         given = {
             "path": [*found.places],
@@ -216,7 +216,10 @@ def _with_all_rows(session: BaseSession, found: _Statement) -> str:
         table = prepare_files(found.kind.lower(), given, partial(folder_of, session))
         if isinstance(table, Table) and not table.is_plain:
             raise _not_plain(found)
-    return edit(sql, [e for name, value in rows.items() for e in _setting(found, name, value)]).sql
+    if found.kind != "JSON":
+        return sql
+    (rows,) = ALL_ROWS.values()
+    return edit(sql, _setting(found, "schema_infer_max_rec", str(rows))).sql
 
 
 def _not_plain(found: _Statement) -> QueryError:
