@@ -6,10 +6,12 @@ import ctypes
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _GRACE_SECONDS = 0.5
 """How long a thread may take to hear an interrupt by itself; waits look for one more often."""
+_CHECKS = 100
+"""Turns of a loop; Python looks for an interrupt in each."""
 
 _lock = threading.Lock()
 _interruptible: set[threading.Thread] = set()
@@ -66,15 +68,18 @@ def hear_interrupt() -> None:
     """Say that this thread ends its work: nothing is raised while it does."""
     thread = threading.current_thread()
     with _lock:
-        if thread in _interrupted:
-            _interrupted.discard(thread)
-            raise_in(thread, None)
+        is_new = thread in _interrupted
+        _interrupted.discard(thread)
+    if is_new:
+        # What is on its way arrives here. CPython 3.11 can take it back, but then looks for it at
+        # each call and loop of the process, and does not end if a profiler looks on.
+        with suppress(KeyboardInterrupt):
+            raise_in(thread)
+            for _ in range(_CHECKS):
+                pass
 
 
-def raise_in(
-    thread: threading.Thread, error: type[BaseException] | None = KeyboardInterrupt
-) -> None:
-    """Have a thread raise an error as soon as it is in Python; with None, no longer."""
+def raise_in(thread: threading.Thread) -> None:
+    """Have a thread raise KeyboardInterrupt as soon as it is in Python."""
     thread_id = ctypes.c_ulong(thread.ident or 0)
-    value = None if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread_id, value)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread_id, ctypes.py_object(KeyboardInterrupt))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -88,3 +90,42 @@ def test_no_interrupt_is_left_for_later_work() -> None:
     thread.join(30)
     assert thread not in interrupts._interrupted
     assert ends in ([], ["interrupted"])
+
+
+PROFILED = """
+import sys, threading, time
+from blendfusion.models.protocol import interrupts
+
+interrupts._GRACE_SECONDS = float(sys.argv[1])
+
+def wait():
+    while True:
+        interrupts.check_interrupt()
+        time.sleep(0.01)
+
+def work():
+    with interrupts.interruptible():
+        try:
+            wait()
+        except KeyboardInterrupt:
+            interrupts.hear_interrupt()
+
+thread = threading.Thread(target=work)
+thread.start()
+interrupts.interrupt(thread)
+thread.join()
+calls = []
+sys.setprofile(lambda *event: calls.append(event))
+abs(1)
+(lambda: 1)()
+sys.setprofile(None)
+print(len(calls) > 0)
+"""
+"""A profiler looks on after an interrupt, which is heard (the longer grace) or raised."""
+
+
+@pytest.mark.parametrize("grace", [0.0, 60.0])
+def test_a_profiler_can_look_on_after_an_interrupt(grace: float) -> None:
+    command = [sys.executable, "-c", PROFILED, str(grace)]
+    done = subprocess.run(command, capture_output=True, timeout=60, text=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")
