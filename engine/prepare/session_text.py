@@ -15,7 +15,7 @@ from blendfusion.budget import Budget, checked_budget
 from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.errors import ArgumentError, QueryError
 from blendfusion.language.query_text.information import as_query, option_shown
-from blendfusion.language.query_text.parameters import literal
+from blendfusion.language.query_text.parameters import bound_value, exact_literal
 from blendfusion.language.query_text.read_only import READING, check_text
 from blendfusion.language.query_text.select_first import select_first
 from blendfusion.language.query_text.source_map import Translation, within
@@ -74,9 +74,15 @@ class SessionText:
                 hint='For example: session.sql("SELECT * FROM reviews LIMIT 5").',
             )
         text = sql_of(self.text)
-        given = ((name, session.as_frame(value)) for name, value in named_params.items())
-        # A text is SQL that stands in its place; DataFusion would write a date there as 2024-01-05.
-        named = {n: v if isinstance(v, str) else literal(v) or v for n, v in given}
+        # DataFusion puts a text in its place as SQL; other values are put there only where SQL has
+        # a literal that is the same value.
+        named: dict[str, Any] = {}
+        bound: dict[str, Any] = {}
+        for name, given in named_params.items():
+            value = session.as_frame(given)
+            is_text = isinstance(value, str | DataFrame)
+            spelled = value if is_text else exact_literal(value)
+            (bound if spelled is None else named)[name] = value if spelled is None else spelled
         if not (self.read_only or session.options.read_only):
             session.query_files.open(session, text, session.options.read_files)
         session.update_tables(text)
@@ -84,7 +90,9 @@ class SessionText:
         ordered = None if isinstance(param_values, Mapping) else param_values
         if ordered is not None and dialect != "blendsql":
             param_values, ordered = by_number(ordered), None
-        by_name = param_values if isinstance(param_values, dict) else None
+        if isinstance(param_values, Mapping):
+            bound = {**param_values, **bound}
+        by_name = {name: bound_value(value) for name, value in bound.items()}
         if dialect == OURS:
             turned = select_first(text)
             if turned is None:

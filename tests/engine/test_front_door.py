@@ -4,10 +4,13 @@ why."""
 from __future__ import annotations
 
 import datetime
+import uuid
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scripts import Counted
 
 import blendfusion as bf
@@ -320,6 +323,35 @@ def test_values_as_keywords_are_values(type_: str, value: object) -> None:
     assert session.sql(sql, param_values={"v": value}).to_pylist() == [{"v": value}]
     either = "SELECT x FROM one WHERE llm_filter('q', x) AND $v IS NOT DISTINCT FROM "
     assert len(session.sql(f"{either}CAST($w AS {type_})", v=value, w=value).to_pylist()) == 1
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**37), 10**37),
+    st.floats(),
+    st.decimals(
+        allow_nan=False, allow_infinity=False, places=9, min_value=-(10**20), max_value=10**20
+    ),
+    st.dates(),
+    st.datetimes(),
+    st.datetimes(timezones=st.just(datetime.UTC)),
+    st.times(),
+    st.timedeltas(datetime.timedelta(-(10**5)), datetime.timedelta(10**5)),
+    st.binary(),
+    st.uuids(),
+)
+
+
+@given(value=st.one_of(VALUES, st.lists(st.floats(), min_size=1)))
+def test_values_as_keywords_are_what_param_values_are(value: object) -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: True), cache=None)
+    found = session.sql("SELECT $v AS v", v=value).to_arrow_table()
+    bound = session.sql("SELECT $v AS v", param_values={"v": value}).to_arrow_table()
+    assert repr(found.to_pylist()) == repr(bound.to_pylist())
+    expected = value.bytes if isinstance(value, uuid.UUID) else value
+    [cell] = bound.column("v").to_pylist()
+    assert repr(cell) == repr(expected) or cell == expected
 
 
 def test_a_parameter_is_the_only_value(db: Counted) -> None:

@@ -19,6 +19,7 @@ from blendfusion.language.query_text.token_tree import TokenTree
 from blendfusion.udfs.declare.arguments import sql_string
 
 _FOUND = 4
+_EXACT = (type(None), bool, int, float, str, datetime.date)
 
 
 def spelled_parameters(
@@ -31,6 +32,27 @@ def spelled_parameters(
     spelled = {name: literal(value) for name, value in (values or {}).items()}
     known = {name: text for name, text in spelled.items() if text is not None}
     return known | {n: str(t) for n, t in texts.items() if not isinstance(t, DataFrame)}
+
+
+def bound_value(value: object) -> object:
+    """A value of a parameter, with a type that holds it: pyarrow takes every int for 64 bits."""
+    if type(value) is not int or -(2**63) <= value < 2**63:
+        return value
+    return pa.scalar(value, pa.uint64()) if 0 <= value < 2**64 else Decimal(value)
+
+
+def exact_literal(value: object) -> str | None:
+    """A value as a SQL literal that is read as this value; None for a value that has none, such as
+    a decimal number, whose literal is a floating-point number.
+
+    >>> exact_literal([1, None]), exact_literal(Decimal("0.10"))
+    ('[1, NULL]', None)
+    """
+    if isinstance(value, list | tuple):
+        is_exact = all(exact_literal(item) is not None for item in value)
+    else:
+        is_exact = type(value) in _EXACT and bound_value(value) is value
+    return literal(value) if is_exact else None
 
 
 def texts_of(*given: Mapping[str, object] | None) -> set[str]:
