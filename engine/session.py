@@ -367,13 +367,14 @@ class Session(SessionMethods):
 
         ``dialect`` is the name of a dialect (docs/dialects.md), or "sql" for BlendFusion's own.
         Without it, a text with ``{{…}}`` outside of quotes is BlendSQL. ``param_values`` are by
-        name, or in order for ``$1``, … and for BlendSQL's ``?``. A frame of pandas, Polars, Arrow
-        or DataFusion is a table of the query by its name: that of the variable of the caller that
-        holds it, ``session.sql("SELECT * FROM df")``, unless a registered table has the name, or
-        that of a parameter, ``session.sql("SELECT * FROM $df", df=df)``. ``budget`` limits each run
-        of the frame, within the session's budget: see ``Frame.with_budget``. ``approximate``,
-        such as ``bf.Within(0.02)``, takes counts, sums and averages from a sample: see
-        ``Frame.approximately``. ``read_only`` is for untrusted queries: they may only read
+        name, or in order for ``$1``, … and for BlendSQL's ``?``. A text that is passed by keyword
+        replaces ``$name`` as SQL, as in DataFusion: pass values as ``param_values``. A frame of
+        pandas, Polars, Arrow or DataFusion is a table of the query by its name: that of the
+        variable of the caller that holds it, ``session.sql("SELECT * FROM df")``, unless a
+        registered table has the name, or that of a parameter, ``session.sql("SELECT * FROM $df",
+        df=df)``. ``budget`` limits each run of the frame, within the session's budget: see
+        ``Frame.with_budget``. ``approximate``, such as ``bf.Within(0.02)``, takes counts, sums and
+        averages from a sample: see ``Frame.approximately``. ``read_only`` is for untrusted queries: they may only read
         registered tables, and any other statement raises QueryError before it runs
         (docs/security.md); the session's option applies it to all queries.
         """

@@ -80,9 +80,11 @@ class SessionText:
         bound: dict[str, Any] = {}
         for name, given in named_params.items():
             value = session.as_frame(given)
-            is_text = isinstance(value, str | DataFrame)
-            spelled = value if is_text else exact_literal(value)
-            (bound if spelled is None else named)[name] = value if spelled is None else spelled
+            spelled = value if isinstance(value, str | DataFrame) else exact_literal(value)
+            if spelled is None:
+                bound[name] = value
+            else:
+                named[name] = spelled
         if not (self.read_only or session.options.read_only):
             session.query_files.open(session, text, session.options.read_files)
         session.update_tables(text)
