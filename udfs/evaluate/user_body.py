@@ -16,6 +16,7 @@ from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import UserAggregate, UserBody
 from blendfusion.udfs.evaluate.distinct import Column
+from blendfusion.udfs.evaluate.row_keys import Key, row_keys
 from blendfusion.udfs.evaluate.stored_results import StoredResults
 
 
@@ -76,12 +77,12 @@ def new_rows(
 
 def _arguments(
     kind: UserBody, call: Call, columns: Sequence[Column]
-) -> tuple[list[pa.Array], list[object]]:
+) -> tuple[list[pa.Array], list[Key]]:
     """The values of a function's columns, and the same by rows, which can be keys."""
     arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
     if isinstance(kind, UserAggregate):
         arrays = _groups(arrays, ordered=call.ordered)
-    return arrays, [_hashable(row) for row in zip(*(a.to_pylist() for a in arrays), strict=True)]
+    return arrays, row_keys(arrays, len(arrays[0]) if arrays else 0)
 
 
 def _first_places(rows: Iterable[tuple[int, object]]) -> dict[object, int]:
@@ -130,11 +131,6 @@ def _groups(columns: Sequence[pa.Array], *, ordered: bool) -> list[pa.Array]:
         pa.array([g and [row[i] for row in g] for g in groups], column.type)
         for i, column in enumerate(columns)
     ]
-
-
-def _hashable(value: object) -> object:
-    """A value that can be a key: lists, which Arrow cannot group by, as tuples."""
-    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
 
 
 def _all_null(keys: Sequence[pa.Array]) -> pa.Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeGuard
+from typing import TypeGuard
 
 import pyarrow as pa
 
@@ -13,9 +13,7 @@ from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import ColumnQuestion
-
-Column: TypeAlias = "pa.Array | pa.ChunkedArray"
-Key: TypeAlias = tuple[object, ...]
+from blendfusion.udfs.evaluate.row_keys import Column, Key, row_keys
 
 
 class WholeColumn:
@@ -86,17 +84,8 @@ class _Group:
 
 def _rows(columns: Sequence[Column]) -> list[tuple[Key, str | None]]:
     """The key and the value of each row."""
-    column, *keys = (column.to_pylist() for column in columns)
-    if not keys:
-        return [((), text) for text in column]
-    return [(tuple(map(_hashable, key)), text) for *key, text in zip(*keys, column, strict=True)]
-
-
-def _hashable(value: object) -> object:
-    """A value of a key, equal where SQL groups by it as equal."""
-    if isinstance(value, float):
-        return repr(value + 0.0)  # NaN equals itself, and -0.0 is 0.0
-    return repr(value) if isinstance(value, list | dict) else value
+    column, *keys = columns
+    return [*zip(row_keys(keys, len(column)), column.to_pylist(), strict=True)]
 
 
 def _is_present(text: str | None) -> TypeGuard[str]:

@@ -20,6 +20,7 @@ from blendfusion.udfs.ask.outcomes import outcomes
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.labelling import Labels
 from blendfusion.udfs.evaluate.label_join import labelling_of
+from blendfusion.udfs.evaluate.row_keys import Column, Key, key_values, row_keys
 from blendfusion.udfs.text.binomial_bounds import at_most
 
 BY_LABEL, BY_TEXT = "label ", "text "
@@ -30,8 +31,6 @@ AGREEING = 0.95
 
 Row: TypeAlias = tuple[object, ...]
 """A value, its label, and the key beside it."""
-Key: TypeAlias = tuple[object, ...]
-Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 Group: TypeAlias = tuple[str, Sequence[str]]
 """A value, and the values of one label of the other side."""
 
@@ -94,7 +93,10 @@ class LabelMatcher:
     def column(self, columns: Sequence[Column]) -> pa.Array:
         """The matches of each row's value: LIST of TEXT, each a label or a text after ``BY_LABEL``
         or ``BY_TEXT``; NULL if the value or its label is NULL."""
-        rows: list[Row] = list(zip(*(column.to_pylist() for column in columns), strict=True))
+        value, label, *keys = columns
+        rows: list[Row] = [
+            *zip(value.to_pylist(), label.to_pylist(), *map(key_values, keys), strict=True)
+        ]
         new = [row for row in dict.fromkeys(rows) if row not in self._matches]
         met = list(self._rows_by_label(new))
         verdicts = self._settle(met)
@@ -189,9 +191,11 @@ class LabelMatcher:
 def _by_label(table: pa.Table) -> Mapping[Key, Mapping[str, Sequence[str]]]:
     """The texts by their labels, by the key columns; rows with a NULL are left out."""
     found: dict[Key, dict[str, list[str]]] = {}
-    for text, label, *key in zip(*(column.to_pylist() for column in table.columns), strict=True):
+    texts, own, *columns = table.columns
+    keys = row_keys(columns, len(table))
+    for text, label, key in zip(texts.to_pylist(), own.to_pylist(), keys, strict=True):
         if text is not None and label is not None and None not in key:
-            found.setdefault(tuple(key), {}).setdefault(label, []).append(text)
+            found.setdefault(key, {}).setdefault(label, []).append(text)
     return {
         key: {label: sorted(labels[label]) for label in sorted(labels)}
         for key, labels in found.items()

@@ -29,6 +29,7 @@ from blendfusion.udfs.ask.outcomes import outcomes
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.pairing import Pairing
+from blendfusion.udfs.evaluate.row_keys import Column, Key, key_values, row_keys
 from blendfusion.udfs.evaluate.whole_column import WholeColumn
 from blendfusion.udfs.joins.label_matcher import LabelMatcher
 from blendfusion.udfs.joins.recall_estimate import JoinMatches
@@ -37,9 +38,6 @@ from blendfusion.udfs.text.numbered_lines import number_lines
 
 NONE = "none"
 """The answer for no matching candidate."""
-
-Key: TypeAlias = tuple[object, ...]
-Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 
 @dataclass(slots=True)
@@ -140,9 +138,10 @@ def domains(table: pa.Table) -> dict[Key, Domain]:
     """The texts of the first column by the values of the others; rows with a NULL and blank texts
     match nothing."""
     grouped: dict[Key, list[str]] = {}
-    for text, *key in zip(*(column.to_pylist() for column in table.columns), strict=True):
+    texts, *columns = table.columns
+    for text, key in zip(texts.to_pylist(), row_keys(columns, len(table)), strict=True):
         if text is not None and text.strip() and None not in key:
-            grouped.setdefault(tuple(key), []).append(text)
+            grouped.setdefault(key, []).append(text)
     return {key: Domain(texts) for key, texts in grouped.items()}
 
 
@@ -187,7 +186,8 @@ class Matcher:
         """The match of each row's first value among the texts of its key, the other columns: TEXT,
         or a LIST of TEXT for a call with many matches. NULL without a match, for blank values, and
         if the value or its key is NULL."""
-        rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+        values, *keys = columns
+        rows = [*zip(values.to_pylist(), *map(key_values, keys), strict=True)]
         self._match([row for row in dict.fromkeys(rows) if row not in self._matches])
         matches = [self._matches[row] for row in rows]
         if self._pairing.many:

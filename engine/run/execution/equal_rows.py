@@ -11,7 +11,6 @@ that a second run asks nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +18,7 @@ import pyarrow.compute as pc
 
 from blendfusion.run.execution.expressions import Rows
 from blendfusion.run.execution.row_codes import Column, codes_of
-
-Key: TypeAlias = tuple[object, ...]
+from blendfusion.udfs.evaluate.row_keys import Key, row_keys
 
 _ORDERED = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
 """Types of columns by whose values rows are sorted."""
@@ -135,10 +133,6 @@ def distinct_keys(columns: Sequence[Column], n: int) -> tuple[list[Key], np.ndar
 
 
 def keys_at(columns: Sequence[Column], places: np.ndarray) -> list[Key]:
-    """The keys of some rows. A NaN equals no other one in Python."""
+    """The keys of some rows."""
     at = pa.array(places, pa.int64())
-    values = [column.take(at).to_pylist() for column in columns]
-    if not values:
-        return [()] * len(places)
-    of_nan = ((("NaN" if v != v else v) for v in column) for column in values)
-    return [*zip(*of_nan, strict=True)]
+    return row_keys([column.take(at) for column in columns], len(places))

@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from blendfusion.planner.ir.nodes import Expr, Field, Take
-from blendfusion.run.execution.equal_rows import Key, distinct_keys, keys_at
+from blendfusion.run.execution.equal_rows import distinct_keys, keys_at
 from blendfusion.run.execution.expressions import Rows
 from blendfusion.run.execution.row_codes import Column, codes_of
+from blendfusion.udfs.evaluate.row_keys import Key
 
 Columns: TypeAlias = Callable[[Sequence[Expr], Rows], Sequence[Column]]
 """The values of expressions."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from blendfusion.files.python_values import python_values
 from blendfusion.planner.ir.nodes import Block, Expr, Field, fields
 from blendfusion.planner.ir.sorts import ASC, DESC, reverse
 from blendfusion.run.execution.equal_rows import keys_at
@@ -87,8 +89,10 @@ class EstimatedGroups:
         if not len(partly) and not missing:
             return []
         lines = [f"Bounds with confidence {self.sample.within.confidence:g}:"]
-        keys = keys_at([self.table.column(i) for i in range(n_keys)], partly)
-        for at, key in zip(partly[:_LINES], keys, strict=False):
+        shown = partly[:_LINES]
+        columns = (python_values(self.table.column(i).take(shown)) for i in range(n_keys))
+        keys = zip(*columns, strict=True) if n_keys else repeat(())
+        for at, key in zip(shown, keys, strict=False):
             group = ", ".join(f"{names[i]} {value}" for i, value in enumerate(key))
             own = (
                 f"{names[i]} {b.low[at]:,.6g} to {b.high[at]:,.6g}" for i, b in self.bounds.items()
