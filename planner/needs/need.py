@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from blendfusion.planner.ir.lineage import may_be_real
 from blendfusion.planner.ir.nodes import (
     Direction,
     Expr,
+    Plan,
     Take,
     fields,
     inline,
@@ -88,13 +90,19 @@ def agree(one: Sequence[Key], other: Sequence[Key]) -> bool:
     return all(a == b for a, b in zip(one, other, strict=False))
 
 
-def chain(takes: Sequence[Take]) -> tuple[tuple[Take, ...], tuple[Key, ...]]:
-    """(those of the first two takes that one order serves, that order)"""
+def equal_in_groups(take: Take, rows: Plan) -> list[Expr]:
+    """The expressions that have one value in each group that ``take`` makes of some rows."""
+    return [e for e in take.per if not (take.of_groups and may_be_real(e, rows))]
+
+
+def chain(takes: Sequence[Take], rows: Plan) -> tuple[tuple[Take, ...], tuple[Key, ...]]:
+    """(those of the first two takes of some rows that one order serves, that order). No take has
+    keys that are equal in its groups."""
     first, *others = takes
-    inner = without(first.keys, first.per)
+    inner = first.keys
     if others and {*others[0].per} <= {*first.per}:
         outer = others[0].keys
-        own = without(outer, first.per)
+        own = without(outer, equal_in_groups(first, rows))
         longer = len(own) > len(inner)
         if agree(own, inner) and not (first.dense and longer):
             more = tuple(key for key in inner if key not in outer)

@@ -27,7 +27,7 @@ from blendfusion.planner.ir.nodes import (
 )
 from blendfusion.planner.ir.sorts import ASC, directions_of, sorted_by
 from blendfusion.planner.ir.traversal import asks_anything, subplans
-from blendfusion.planner.needs.need import Need, chain, change_each, over
+from blendfusion.planner.needs.need import Need, chain, change_each, equal_in_groups, over
 
 
 def restrict(block: Block, need: Need) -> Block:
@@ -79,7 +79,7 @@ def _orders_by_answers(block: Block, need: Need) -> bool:
 def with_takes(block: Block, takes: Sequence[Take]) -> Block:
     """``block`` with its first rows in the order of ``takes``, as far as one order serves them; of
     equal rows, those come first that pass whatever the answers are."""
-    own, keys = chain(takes)
+    own, keys = chain(takes, block.source)
     order: dict[Expr, Direction] = {}
     for key, direction in (*keys, *((e, ASC) for e in among_equal(block))):
         order.setdefault(key, direction)
@@ -92,14 +92,16 @@ def takes_of(block: Block, need: Need) -> tuple[Take, ...]:
     known = {i: e for i, e in enumerate(block.select) if not needs_model(e)}
     if not may_move(block) or need.ranks:
         return ()
-    found = map(plain, change_each(need.takes, lambda take: over(take, known)))
+    own = change_each(need.takes, lambda take: over(take, known))
+    found = (plain(take, block.source) for take in own)
     return tuple(take for take in takewhile(lambda own: own is not None, found) if take)
 
 
-def plain(take: Take) -> Take | None:
-    """``take`` without keys that are equal in each group; None if it is of all rows."""
-    keys = tuple(key for key in take.keys if key[0] not in take.per)
-    ties = sum(e not in take.per for e in take.order[: take.ties])
+def plain(take: Take, rows: Plan) -> Take | None:
+    """``take`` of some rows without keys that are equal in each group; None if it is of all rows."""
+    one = equal_in_groups(take, rows)
+    keys = tuple(key for key in take.keys if key[0] not in one)
+    ties = sum(e not in one for e in take.order[: take.ties])
     if not (keys or take.per) or (take.ties and not ties) or (take.dense and not keys):
         return None
     return replace(take.by(keys), ties=ties)

@@ -123,7 +123,8 @@ def candidates(block: Block, keys: Sequence[Expr], places: Places) -> Plan:
     if not cheap or places.end is None:
         return rows
     directions = tuple(places.directions[: len(cheap)])
-    own = plain(Take(places.end, places.partitions, cheap, directions, ties=len(cheap)))
+    take = Take(places.end, places.partitions, cheap, directions, ties=len(cheap))
+    own = plain(take, block.source)
     return rows if own is None else with_takes(rows, [own])
 
 

@@ -16,6 +16,10 @@ QUERIES = (
     "ORDER BY n DESC, z LIMIT 2 OFFSET 1)",
     "SELECT z, max(id) AS m FROM t WHERE llm_filter('f', x) GROUP BY z ORDER BY z LIMIT 3",
     "SELECT n, z, min(d) AS m FROM t WHERE llm_filter('f', x) GROUP BY n, z ORDER BY m, n, z LIMIT 3",
+    "SELECT DISTINCT ON (z) z, id FROM t WHERE llm_filter('f', x) ORDER BY z, d, id",
+    "SELECT z, first_value(id ORDER BY z DESC, id) AS v FROM t WHERE llm_filter('f', x) GROUP BY z",
+    "SELECT z, first_value(id ORDER BY d, id) AS v FROM t WHERE llm_filter('f', x) GROUP BY z "
+    "ORDER BY z DESC LIMIT 1",
     "SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY z ORDER BY id) AS r FROM t "
     "WHERE llm_filter('f', x)) WHERE r = 1",
     "SELECT id FROM (SELECT id, rank() OVER (PARTITION BY n ORDER BY z) AS r FROM t "
