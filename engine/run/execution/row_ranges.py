@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from blendfusion.planner.ir.necessary import ALWAYS, never_fails, not_null
 from blendfusion.planner.ir.nodes import Ask, Expr, Field, asks, fields, needs_model
@@ -34,6 +35,21 @@ class RowRanges:
     def of(self, expr: Expr) -> Range:
         """The range of one of the expressions."""
         return range_of(expr, self._leaf, len(self._table))
+
+    def range_with(
+        self, expr: Expr, values: Mapping[Expr, Range], places: NDArray[np.int64]
+    ) -> Range:
+        """The range of one of the expressions on some rows, if parts of it have these ``values``
+        there."""
+
+        def leaf(part: Expr) -> Range | None:
+            found = values.get(part) if needs_model(part) else None
+            if found is not None:
+                return found
+            own = self._leaf(part)
+            return None if own is None else own.take(places)
+
+        return range_of(expr, leaf, len(places))
 
     def _leaf(self, expr: Expr) -> Range | None:
         if expr in self._ranges:

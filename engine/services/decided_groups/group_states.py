@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,6 +36,7 @@ from blendfusion.run.execution.ranges import (
     range_of_values,
     unknown_range,
 )
+from blendfusion.services.decided_groups.answer_combinations import AnswerCombinations
 from blendfusion.services.decided_groups.group_ranges import (
     GroupedRows,
     MeasureRows,
@@ -132,6 +134,9 @@ class GroupStates:
         self.asked = np.zeros(self.n, dtype=np.int64)
         self._certain = [np.zeros(self.n, dtype=bool) for _ in self.tests]
         self._possible = [np.ones(self.n, dtype=bool) for _ in self.tests]
+        self._settled = {e: np.zeros(self.n, dtype=bool) for e in need.shown}
+        """The groups in which an expression has one value for all combinations of answers."""
+        self._combinations = AnswerCombinations(rows)
         self.learn(np.arange(self.n))
 
     def learn(self, groups: Places) -> None:
@@ -162,6 +167,52 @@ class GroupStates:
             self.complete[i][groups] = part.sums(left) == 0
         self._windows.clear()
         self._judge(np.arange(self.n) if self.has_windows else groups)
+        if not self.has_windows:
+            self._combine(groups)
+
+    def _combine(self, groups: Places) -> None:
+        """Takes note of what groups with few open questions can be."""
+        left = groups[~self.fails[groups]]
+        found = self._combinations.combine(left, self.starts, self.need.measures, self._aggregate)
+        if found is None:
+            return
+        own, fails = found.groups, ~found.possible
+        for i, values in enumerate(found.measured):
+            measure = self.need.measures[i]
+            if is_bounded(measure) and not is_of_distinct(measure):
+                self.measured[i].replace_at(own, found.hull(values))
+        for j, stage in enumerate(self.tests):
+            assert stage.expr is not None
+            test = self.value(stage.expr, found.group, found.measured)
+            self._possible[j][own] = found.any(test.true)
+            self._certain[j][own] = ~found.any(~test.certain)
+            fails |= ~test.true
+        self.fails[own] = ~found.any(~fails)
+        self.passes[own] = self.has_row[own]
+        for certain in self._certain:
+            self.passes[own] &= certain[own]
+        for expr, settled in self._settled.items():
+            shown = found.hull(self.value(expr, found.group, found.measured))
+            settled[own] = shown.single & (shown.kind in (*WHOLE, "bool"))
+
+    def _aggregate(
+        self,
+        measure: Measure,
+        present: Range,
+        columns: Sequence[Range],
+        part: GroupedRows,
+        places: Places,
+    ) -> Range:
+        """The range of a measure, if rows are there, with these columns."""
+        if not is_bounded(measure) or is_of_distinct(measure):
+            return unknown_range(len(part.starts))
+
+        def column(expr: Expr) -> Range:
+            if isinstance(expr, Field) and expr not in self.rows.places:
+                return columns[expr.index]
+            return self._column(expr, places)
+
+        return range_of_aggregate(measure.name, rows_of_measure(measure, present, column), part)
 
     def _judge(self, groups: Places) -> None:
         fails, passes = ~self.may_have_row[groups], self.has_row[groups].copy()
@@ -173,8 +224,9 @@ class GroupStates:
             passes &= found.certain
         self.fails[groups], self.passes[groups] = fails, passes
 
-    def value(self, expr: Expr, groups: Places) -> Range:
-        """The range of an expression over the columns of some groups."""
+    def value(self, expr: Expr, groups: Places, measured: Sequence[Range] | None = None) -> Range:
+        """The range of an expression over the columns of some groups; ``measured``: their measures,
+        if these are known otherwise."""
 
         def leaf(part: Expr) -> Range | None:
             if self._is_plain(part):
@@ -186,7 +238,9 @@ class GroupStates:
             i = part.index - self.need.n_keys
             # Of the first row in an order, only the place is known.
             ordered = has_order(self.need.measures[i])
-            return unknown_range(len(groups)) if ordered else self.measured[i].take(groups)
+            if ordered:
+                return unknown_range(len(groups))
+            return self.measured[i].take(groups) if measured is None else measured[i]
 
         return range_of(expr, leaf, len(groups))
 
@@ -217,7 +271,8 @@ class GroupStates:
     def is_settled(self, stage: Stage, groups: Places) -> Masks:
         """Whether the expression of a stage has one value, whatever the answers are."""
         assert stage.expr is not None
-        return ~self.is_open(stage, groups) | self._is_one(stage.expr, groups)
+        settled = ~self.is_open(stage, groups) | self._is_one(stage.expr, groups)
+        return settled | self._settled[stage.expr][groups]
 
     def _is_one(self, expr: Expr, groups: Places) -> Masks:
         if self._is_plain(expr):

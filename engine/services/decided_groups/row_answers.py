@@ -6,7 +6,7 @@ that nobody asked about is known by the range of what it may be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -190,6 +190,10 @@ class RowAnswers:
         if isinstance(expr, Field):
             return self.value(expr.index)
         return self._rowwise.workbench().columns([expr], self.table)[0]
+
+    def range_with(self, expr: Expr, values: Mapping[Expr, Range], places: Places) -> Range:
+        """The range of a predicate or a column at some places, if parts of it have these values."""
+        return self._ranges.range_with(expr, values, self.order[places])
 
     def count_distinct(self, i: int) -> None:
         """Gives the values of a column codes, before the rows are put in an order."""
