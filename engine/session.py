@@ -374,9 +374,9 @@ class Session(SessionMethods):
         registered table has the name, or that of a parameter, ``session.sql("SELECT * FROM $df",
         df=df)``. ``budget`` limits each run of the frame, within the session's budget: see
         ``Frame.with_budget``. ``approximate``, such as ``bf.Within(0.02)``, takes counts, sums and
-        averages from a sample: see ``Frame.approximately``. ``read_only`` is for untrusted queries: they may only read
-        registered tables, and any other statement raises QueryError before it runs
-        (docs/security.md); the session's option applies it to all queries.
+        averages from a sample: see ``Frame.approximately``. ``read_only`` is for untrusted
+        queries: they may only read registered tables, and any other statement raises QueryError
+        before it runs (docs/security.md); the session's option applies it to all queries.
         """
         from blendfusion.prepare.caller_tables import caller_variables
         from blendfusion.prepare.session_text import SessionText

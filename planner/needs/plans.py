@@ -98,7 +98,7 @@ def takes_of(block: Block, need: Need) -> tuple[Take, ...]:
 
 
 def plain(take: Take, rows: Plan) -> Take | None:
-    """``take`` of some rows without keys that are equal in each group; None if it is of all rows."""
+    """``take`` of some rows without keys that are equal in each group; None if it is of all."""
     one = equal_in_groups(take, rows)
     keys = tuple(key for key in take.keys if key[0] not in one)
     ties = sum(e not in one for e in take.order[: take.ties])
