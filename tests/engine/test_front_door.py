@@ -7,6 +7,7 @@ import datetime
 import uuid
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -352,6 +353,13 @@ def test_values_as_keywords_are_what_param_values_are(value: object) -> None:
     expected = value.bytes if isinstance(value, uuid.UUID) else value
     [cell] = bound.column("v").to_pylist()
     assert repr(cell) == repr(expected) or cell == expected
+
+
+@pytest.mark.parametrize("count", [2, np.int64(2), np.int8(2)], ids=repr)
+def test_a_number_by_keyword_is_an_option_of_a_call(count: int) -> None:
+    session = bf.connect(bf.ScriptedModel(lambda call: 1), cache=None)
+    frame = session.sql("SELECT llm_score('w', 'x', low => 0, high => $n) AS v, $n AS n", n=count)
+    assert frame.to_pylist() == [{"v": 1, "n": 2}]
 
 
 def test_a_parameter_is_the_only_value(db: Counted) -> None:

@@ -10,6 +10,7 @@ import datetime
 import math
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from numbers import Integral
 
 import pyarrow as pa
 from datafusion import DataFrame
@@ -76,7 +77,7 @@ def literal(value: object) -> str | None:
         return "TRUE" if value else "FALSE"
     if isinstance(value, str):
         return sql_string(value)
-    if isinstance(value, int | float | Decimal):
+    if isinstance(value, Integral | float | Decimal):  # numpy's, too
         return str(value) if math.isfinite(value) else None
     if isinstance(value, datetime.datetime):
         return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
