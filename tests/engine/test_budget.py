@@ -388,13 +388,13 @@ def test_a_server_gets_no_more_requests_than_calls_allow() -> None:
         frame = session.sql(
             "SELECT x FROM t WHERE llm_filter('ok?', x)", budget=bf.Budget(calls=37)
         )
-        with pytest.raises(bf.BudgetExceeded, match=r"calls=37\. Done: values=37, calls=37"):
+        with pytest.raises(bf.BudgetExceeded, match=r"calls=37\. Used: values=37, calls=37"):
             frame.collect()
         assert len(server.bodies) == 37
         tokens = session.sql(
             "SELECT x FROM t WHERE llm_filter('good?', x)", budget=bf.Budget(prompt_tokens=1_000)
         )
-        with pytest.raises(bf.BudgetExceeded, match=r"prompt_tokens=1000\. Done: values=50"):
+        with pytest.raises(bf.BudgetExceeded, match=r"prompt_tokens=1000\. Used: values=50"):
             tokens.collect()
 
 
@@ -411,7 +411,7 @@ def test_the_first_batch_of_a_session_keeps_a_budget_as_the_later_ones_do(
             budget=bf.Budget(**limits),  # type: ignore[arg-type]  # five values of 20 tokens
         )
         session.from_pydict({"x": TEXTS}, name="t")
-        with pytest.raises(bf.BudgetExceeded, match=r"Done: values=5,"):
+        with pytest.raises(bf.BudgetExceeded, match=r"Used: values=5,"):
             session.sql("SELECT x FROM t WHERE llm_filter('ok?', x)").collect()
 
 

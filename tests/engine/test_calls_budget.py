@@ -143,7 +143,7 @@ def test_searches_for_a_form_and_corrections_count() -> None:
 
     with serving(chatty) as server, session(server, concurrency=1) as opened:
         frame = opened.sql("SELECT x FROM t WHERE llm_filter('ok?', x)", budget=bf.Budget(calls=3))
-        with pytest.raises(bf.BudgetExceeded, match=r"calls=3\. Done: values=\d+, calls=3,"):
+        with pytest.raises(bf.BudgetExceeded, match=r"calls=3\. Used: values=\d+, calls=3,"):
             frame.collect()
         assert len(server.bodies) == 3
 

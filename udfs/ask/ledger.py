@@ -378,7 +378,7 @@ class Ledger:
 
     def _excess_error(self, name: str, limit: float, pending: int, remains: str) -> BudgetExceeded:
         error = BudgetExceeded(
-            f"the {self._whose}'s budget{self._days_text()} is spent: {name}={limit}. Done: {self._progress_text()}. "
+            f"the {self._whose}'s budget{self._days_text()} is spent: {name}={limit}. Used: {self._progress_text()}. "
             f"Still to be asked: {remains}.",
             hint="Answers so far are kept: with a larger budget the same query goes on from here.",
         )

@@ -190,7 +190,7 @@ def test_the_error_says_which_limit_what_was_done_and_what_remains() -> None:
         made.ask(TASK, rows(20))
     error = raised.value
     assert error.message == (
-        "the query's budget is spent: values=11. Done: values=11, calls=3, prompt_tokens=110, "
+        "the query's budget is spent: values=11. Used: values=11, calls=3, prompt_tokens=110, "
         f"completion_tokens=22, seconds={error.usage.seconds:.1f}, cost=0.000154. "
         "Still to be asked: 9 value(s) of this step."
     )
