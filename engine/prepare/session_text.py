@@ -15,7 +15,7 @@ from blendfusion.budget import Budget, checked_budget
 from blendfusion.datafusion.foreign_words import without_filters
 from blendfusion.errors import ArgumentError, QueryError
 from blendfusion.language.query_text.information import as_query, option_shown
-from blendfusion.language.query_text.parameters import bound_value, exact_literal
+from blendfusion.language.query_text.parameters import bound_value, divide_keywords
 from blendfusion.language.query_text.read_only import READING, check_text
 from blendfusion.language.query_text.select_first import select_first
 from blendfusion.language.query_text.source_map import Translation, within
@@ -74,17 +74,7 @@ class SessionText:
                 hint='For example: session.sql("SELECT * FROM reviews LIMIT 5").',
             )
         text = sql_of(self.text)
-        # DataFusion puts a text in its place as SQL; other values are put there only where SQL has
-        # a literal that is the same value.
-        named: dict[str, Any] = {}
-        bound: dict[str, Any] = {}
-        for name, given in named_params.items():
-            value = session.as_frame(given)
-            spelled = value if isinstance(value, str | DataFrame) else exact_literal(value)
-            if spelled is None:
-                bound[name] = value
-            else:
-                named[name] = spelled
+        named, bound = divide_keywords({n: session.as_frame(v) for n, v in named_params.items()})
         if not (self.read_only or session.options.read_only):
             session.query_files.open(session, text, session.options.read_files)
         session.update_tables(text)

@@ -68,11 +68,12 @@ def hear_interrupt() -> None:
     """Say that this thread ends its work: nothing is raised while it does."""
     thread = threading.current_thread()
     with _lock:
-        is_new = thread in _interrupted
+        was_interrupted = thread in _interrupted
         _interrupted.discard(thread)
-    if is_new:
-        # What is on its way arrives here. CPython 3.11 can take it back, but then looks for it at
-        # each call and loop of the process, and does not end if a profiler looks on.
+    if was_interrupted:
+        # An error that ``_insist`` has set is raised and dropped here. Clearing it instead makes
+        # CPython 3.11 look for it at every call and loop of the process from then on, which never
+        # ends under a profiler.
         with suppress(KeyboardInterrupt):
             raise_in(thread)
             for _ in range(_CHECKS):

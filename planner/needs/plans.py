@@ -92,8 +92,8 @@ def takes_of(block: Block, need: Need) -> tuple[Take, ...]:
     known = {i: e for i, e in enumerate(block.select) if not needs_model(e)}
     if not may_move(block) or need.ranks:
         return ()
-    own = change_each(need.takes, lambda take: over(take, known))
-    found = (plain(take, block.source) for take in own)
+    takes = change_each(need.takes, lambda take: over(take, known))
+    found = (plain(take, block.source) for take in takes)
     return tuple(take for take in takewhile(lambda own: own is not None, found) if take)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from blendfusion.udfs.evaluate.distinct import Column
+
 Key: TypeAlias = tuple[object, ...]
-Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 _types = pa.types
 
@@ -24,15 +25,14 @@ def key_values(column: Column) -> list[object]:
     are equal in Python if clocks show the same, before and after they are put back. Floating-point
     numbers are texts: NaN equals itself, and -0.0 is 0.0. So are lists and structs, which have no
     hash."""
-    of_words = _types.is_dictionary(column.type)
-    kind = column.type.value_type if of_words else column.type
+    is_encoded = _types.is_dictionary(column.type)
+    kind = column.type.value_type if is_encoded else column.type
     if _types.is_temporal(kind) and not _types.is_interval(kind):
-        times = pc.cast(column, kind) if of_words else column
-        numbers: list[object] = pc.cast(times, f"int{kind.bit_width}").to_pylist()
-        return numbers
-    values = column.to_pylist()
+        column = pc.cast(column, kind) if is_encoded else column
+        column = pc.cast(column, f"int{kind.bit_width}")
+    values: list[Any] = column.to_pylist()
     if _types.is_floating(kind):
         return [None if value is None else repr(value + 0.0) for value in values]
     if _types.is_nested(kind):
         return [None if value is None else repr(value) for value in values]
-    return [*values]
+    return values

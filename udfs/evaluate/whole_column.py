@@ -13,7 +13,8 @@ from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.kinds import ColumnQuestion
-from blendfusion.udfs.evaluate.row_keys import Column, Key, row_keys
+from blendfusion.udfs.evaluate.distinct import Column
+from blendfusion.udfs.evaluate.row_keys import Key, row_keys
 
 
 class WholeColumn:

@@ -19,8 +19,9 @@ from blendfusion.udfs.ask.dispatcher import Dispatcher
 from blendfusion.udfs.ask.outcomes import outcomes
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.labelling import Labels
+from blendfusion.udfs.evaluate.distinct import Column
 from blendfusion.udfs.evaluate.label_join import labelling_of
-from blendfusion.udfs.evaluate.row_keys import Column, Key, key_values, row_keys
+from blendfusion.udfs.evaluate.row_keys import Key, key_values, row_keys
 from blendfusion.udfs.text.binomial_bounds import at_most
 
 BY_LABEL, BY_TEXT = "label ", "text "

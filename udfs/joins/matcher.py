@@ -29,7 +29,8 @@ from blendfusion.udfs.ask.outcomes import outcomes
 from blendfusion.udfs.ask.user_model import UserModel
 from blendfusion.udfs.declare.call import Call
 from blendfusion.udfs.declare.pairing import Pairing
-from blendfusion.udfs.evaluate.row_keys import Column, Key, key_values, row_keys
+from blendfusion.udfs.evaluate.distinct import Column
+from blendfusion.udfs.evaluate.row_keys import Key, key_values, row_keys
 from blendfusion.udfs.evaluate.whole_column import WholeColumn
 from blendfusion.udfs.joins.label_matcher import LabelMatcher
 from blendfusion.udfs.joins.recall_estimate import JoinMatches

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from numbers import Integral
+from typing import Any
 
 import pyarrow as pa
 from datafusion import DataFrame
@@ -54,6 +55,17 @@ def exact_literal(value: object) -> str | None:
     else:
         is_exact = type(value) in _EXACT and bound_value(value) is value
     return literal(value) if is_exact else None
+
+
+def divide_keywords(given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(the keywords that replace parameters in the text, the values that are bound). A text and a
+    frame replace theirs, as in DataFusion, and so does a value with an exact literal."""
+    spelled = {
+        name: value if isinstance(value, str | DataFrame) else exact_literal(value)
+        for name, value in given.items()
+    }
+    replacing = {name: text for name, text in spelled.items() if text is not None}
+    return replacing, {name: value for name, value in given.items() if name not in replacing}
 
 
 def texts_of(*given: Mapping[str, object] | None) -> set[str]:

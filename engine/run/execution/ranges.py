@@ -6,7 +6,7 @@ has to be narrow: a wide range costs questions, and no result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,6 +86,20 @@ def unknown_range(n: int, *, null: bool | Masks = True) -> Range:
     """``n`` values of which nothing is known."""
     nulls = np.broadcast_to(np.asarray(null), (n,)).copy()
     return Range(np.full(n, -np.inf), np.full(n, np.inf), nulls, np.ones(n, dtype=bool), "other")
+
+
+def null_range(n: int, kind: str = "other") -> Range:
+    """``n`` NULLs."""
+    never = np.zeros(n, dtype=bool)
+    return Range(np.zeros(n), np.zeros(n), ~never, never, kind)
+
+
+def all_true(terms: Iterable[Range], n: int) -> Range:
+    """Whether all of some conditions are true, for ``n`` rows; FALSE where one is NULL."""
+    true, certain = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
+    for term in terms:
+        true, certain = true & term.true, certain & term.certain
+    return truths(true, ~certain, np.zeros(n, dtype=bool))
 
 
 def between(n: int, low: float, high: float, kind: str) -> Range:
@@ -178,7 +192,7 @@ def _share(expr: Node, n: int) -> Range | None:
         return None
     constraint = ask.call.task.constraint
     known = constraint.query is not None or literal(keys[0]) in possible_answers(constraint)
-    return between(n, 0.0, 1.0, "float") if known else _nothing(n)
+    return between(n, 0.0, 1.0, "float") if known else null_range(n)
 
 
 def range_of_answers(ask: Ask, n: int, present: Masks) -> Range:
@@ -297,13 +311,8 @@ def _case(parts: Sequence[Range]) -> Range:
     for condition, result in zip(parts[0::2], parts[1::2], strict=False):
         found.append((left & condition.true, result))
         left = left & (condition.false | condition.null)
-    found.append((left, parts[-1] if len(parts) % 2 else _nothing(n)))
+    found.append((left, parts[-1] if len(parts) % 2 else null_range(n)))
     return hull(found)
-
-
-def _nothing(n: int) -> Range:
-    never = np.zeros(n, dtype=bool)
-    return Range(np.zeros(n), np.zeros(n), ~never, never, "other")
 
 
 def _coalesce(parts: Sequence[Range]) -> Range:
@@ -314,7 +323,7 @@ def _coalesce(parts: Sequence[Range]) -> Range:
         no_null = Range(part.low, part.high, np.zeros(n, dtype=bool), part.value, part.kind)
         found.append((left, no_null))
         left = left & part.null
-    found.append((left, _nothing(n)))
+    found.append((left, null_range(n)))
     return hull(found)
 
 

@@ -17,7 +17,15 @@ import numpy as np
 from blendfusion.planner.ir.boolean_atoms import atoms, canonical
 from blendfusion.planner.ir.nodes import Ask, Expr, Measure, asks, fields, needs_model
 from blendfusion.run.execution.equal_rows import bounds_of, ranks
-from blendfusion.run.execution.ranges import Masks, Numbers, Range, hull, truths
+from blendfusion.run.execution.ranges import (
+    Masks,
+    Numbers,
+    Range,
+    all_true,
+    hull,
+    null_range,
+    truths,
+)
 from blendfusion.services.decided_groups.group_ranges import GroupedRows, Places
 from blendfusion.services.decided_groups.row_answers import RowAnswers, ranges
 
@@ -25,8 +33,10 @@ _MOST = 729
 """The most combinations of a group: those of six questions."""
 _MOST_ROWS = 1_000
 """The most rows of a group."""
-_MOST_OPEN = 9, 64
-"""The most rows of a group of which something is open; where several rows are one question."""
+_MOST_OPEN = 9
+"""The most rows of a group of which something is open."""
+_MOST_OPEN_OF_QUESTIONS = 64
+"""The most of these rows where several of them are one question."""
 _MOST_OF_ALL = 50_000
 """The most rows of all groups, and of all combinations."""
 
@@ -43,7 +53,7 @@ class CombinedGroups:
     possible: Masks
     measured: Sequence[Range]
 
-    def any(self, masks: Masks) -> Masks:
+    def in_some(self, masks: Masks) -> Masks:
         """The groups of which a possible combination is among ``masks``."""
         return np.logical_or.reduceat(self.possible & masks, self.starts)
 
@@ -52,9 +62,9 @@ class CombinedGroups:
         some = self.possible & values.value
         low = np.minimum.reduceat(np.where(some, values.low, np.inf), self.starts)
         high = np.maximum.reduceat(np.where(some, values.high, -np.inf), self.starts)
-        value = self.any(values.value)
+        value = self.in_some(values.value)
         low, high = np.where(value, low, 0.0), np.where(value, high, 0.0)
-        return Range(low, high, self.any(values.null), value, values.kind)
+        return Range(low, high, self.in_some(values.null), value, values.kind)
 
 
 Aggregate = Callable[[Measure, Range, Sequence[Range], GroupedRows, Places], Range]
@@ -80,7 +90,9 @@ class AnswerCombinations:
         """The atoms, with their ranges, and with their values where no question has an answer."""
         for atom in dict.fromkeys(a for e in (*self._where, *self._select) for a in atoms(e)):
             found = rows.range_with(atom, {}, every)
-            none = rows.range_with(atom, {ask: _nulls(len(rows)) for ask in asks(atom)}, every)
+            none = rows.range_with(
+                atom, {ask: null_range(len(rows), "bool") for ask in asks(atom)}, every
+            )
             read = set().union(*(fields(ask) for ask in asks(atom)))
             if found.kind == "bool" and fields(atom) <= read and bool(none.single.all()):
                 self._atoms[atom] = found
@@ -135,7 +147,8 @@ class AnswerCombinations:
                 open_ |= present.certain & ~known
         starts = bounds_of(bounds[groups + 1] - bounds[groups])[:-1]
         n_open = GroupedRows(starts, len(places)).sums(open_)
-        return groups[(n_open > 0) & (n_open <= _MOST_OPEN[rows.questions is not None])]
+        most = _MOST_OPEN if rows.questions is None else _MOST_OPEN_OF_QUESTIONS
+        return groups[(n_open > 0) & (n_open <= most)]
 
     def _units(self, group: Places, places: Places) -> _Units:
         """The units of rows of these groups."""
@@ -158,7 +171,7 @@ class AnswerCombinations:
     ) -> tuple[Range, list[Range], Masks]:
         """(whether rows are there, their columns, whether both agree with what is known)"""
         rows, n = self._rows, len(places)
-        present = _all_of([rows.range_with(term, values, places) for term in self._where], n)
+        present = all_true((rows.range_with(e, values, places) for e in self._where), n)
         known = rows.present.take(places)
         agrees = (~known.certain | present.true) & (known.true | ~present.certain)
         present.replace_at(np.flatnonzero(known.single), known.take(np.flatnonzero(known.single)))
@@ -226,14 +239,6 @@ def _one_a_group(group: Places, places: Places) -> list[Places]:
     return [places[turns == turn] for turn in range(int(turns.max(initial=-1)) + 1)]
 
 
-def _all_of(terms: Sequence[Range], n: int) -> Range:
-    """Where all of some conditions are true."""
-    true, certain = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
-    for term in terms:
-        true, certain = true & term.true, certain & term.certain
-    return truths(true, ~certain, np.zeros(n, dtype=bool))
-
-
 def _same(one: Range, other: Range) -> Masks:
     same = (one.low == other.low) | ~one.value
     return np.asarray(same & (one.value == other.value) & (one.null == other.null))
@@ -241,8 +246,3 @@ def _same(one: Range, other: Range) -> Masks:
 
 def _truths_of(codes: Places) -> Range:
     return truths(codes == 1, codes == 0, codes == 2)
-
-
-def _nulls(n: int) -> Range:
-    never = np.zeros(n, dtype=bool)
-    return Range(np.zeros(n), np.zeros(n), ~never, never, "bool")

@@ -184,10 +184,10 @@ class GroupStates:
         for j, stage in enumerate(self.tests):
             assert stage.expr is not None
             test = self.value(stage.expr, found.group, found.measured)
-            self._possible[j][own] &= found.any(test.true)
-            self._certain[j][own] |= ~found.any(~test.certain)
+            self._possible[j][own] &= found.in_some(test.true)
+            self._certain[j][own] |= ~found.in_some(~test.certain)
             fails |= ~test.true
-        self.fails[own] |= ~found.any(~fails)
+        self.fails[own] |= ~found.in_some(~fails)
         self.passes[own] = self.has_row[own]
         for certain in self._certain:
             self.passes[own] &= certain[own]

@@ -33,6 +33,7 @@ from blendfusion.run.execution.open_questions import certain_together, columns_t
 from blendfusion.run.execution.ranges import (
     Masks,
     Range,
+    all_true,
     kind_of,
     range_of_values,
     truths,
@@ -116,7 +117,7 @@ class RowAnswers:
             replace(self._ranges.of(e), kind=kind_of(kind))
             for e, kind in zip(block.select, self._types, strict=True)
         ]
-        self.present = self._presence()
+        self.present = all_true(map(self._ranges.of, block.where), n)
         self.asked = [np.full(n, not needs_model(e)) for e in block.select]
         self.tested = np.full(n, not any(map(needs_model, block.where)))
         """The rows of which it is known whether they are there."""
@@ -341,14 +342,6 @@ class RowAnswers:
 
     def _rows(self, places: Places) -> Rows:
         return Rows(self.table.take(pa.array(self.order[places])))
-
-    def _presence(self) -> Range:
-        n = len(self.table)
-        true, certain = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
-        for term in self.block.where:
-            own = self._ranges.of(term)
-            true, certain = true & own.true, certain & own.certain
-        return truths(true, ~certain, np.zeros(n, dtype=bool))
 
 
 def ranges(starts: Places, ends: Places) -> Places:

@@ -10,12 +10,14 @@ from itertools import product
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from amounts import long_after
 from decision_server import Decisions
 from loopback import serving
 
 import blendfusion as bf
+from blendfusion.run.execution.ranges import range_of_values
 
 NAMES = {
     "p": "llm_probability('Is it p?', x)",
@@ -114,3 +116,12 @@ def _with_calls(text: str) -> str:
 
 def _signs(text: str) -> list[str]:
     return re.findall(r"\w+|\W", text)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.null(), pa.int64(), pa.float64(), pa.bool_(), pa.string()], ids=str
+)
+def test_the_range_of_nulls_has_no_value(kind: pa.DataType) -> None:
+    found = range_of_values(pa.nulls(3, kind))
+    assert found.null.all()
+    assert not found.value.any()
